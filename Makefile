@@ -1,0 +1,48 @@
+# Everything happens in .venv; `make test` and `make demo` set it up on a machine that has only Python 3.11.
+PYTHON ?= python3.11
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: help setup test pytest lint format types bench demo clean
+
+help:            ## this list
+	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /  make \1\t/' | expand -t 16
+
+setup: $(READY)  ## virtual environment with everything pinned in constraints.txt
+
+$(READY): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found; run 'make PYTHON=/path/to/python3.11 …'" >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt setuptools wheel
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+test: lint types pytest  ## lint, types and every test
+
+pytest: $(READY)
+	$(BIN)/python -m pytest
+
+lint: $(READY)   ## ruff, rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(READY) ## let ruff rewrite the tree
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# Type checkers do not follow an editable install's folder mapping, so the built package is checked.
+types: $(READY)  ## mypy on the package as it installs
+	@rm -rf build && mkdir -p build/types
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --target build/types .
+	cd build/types && MYPYPATH=. ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache --namespace-packages --explicit-package-bases axonnx
+	@rm -rf build
+
+bench: $(READY)  ## the speed tables of docs/ (minutes)
+	$(BIN)/python -m benchmarks
+
+demo: $(READY)   ## the whole pipeline on the embedded data
+	$(BIN)/axonnx demo
+
+clean:           ## remove the environment and everything built
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Collapse, the sum-exact grid, the ONNX writer and verification."""

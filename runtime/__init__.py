@@ -1,0 +1,1 @@
+"""Run an exported file on events, without torch."""

@@ -1,0 +1,1 @@
+"""Recordings on disk, as event arrays in time order."""

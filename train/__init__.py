@@ -1,0 +1,1 @@
+"""Data, configuration, objective, loop and checkpoints."""
