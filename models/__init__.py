@@ -1,1 +1,79 @@
-"""The paper's mathematics in torch."""
+"""The paper's mathematics in torch: posterior, estimators, neurons, layers, networks."""
+
+from axonnx.models.current import Current
+from axonnx.models.estimators import (
+    AnalyticGumbelRao,
+    Estimator,
+    GumbelRao,
+    GumbelSoftmax,
+    GumbelSoftmaxST,
+    ImportanceWeighted,
+    StraightThrough,
+    SurrogateGradient,
+    make_estimator,
+)
+from axonnx.models.firing import MEAN_FIELD, Fire, Forced, MeanField, Replay, Sample
+from axonnx.models.kl import kl_of_neurons, kl_of_weights, quadratic_of_neurons
+from axonnx.models.network import BinaryNetwork, Network, Output, SpikingNetwork
+from axonnx.models.networks import BinaryMLP, BinaryResNet, DenseLayer, RecurrentSNN, SpikingMLP, SpikingResNet
+from axonnx.models.neurons import LIF, BinaryNeuron, LeakyReadout, LIFSettings, LinearReadout
+from axonnx.models.normalisation import BatchNorm, ChannelScale
+from axonnx.models.pooling import AveragePool2d
+from axonnx.models.posterior import GaussianPosterior
+from axonnx.models.residual import ResidualBlock
+from axonnx.models.run import LIFState, Observation, ReadoutState, Run, State
+from axonnx.models.synapses import Conv2d, Linear, Recurrent
+from axonnx.models.variant import VARIANTS, Variant, variant
+
+__all__ = [
+    "LIF",
+    "MEAN_FIELD",
+    "VARIANTS",
+    "AnalyticGumbelRao",
+    "AveragePool2d",
+    "BatchNorm",
+    "BinaryMLP",
+    "BinaryNetwork",
+    "BinaryNeuron",
+    "BinaryResNet",
+    "ChannelScale",
+    "Conv2d",
+    "Current",
+    "DenseLayer",
+    "Estimator",
+    "Fire",
+    "Forced",
+    "GaussianPosterior",
+    "GumbelRao",
+    "GumbelSoftmax",
+    "GumbelSoftmaxST",
+    "ImportanceWeighted",
+    "LIFSettings",
+    "LIFState",
+    "LeakyReadout",
+    "Linear",
+    "LinearReadout",
+    "MeanField",
+    "Network",
+    "Observation",
+    "Output",
+    "ReadoutState",
+    "Recurrent",
+    "RecurrentSNN",
+    "Replay",
+    "ResidualBlock",
+    "Run",
+    "Sample",
+    "SpikingMLP",
+    "SpikingNetwork",
+    "SpikingResNet",
+    "State",
+    "StraightThrough",
+    "SurrogateGradient",
+    "Variant",
+    "kl_of_neurons",
+    "kl_of_weights",
+    "make_estimator",
+    "quadratic_of_neurons",
+    "variant",
+]

@@ -1,0 +1,113 @@
+"""The firing decision: where a membrane becomes a spike, and who draws the noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+def heaviside(value: Tensor) -> Tensor:
+    """H(x): 1 where x ≥ 0, so a tie fires. The only home of that rule in the training code."""
+    return (value >= 0).to(value.dtype)
+
+
+def decide(gap: Tensor, variance: Tensor | None, noise: Tensor | None) -> Tensor:
+    """o = H(h* + κ ε − θ) with ``gap`` = h* − θ; without noise o = H(h* − θ).
+
+    Decided on squares, κ²·(ε|ε|) ≥ d|d| with d = θ − h*: products and one comparison, whose bits are the
+    same in every engine, where a square root's are not.
+    """
+    if variance is None or noise is None:
+        return heaviside(gap)
+    return (variance * (noise * noise.abs()) >= -(gap * gap.abs())).to(gap.dtype)
+
+
+class Fire(Protocol):
+    """How the neurons of one pass fire."""
+
+    def noise(self, name: str, like: Tensor, step: int) -> Tensor | None:
+        """ε for the membranes ``like`` of neuron layer ``name`` from time step ``step`` on; None: mean-field."""
+
+    def forced(self, name: str, like: Tensor, step: int) -> Tensor | None:
+        """Spikes that layer ``name`` must give whatever its membrane says; None lets it decide."""
+
+
+@dataclass(frozen=True)
+class MeanField:
+    """o = H(h* − θ): neurons fire on their noiseless membrane."""
+
+    def noise(self, name: str, like: Tensor, step: int) -> None:
+        """No noise."""
+
+    def forced(self, name: str, like: Tensor, step: int) -> None:
+        """Nothing is forced."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """o = H(h* + κ ε − θ): every neuron, position and time step draws its own ε ~ N(0, 1)."""
+
+    generator: torch.Generator | None = None
+
+    def noise(self, name: str, like: Tensor, step: int) -> Tensor:
+        """Fresh standard-normal noise."""
+        return torch.randn(like.shape, generator=self.generator, device=like.device, dtype=like.dtype)
+
+    def forced(self, name: str, like: Tensor, step: int) -> None:
+        """Nothing is forced."""
+
+
+@dataclass(frozen=True)
+class Replay:
+    """As ``Sample``, with noise that was recorded: the same pass again, in any implementation or chunking.
+
+    Each tensor is what ``Sample`` drew for the whole pass: [B, …] of a binary layer, [T, B, …] of a spiking one.
+    """
+
+    noises: Mapping[str, Tensor]
+
+    def noise(self, name: str, like: Tensor, step: int) -> Tensor:
+        """The recorded ε of this layer."""
+        if name not in self.noises:
+            raise ValueError(f"no noise for layer {name!r}; given are {sorted(self.noises)}")
+        return _at(self.noises[name], like, step, f"noise of layer {name!r}")
+
+    def forced(self, name: str, like: Tensor, step: int) -> None:
+        """Nothing is forced."""
+
+
+@dataclass(frozen=True)
+class Forced:
+    """Some layers give prescribed spikes, the others fire as ``otherwise`` says."""
+
+    spikes: Mapping[str, Tensor]
+    otherwise: Fire
+
+    def noise(self, name: str, like: Tensor, step: int) -> Tensor | None:
+        """Noise for the layers that decide."""
+        return None if name in self.spikes else self.otherwise.noise(name, like, step)
+
+    def forced(self, name: str, like: Tensor, step: int) -> Tensor | None:
+        """The prescribed spikes."""
+        if name not in self.spikes:
+            return self.otherwise.forced(name, like, step)
+        return _at(self.spikes[name], like, step, f"spikes of layer {name!r}")
+
+
+MEAN_FIELD = MeanField()
+
+
+def _at(recorded: Tensor, like: Tensor, step: int, what: str) -> Tensor:
+    """The part of a recorded tensor that a pass from ``step`` on needs, checked against its shape."""
+    part = recorded
+    if recorded.dim() == like.dim() + 1:
+        part = recorded[step] if step < recorded.shape[0] else recorded[:0]
+    elif recorded.shape != like.shape and recorded.dim() == like.dim():
+        part = recorded[step : step + like.shape[0]]
+    if part.shape != like.shape:
+        raise ValueError(f"{what}: recorded {list(recorded.shape)}, needed {list(like.shape)} from step {step} on")
+    return part

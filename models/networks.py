@@ -1,0 +1,202 @@
+"""The networks of the paper. Every variant of its tables is one of these with another ``Variant``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from axonnx.models.network import BinaryNetwork, SpikingNetwork
+from axonnx.models.neurons import LIF, BinaryNeuron, LeakyReadout, LIFSettings, LinearReadout
+from axonnx.models.pooling import AveragePool2d
+from axonnx.models.residual import NeuronFactory, ResidualBlock, Shortcut
+from axonnx.models.run import Run
+from axonnx.models.synapses import Conv2d, Linear
+from axonnx.models.variant import BAYESIAN, Variant
+
+
+class DenseLayer(nn.Module):
+    """Linear synapses and the neurons they feed."""
+
+    def __init__(self, inputs: int, outputs: int, variant: Variant, neuron: nn.Module) -> None:
+        super().__init__()
+        self.synapse = Linear(inputs, outputs, variant)
+        self.neuron = neuron
+
+    def forward(self, x: Tensor, run: Run) -> Tensor:
+        """Spikes [… , outputs]."""
+        spikes: Tensor = self.neuron(self.synapse(x, run), run)
+        return spikes
+
+
+class BinaryMLP(BinaryNetwork):
+    """Dense layers of binary neurons: ``BinaryMLP(64, [128, 128], 10)``."""
+
+    def __init__(self, inputs: int, hidden: Sequence[int], classes: int, variant: Variant = BAYESIAN) -> None:
+        super().__init__()
+        sizes = _sizes(inputs, hidden)
+        self.hidden = nn.ModuleList(DenseLayer(i, o, variant, BinaryNeuron(variant)) for i, o in sizes)
+        self.readout = LinearReadout(hidden[-1], classes)
+
+    def compute(self, x: Tensor, run: Run) -> Tensor:
+        """Logits from [B, …]."""
+        return _dense(self.hidden, self.readout, x.flatten(1), run)
+
+
+class SpikingMLP(SpikingNetwork):
+    """Dense layers of spiking neurons; ``recurrent`` layers also hear themselves."""
+
+    def __init__(
+        self,
+        inputs: int,
+        hidden: Sequence[int],
+        classes: int,
+        variant: Variant = BAYESIAN,
+        settings: LIFSettings | None = None,
+        *,
+        recurrent: bool = False,
+        steps: int | None = None,
+    ) -> None:
+        super().__init__()
+        settings, variant = settings or LIFSettings(), variant.through_time(steps)
+        self.hidden = nn.ModuleList(
+            DenseLayer(i, o, variant, LIF(variant, settings, recurrent=o if recurrent else None))
+            for i, o in _sizes(inputs, hidden)
+        )
+        self.readout = LeakyReadout(hidden[-1], classes, settings.decay)
+
+    def compute(self, x: Tensor, run: Run) -> Tensor:
+        """Logits from [(T,) B, …]."""
+        return _dense(self.hidden, self.readout, x.flatten(2 if run.sequence else 1), run)
+
+
+class RecurrentSNN(SpikingMLP):
+    """The paper's network for SHD: two fully recurrent layers of 256."""
+
+    def __init__(
+        self,
+        inputs: int = 700,
+        hidden: Sequence[int] = (256, 256),
+        classes: int = 20,
+        variant: Variant = BAYESIAN,
+        settings: LIFSettings | None = None,
+        *,
+        steps: int | None = None,
+    ) -> None:
+        super().__init__(inputs, hidden, classes, variant, settings, recurrent=True, steps=steps)
+
+
+class _ResidualTrunk(nn.Module):
+    """Stem, stages of residual blocks, and the neurons on top: [… , C, H, W] to spikes for each channel.
+
+    Each stage after the first halves the resolution. Depth in the paper's counting:
+    2 + 2·(blocks in all), stem and read-out included.
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        widths: Sequence[int],
+        blocks: int,
+        variant: Variant,
+        neuron: NeuronFactory,
+        shortcut: Shortcut,
+    ) -> None:
+        super().__init__()
+        self.stem = Conv2d(inputs, widths[0], 3, variant, padding=1)
+        previous = [widths[0], *widths[:-1]]
+        self.blocks = nn.ModuleList(
+            ResidualBlock(
+                before if block == 0 else width,
+                width,
+                variant,
+                neuron,
+                stride=2 if block == 0 and stage > 0 else 1,
+                shortcut=shortcut,
+            )
+            for stage, (before, width) in enumerate(zip(previous, widths, strict=True))
+            for block in range(blocks)
+        )
+        self.neuron = neuron()
+
+    def forward(self, x: Tensor, run: Run) -> Tensor:
+        """Spikes of the last stage."""
+        stream = self.stem(x, run)
+        for block in self.blocks:
+            stream = block(stream, run)
+        spikes: Tensor = self.neuron(stream, run)
+        return spikes
+
+
+class BinaryResNet(BinaryNetwork):
+    """The paper's network for CIFAR-10: 26 layers, 64→128→256→512 channels; input [B, 3, 32, 32]."""
+
+    def __init__(
+        self,
+        inputs: int = 3,
+        widths: Sequence[int] = (64, 128, 256, 512),
+        blocks: int = 3,
+        classes: int = 10,
+        variant: Variant = BAYESIAN,
+        *,
+        size: int = 32,
+        shortcut: Shortcut = "pool",
+    ) -> None:
+        super().__init__()
+        self.trunk = _ResidualTrunk(inputs, widths, blocks, variant, lambda: BinaryNeuron(variant), shortcut)
+        self.pool = AveragePool2d(_last_size(size, len(widths)))
+        self.readout = LinearReadout(widths[-1], classes)
+
+    def compute(self, x: Tensor, run: Run) -> Tensor:
+        """Logits from [B, C, H, W]."""
+        logits: Tensor = self.readout(self.pool(self.trunk(x, run)).flatten(-3), run)
+        return logits
+
+
+class SpikingResNet(SpikingNetwork):
+    """The paper's network for DVS Gesture: 20 layers, 32→64→128 channels; input [T, B, 2, 32, 32]."""
+
+    def __init__(
+        self,
+        inputs: int = 2,
+        widths: Sequence[int] = (32, 64, 128),
+        blocks: int = 3,
+        classes: int = 11,
+        variant: Variant = BAYESIAN,
+        settings: LIFSettings | None = None,
+        *,
+        size: int = 32,
+        shortcut: Shortcut = "pool",
+        steps: int | None = None,
+    ) -> None:
+        super().__init__()
+        settings, variant = settings or LIFSettings(), variant.through_time(steps)
+        self.trunk = _ResidualTrunk(inputs, widths, blocks, variant, lambda: LIF(variant, settings), shortcut)
+        self.pool = AveragePool2d(_last_size(size, len(widths)))
+        self.readout = LeakyReadout(widths[-1], classes, settings.decay)
+
+    def compute(self, x: Tensor, run: Run) -> Tensor:
+        """Logits from [(T,) B, C, H, W]."""
+        logits: Tensor = self.readout(self.pool(self.trunk(x, run)).flatten(-3), run)
+        return logits
+
+
+def _sizes(inputs: int, hidden: Sequence[int]) -> list[tuple[int, int]]:
+    if not hidden:
+        raise ValueError("hidden is empty; expected the sizes of at least one hidden layer")
+    return list(zip([inputs, *hidden[:-1]], hidden, strict=True))
+
+
+def _dense(hidden: nn.ModuleList, readout: nn.Module, x: Tensor, run: Run) -> Tensor:
+    for layer in hidden:
+        x = layer(x, run)
+    logits: Tensor = readout(x, run)
+    return logits
+
+
+def _last_size(size: int, stages: int) -> int:
+    """The resolution after all stages, which the final pooling covers whole."""
+    halvings = 2 ** (stages - 1)
+    if size % halvings:
+        raise ValueError(f"input of {size}×{size} pixels cannot be halved {stages - 1} times; expected a multiple of {halvings}")
+    return size // halvings

@@ -1,0 +1,222 @@
+"""Neurons: where currents become spikes, and where spikes become logits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import torch
+import torch.nn.functional as nnf
+from torch import Tensor, nn
+
+from axonnx.models.current import Current
+from axonnx.models.leaky_sum import leaky_sum
+from axonnx.models.run import LIFState, Observation, ReadoutState, Run
+from axonnx.models.synapses import Recurrent
+from axonnx.models.variant import BAYESIAN, Variant
+
+DEFAULT_DECAY = math.exp(-1.0 / 10.0)
+Reset = Literal["subtract", "zero"]
+
+
+class BinaryNeuron(nn.Module):
+    """o = H(h* + κ ε − θ), without memory; θ = 0 in a binary network."""
+
+    threshold: Tensor
+
+    def __init__(self, variant: Variant = BAYESIAN, threshold: float = 0.0) -> None:
+        super().__init__()
+        self.estimator = variant.estimator
+        self.register_buffer("threshold", torch.tensor(threshold))
+
+    def forward(self, current: Current, run: Run) -> Tensor:
+        """Spikes of the shape of the current."""
+        gap = current.mean - self.threshold
+        variance = None if current.variance is None else current.variance.expand_as(gap)
+        spikes = run.forced(self, gap)
+        if spikes is None:
+            spikes = self.estimator.fire(gap, variance, run.noise(self, gap))
+        run.observe(self, Observation(gap, variance, spikes))
+        return spikes
+
+
+@dataclass(frozen=True)
+class LIFSettings:
+    """Constants of a layer of spiking neurons.
+
+    ``base_std``: the noise of the threshold, σ_base at the start (learned per layer; none in the baselines).
+    ``reset``: subtract θ from the membrane of a neuron that fired, or set it to zero; in both cases at the
+    next time step, as in the paper.
+    """
+
+    threshold: float = 1.0
+    decay: float = DEFAULT_DECAY
+    learn_decay: bool = False
+    reset: Reset = "subtract"
+    base_std: float = 0.2
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.decay <= 1.0 or (self.learn_decay and self.decay in (0.0, 1.0)):
+            raise ValueError(f"decay is {self.decay}; expected a number in [0, 1], or within (0, 1) to be learned")
+        if not self.threshold > 0.0:
+            raise ValueError(f"threshold of a spiking neuron is {self.threshold}; expected a positive number")
+        if not self.base_std >= 0.0:
+            raise ValueError(f"base_std is {self.base_std}; expected zero or a positive number")
+        if self.reset not in ("subtract", "zero"):
+            raise ValueError(f"reset is {self.reset!r}; known are 'subtract' and 'zero'")
+
+
+def integrate(
+    current: Current, state: LIFState, decay: Tensor, threshold: Tensor, reset: Reset = "subtract"
+) -> tuple[Tensor, Tensor | None]:
+    """h*[t] = β·h*[t−1] + I[t] − θ·o[t−1];   κ²[t] = β²·κ²[t−1] + Var I[t]
+
+    With reset to zero: h*[t] = β·h*[t−1]·(1 − o[t−1]) + I[t], and κ² likewise.
+    """
+    if reset == "zero":
+        kept = 1.0 - state.spikes
+        membrane = decay * (state.membrane * kept) + current.mean
+        remembered = None if state.variance is None else state.variance * kept
+    else:
+        membrane = decay * state.membrane + current.mean - threshold * state.spikes
+        remembered = state.variance
+    if current.variance is None or remembered is None:
+        return membrane, None
+    return membrane, (decay * decay) * remembered + current.variance
+
+
+class LIF(nn.Module):
+    """Leaky integrate-and-fire neurons; with ``recurrent=n`` a layer of n that hears itself one step later."""
+
+    threshold: Tensor
+
+    def __init__(
+        self, variant: Variant = BAYESIAN, settings: LIFSettings | None = None, recurrent: int | None = None
+    ) -> None:
+        super().__init__()
+        self.settings = settings or LIFSettings()
+        self.estimator = variant.estimator
+        self.recurrent = None if recurrent is None else Recurrent(recurrent, variant)
+        self.register_buffer("threshold", torch.tensor(self.settings.threshold))
+        decay = torch.tensor(self.settings.decay)
+        if self.settings.learn_decay:
+            self.decay_logit = nn.Parameter(torch.logit(decay))
+        else:
+            self.register_buffer("fixed_decay", decay)
+        if variant.spread != "none" and self.settings.base_std > 0:
+            log_base = torch.tensor(math.log(self.settings.base_std))
+            if variant.spread == "learned":
+                self.log_base_std: Tensor | None = nn.Parameter(log_base)
+            else:
+                self.register_buffer("log_base_std", log_base)
+        else:
+            self.log_base_std = None
+
+    @property
+    def decay(self) -> Tensor:
+        """β, a scalar."""
+        return torch.sigmoid(self.decay_logit) if self.settings.learn_decay else cast(Tensor, self.fixed_decay)
+
+    @property
+    def base_variance(self) -> Tensor | None:
+        """σ_base²: added to κ² at the firing decision, not to its recurrence."""
+        return None if self.log_base_std is None else torch.exp(2.0 * self.log_base_std)
+
+    def forward(self, current: Current, run: Run) -> Tensor:
+        """Spikes of the shape of the current; the state goes through ``run``."""
+        if not run.sequence:
+            return self._sequence(current.each(lambda moment: moment.unsqueeze(0)), run)[0]
+        return self._sequence(current, run)
+
+    def _sequence(self, current: Current, run: Run) -> Tensor:
+        current = Current(
+            current.mean, None if current.variance is None else current.variance.expand_as(current.mean)
+        )
+        state = self._state(current, run)
+        noise, forced = self._fate(current.mean, run)
+        observed: list[Observation] = []
+        weights = None if self.recurrent is None else self.recurrent.weights()
+        decay, base = self.decay, self.base_variance
+        for t in range(current.mean.shape[0]):
+            arriving = current.each(lambda moment, t=t: moment[t])  # type: ignore[misc]
+            if self.recurrent is not None and weights is not None:
+                arriving = arriving + self.recurrent.moments(state.spikes, *weights)
+            membrane, variance = integrate(arriving, state, decay, self.threshold, self.settings.reset)
+            gap = membrane - self.threshold
+            total = variance if variance is None or base is None else variance + base
+            if forced is not None:
+                spikes = forced[t]
+            else:
+                spikes = self.estimator.fire(gap, total, None if noise is None else noise[t])
+            state = LIFState(membrane, variance, spikes)
+            observed.append(Observation(gap, total, spikes))
+        return self._finish(observed, state, run)
+
+    def _state(self, current: Current, run: Run) -> LIFState:
+        state = run.state_of(self)
+        if state is None:
+            zeros = torch.zeros_like(current.mean[0])
+            return LIFState(zeros, None if current.variance is None else zeros, zeros)
+        return cast(LIFState, state)
+
+    def _fate(self, mean: Tensor, run: Run) -> tuple[Tensor | None, Tensor | None]:
+        """Noise and forced spikes with a time axis, whether the run has one or not."""
+        like = mean if run.sequence else mean[0]
+        noise, forced = run.noise(self, like), run.forced(self, like)
+        if run.sequence:
+            return noise, forced
+        return None if noise is None else noise[None], None if forced is None else forced[None]
+
+    def _finish(self, observed: list[Observation], state: LIFState, run: Run) -> Tensor:
+        gaps, variances, spikes = zip(*observed, strict=True)
+        seen = Observation(
+            torch.stack(gaps), None if variances[0] is None else torch.stack(variances), torch.stack(spikes)
+        )
+        run.keep(self, state)
+        run.observe(self, seen if run.sequence else Observation(*(None if x is None else x[0] for x in seen)))
+        return seen.spikes
+
+
+class _Readout(nn.Module):
+    """The last layer's weights. They are point estimates: noise is for neurons that fire, and logits do not."""
+
+    def __init__(self, inputs: int, classes: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(classes, inputs))
+        self.bias = nn.Parameter(torch.zeros(classes))
+        nn.init.kaiming_uniform_(self.weight, nonlinearity="linear")
+
+    def current(self, spikes: Tensor) -> Tensor:
+        """W·o + b"""
+        return nnf.linear(spikes, self.weight, self.bias)
+
+
+class LinearReadout(_Readout):
+    """Logits of a binary network: W·o + b."""
+
+    def forward(self, spikes: Tensor, run: Run) -> Tensor:
+        """Logits [B, classes]."""
+        return self.current(spikes)
+
+
+class LeakyReadout(_Readout):
+    """Logits of a spiking network: a leaky membrane that never fires, averaged over the time steps so far."""
+
+    decay: Tensor
+
+    def __init__(self, inputs: int, classes: int, decay: float = DEFAULT_DECAY) -> None:
+        super().__init__(inputs, classes)
+        self.register_buffer("decay", torch.tensor(decay))
+
+    def forward(self, spikes: Tensor, run: Run) -> Tensor:
+        """Logits [B, classes] after the last time step of this pass."""
+        current = self.current(spikes)
+        current = current if run.sequence else current.unsqueeze(0)
+        state = cast("ReadoutState | None", run.state_of(self))
+        if state is None:
+            zeros = torch.zeros_like(current[0])
+            state = ReadoutState(zeros, zeros)
+        membrane, total = leaky_sum(current, state.membrane, state.total, self.decay)
+        run.keep(self, ReadoutState(membrane, total))
+        return total / (run.step + current.shape[0])

@@ -1,0 +1,46 @@
+"""The standard normal distribution, finite for every float32 argument."""
+
+import math
+
+import torch
+from torch import Tensor
+
+# A neuron with a smaller variance than this (κ < 1e-10) counts as noiseless: it fires deterministically
+# and passes no gradient, instead of dividing by a κ that is all rounding.
+VARIANCE_FLOOR = 1e-20
+
+_INV_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
+_SQRT_2_OVER_PI = math.sqrt(2.0 / math.pi)
+_INV_SQRT_2 = math.sqrt(0.5)
+
+
+def pdf(z: Tensor) -> Tensor:
+    """φ(z) = exp(−z²/2) / √(2π)"""
+    return torch.exp(-0.5 * z * z) * _INV_SQRT_2PI
+
+
+def cdf(z: Tensor) -> Tensor:
+    """Φ(z), accurate in the lower tail; the upper tail 1 − Φ(z) is ``cdf(−z)``."""
+    return torch.special.ndtr(z)
+
+
+def logit_cdf(z: Tensor) -> Tensor:
+    """ln(Φ(z) / (1 − Φ(z))), finite where Φ(z) underflows or rounds to one."""
+    return torch.special.log_ndtr(z) - torch.special.log_ndtr(-z)
+
+
+def inverse_mills(z: Tensor) -> Tensor:
+    """φ(z) / Φ(z), which tends to −z where both vanish and to 0 where Φ tends to one."""
+    return _SQRT_2_OVER_PI / torch.special.erfcx(-z * _INV_SQRT_2)
+
+
+def is_noisy(variance: Tensor) -> Tensor:
+    """Where a variance is large enough to count as noise."""
+    return variance > VARIANCE_FLOOR
+
+
+def standardise(gap: Tensor, variance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """z = (h* − θ)/κ, κ, and the mask of noisy neurons; κ is 1 where there is no noise."""
+    noisy = is_noisy(variance)
+    std = torch.sqrt(torch.where(noisy, variance, torch.ones_like(variance)))
+    return gap / std, std, noisy

@@ -1,0 +1,121 @@
+"""What scales a current: the paper's learnable scale and bias, or the batch norms of its baselines."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from axonnx.models.current import Current
+from axonnx.models.run import Run
+from axonnx.models.variant import Variant
+
+
+class Folded(Protocol):
+    """A normaliser that can tell which scale and bias it amounts to once training is over."""
+
+    def folded(self) -> tuple[Tensor, Tensor]:
+        """Scale and bias, [channels] or [steps, channels]."""
+
+
+class ChannelScale(nn.Module):
+    """a ⊙ I + b for each channel, 1 and 0 at the start: all that a network without normalisation has."""
+
+    def __init__(self, channels: int, spatial: int = 0) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.shape = (channels, *(1,) * spatial)
+
+    def forward(self, current: Current, run: Run) -> Current:
+        """a·mean + b, a²·variance"""
+        return current.affine(self.scale.view(self.shape), self.bias.view(self.shape))
+
+    def folded(self) -> tuple[Tensor, Tensor]:
+        """a, b"""
+        return self.scale, self.bias
+
+
+class BatchNorm(nn.Module):
+    """Batch normalisation over everything but the channel axis.
+
+    With ``steps`` it is batch norm through time (BNTT): statistics, scale and bias of their own for each of
+    that many time steps.
+    """
+
+    running_mean: Tensor
+    running_variance: Tensor
+
+    def __init__(self, channels: int, spatial: int = 0, steps: int | None = None) -> None:
+        super().__init__()
+        self.spatial, self.steps = spatial, steps
+        shape = (channels,) if steps is None else (steps, channels)
+        self.scale = nn.Parameter(torch.ones(shape))
+        self.bias = nn.Parameter(torch.zeros(shape))
+        self.register_buffer("running_mean", torch.zeros(shape))
+        self.register_buffer("running_variance", torch.ones(shape))
+        self.momentum, self.epsilon = 0.1, 1e-5
+
+    def forward(self, current: Current, run: Run) -> Current:
+        """(I − mean)/√(variance + ε) · scale + bias"""
+        x = current.mean
+        rows = self._rows(x, run)
+        if self.training:
+            self._update(x.detach(), run, rows)
+            mean, variance = self._moments(x, run)
+        else:
+            mean, variance = self.running_mean[rows], self.running_variance[rows]
+        gain = self.scale[rows] * torch.rsqrt(variance + self.epsilon)
+        shift = self.bias[rows] - mean * gain
+        return Current(x * self._spread(gain, run) + self._spread(shift, run))
+
+    def folded(self) -> tuple[Tensor, Tensor]:
+        """The scale and bias of the running statistics."""
+        gain = self.scale * torch.rsqrt(self.running_variance + self.epsilon)
+        return gain, self.bias - self.running_mean * gain
+
+    def _rows(self, x: Tensor, run: Run) -> slice:
+        """The time steps of this pass, or everything where time is not told apart."""
+        if self.steps is None:
+            return slice(None)
+        length = x.shape[0] if run.sequence else 1
+        if run.step + length > self.steps:
+            raise ValueError(
+                f"batch norm through time was built for {self.steps} steps; this pass reaches step "
+                f"{run.step + length}. Build the network with steps={run.step + length}, or give shorter input"
+            )
+        return slice(run.step, run.step + length)
+
+    def _moments(self, x: Tensor, run: Run) -> tuple[Tensor, Tensor]:
+        channel = x.dim() - 1 - self.spatial
+        kept = {channel} if self.steps is None or not run.sequence else {0, channel}
+        axes = [axis for axis in range(x.dim()) if axis not in kept]
+        variance, mean = torch.var_mean(x, dim=axes, correction=0)
+        if self.steps is not None and not run.sequence:
+            return mean[None], variance[None]
+        return mean, variance
+
+    @torch.no_grad()
+    def _update(self, x: Tensor, run: Run, rows: slice) -> None:
+        mean, variance = self._moments(x, run)
+        count = x.numel() / mean.numel()
+        self.running_mean[rows] += self.momentum * (mean - self.running_mean[rows])
+        unbiased = variance * (count / max(count - 1, 1))
+        self.running_variance[rows] += self.momentum * (unbiased - self.running_variance[rows])
+
+    def _spread(self, row: Tensor, run: Run) -> Tensor:
+        """Shape [C] or [T, C] to broadcast over [(T,) B, C, …]."""
+        row = row.reshape(*row.shape, *(1,) * self.spatial)
+        if self.steps is None:
+            return row
+        return row.unsqueeze(1) if run.sequence else row[0]
+
+
+def make_normalisation(variant: Variant, channels: int, spatial: int) -> ChannelScale | BatchNorm | None:
+    """The normaliser that ``variant`` asks for; None for plain weights."""
+    if variant.normalisation == "none":
+        return None
+    if variant.normalisation == "scale":
+        return ChannelScale(channels, spatial)
+    return BatchNorm(channels, spatial, variant.steps if variant.normalisation == "batch_through_time" else None)

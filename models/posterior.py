@@ -1,0 +1,115 @@
+"""The variational posterior: independent Gaussian weights w ~ N(m, σ²)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+Granularity = Literal["layer", "neuron", "weight"]
+Spread = Literal["learned", "fixed", "none"]
+
+
+class GaussianPosterior(nn.Module):
+    """Means and standard deviations of a weight tensor ``[out, in, …]``.
+
+    ``granularity`` says how many σ there are: one a ``layer`` (default), one a ``neuron`` (first axis) or one
+    a ``weight``. ``spread`` says whether they are ``learned``, ``fixed`` at σ₀ or absent (``none``, the
+    surrogate-gradient baselines). ``mask`` (0 or 1 for each weight) removes connections from everything: the
+    forward pass, its gradient, the KL and samples.
+    """
+
+    mask: Tensor | None
+    log_std: Tensor | None
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        granularity: Granularity = "layer",
+        spread: Spread = "learned",
+        mask: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        self.granularity: Granularity = granularity
+        self.spread: Spread = spread
+        self.raw_mean = nn.Parameter(torch.empty(shape))
+        self.register_buffer("mask", mask, persistent=False)
+        fan_in = math.prod(shape[1:])
+        nn.init.kaiming_uniform_(self.raw_mean, nonlinearity="relu")
+        self._register_log_std(_std_shape(shape, granularity), math.log(0.5 / math.sqrt(fan_in)))
+
+    def _register_log_std(self, shape: tuple[int, ...], log_std: float) -> None:
+        if self.spread == "learned":
+            self.log_std = nn.Parameter(torch.full(shape, log_std))
+        else:
+            self.register_buffer("log_std", torch.full(shape, log_std) if self.spread == "fixed" else None)
+
+    @property
+    def mean(self) -> Tensor:
+        """m, zero where masked."""
+        return self.raw_mean if self.mask is None else self.raw_mean * self.mask
+
+    @property
+    def std(self) -> Tensor:
+        """σ = exp(log σ), in the shape of its granularity."""
+        if self.log_std is None:
+            raise ValueError("this layer has no posterior (spread = 'none'), so its weights have no std")
+        return torch.exp(self.log_std)
+
+    @property
+    def variance(self) -> Tensor:
+        """σ², in the shape of its granularity."""
+        if self.log_std is None:
+            raise ValueError("this layer has no posterior (spread = 'none'), so its weights have no variance")
+        return torch.exp(2.0 * self.log_std)
+
+    @property
+    def full_variance(self) -> Tensor:
+        """σ² of each single weight, zero where masked."""
+        variance = self.variance.expand_as(self.raw_mean)
+        return variance if self.mask is None else variance * self.mask
+
+    def variance_of(self, product: Callable[[Tensor, Tensor], Tensor], squares: Tensor) -> Tensor | None:
+        """Σ_j σ_ij² o_j² for ``product(o², weight)``; one product with a single row where σ is shared.
+
+        Where all weights of a neuron share their σ, Σ_j σ² o_j² = σ² Σ_j o_j² costs one extra neuron a
+        layer. The result then broadcasts over neurons.
+        """
+        if self.log_std is None:
+            return None
+        if self.granularity == "weight" or self.mask is not None:
+            return product(squares, self.full_variance)
+        total = product(squares, torch.ones_like(self.raw_mean[:1]))
+        return total * _over_channels(self.variance, self.raw_mean.dim())
+
+    def sample(self, generator: torch.Generator | None = None) -> Tensor:
+        """Draw one weight set w = m + σ ε."""
+        if self.log_std is None:
+            return self.mean.detach().clone()
+        noise = torch.randn(
+            self.raw_mean.shape, generator=generator, device=self.raw_mean.device, dtype=self.raw_mean.dtype
+        )
+        drawn = self.raw_mean + self.std * noise
+        return (drawn if self.mask is None else drawn * self.mask).detach()
+
+    def extra_repr(self) -> str:
+        """Shape, granularity and spread."""
+        return f"{list(self.raw_mean.shape)}, granularity={self.granularity}, spread={self.spread}"
+
+
+def _std_shape(shape: tuple[int, ...], granularity: Granularity) -> tuple[int, ...]:
+    if granularity == "layer":
+        return (1,) * len(shape)
+    if granularity == "neuron":
+        return (shape[0],) + (1,) * (len(shape) - 1)
+    if granularity == "weight":
+        return shape
+    raise ValueError(f"granularity is {granularity!r}; known are 'layer', 'neuron' and 'weight'")
+
+
+def _over_channels(variance: Tensor, weight_dim: int) -> Tensor:
+    """Reshape [out or 1, 1, …] to broadcast over a current's channel axis: [n] or [n, 1, 1]."""
+    return variance.flatten() if weight_dim == 2 else variance.reshape(-1, *(1,) * (weight_dim - 2))

@@ -1,0 +1,111 @@
+"""One pass through a network: how its neurons fire, the states they keep, and what they did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from axonnx.models.firing import Fire
+
+
+class LIFState(NamedTuple):
+    """What a layer of spiking neurons carries from one time step to the next, each [B, …]."""
+
+    membrane: Tensor
+    variance: Tensor | None
+    spikes: Tensor
+
+
+class ReadoutState(NamedTuple):
+    """A read-out's membrane and the sum of its membranes so far, each [B, classes]."""
+
+    membrane: Tensor
+    total: Tensor
+
+
+LayerState = LIFState | ReadoutState
+
+
+@dataclass(frozen=True)
+class State:
+    """The state of a whole network between two time steps, as a value."""
+
+    step: int = 0
+    layers: Mapping[str, LayerState] = field(default_factory=dict)
+
+    def detach(self) -> State:
+        """The same state, cut from the graph that made it."""
+        return State(self.step, {name: _detach(layer) for name, layer in self.layers.items()})
+
+
+class Observation(NamedTuple):
+    """What a layer of neurons did in a pass: h* − θ, κ² at the decision, and the spikes, [(T,) B, …]."""
+
+    gap: Tensor
+    variance: Tensor | None
+    spikes: Tensor
+
+
+class Run:
+    """The ledger of one pass. Layers read their state from it and write down the next.
+
+    ``sequence`` says whether the first axis of every tensor is time; without it a pass is one time step of a
+    spiking network, or a whole pass of a binary one.
+    """
+
+    def __init__(self, network: nn.Module, fire: Fire, state: State | None = None, sequence: bool = False) -> None:
+        self.fire = fire
+        self.sequence = sequence
+        self.before = State() if state is None else state
+        self.after: dict[str, LayerState] = {}
+        self.observations: dict[str, Observation] = {}
+        self._names = {id(module): name for name, module in network.named_modules()}
+
+    @property
+    def step(self) -> int:
+        """The index of the first time step of this pass."""
+        return self.before.step
+
+    def name(self, layer: nn.Module) -> str:
+        """The layer's name in the network that runs."""
+        if id(layer) not in self._names:
+            raise ValueError(f"{type(layer).__name__} is not part of the network that runs: assign it to an attribute")
+        return self._names[id(layer)]
+
+    def noise(self, layer: nn.Module, like: Tensor) -> Tensor | None:
+        """The noise that the layer's membranes get in this pass, if any."""
+        return self.fire.noise(self.name(layer), like, self.step)
+
+    def forced(self, layer: nn.Module, like: Tensor) -> Tensor | None:
+        """The spikes that the layer is made to give in this pass, if any."""
+        return self.fire.forced(self.name(layer), like, self.step)
+
+    def state_of(self, layer: nn.Module) -> LayerState | None:
+        """The layer's state before this pass; None at the very start."""
+        return self.before.layers.get(self.name(layer))
+
+    def keep(self, layer: nn.Module, state: LayerState) -> None:
+        """Write down the layer's state after this pass."""
+        self._once(self.name(layer), self.after)
+        self.after[self.name(layer)] = state
+
+    def observe(self, layer: nn.Module, observation: Observation) -> None:
+        """Write down what the layer did."""
+        self._once(self.name(layer), self.observations)
+        self.observations[self.name(layer)] = observation
+
+    def state(self, steps: int) -> State:
+        """The network's state ``steps`` time steps later."""
+        return State(self.before.step + steps, dict(self.after))
+
+    @staticmethod
+    def _once(name: str, book: Mapping[str, object]) -> None:
+        if name in book:
+            raise ValueError(f"layer {name!r} ran twice in one pass; a layer of neurons keeps one state: use two layers")
+
+
+def _detach(state: LayerState) -> LayerState:
+    return type(state)(*(None if value is None else value.detach() for value in state))

@@ -1,0 +1,103 @@
+"""Synapses: from spikes to the Gaussian current they cause, by local reparameterisation.
+
+h* = a ⊙ (m·o) + b and κ² = a² ⊙ Σ_j σ_ij² o_j². Noise is drawn where neurons fire, for each neuron, position
+and time step of its own, never for a weight.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+import torch.nn.functional as nnf
+from torch import Tensor, nn
+
+from axonnx.models.current import Current
+from axonnx.models.normalisation import make_normalisation
+from axonnx.models.posterior import GaussianPosterior
+from axonnx.models.run import Run
+from axonnx.models.variant import BAYESIAN, Variant
+
+
+class Synapse(nn.Module, ABC):
+    """Weights with a posterior, followed by the variant's normalisation."""
+
+    def __init__(self, posterior: GaussianPosterior, variant: Variant, spatial: int) -> None:
+        super().__init__()
+        self.posterior = posterior
+        self.norm = make_normalisation(variant, posterior.raw_mean.shape[0], spatial)
+
+    @abstractmethod
+    def product(self, x: Tensor, weight: Tensor) -> Tensor:
+        """The linear map of this synapse with any weight of its shape (or a single row of it)."""
+
+    def moments(self, x: Tensor) -> Current:
+        """Mean and variance of W·x over the posterior."""
+        return Current(self.product(x, self.posterior.mean), self.posterior.variance_of(self.product, x.square()))
+
+    def forward(self, x: Tensor, run: Run) -> Current:
+        """The current that spikes (or graded input) ``x`` causes."""
+        current = self.moments(x)
+        return current if self.norm is None else self.norm(current, run)
+
+
+class Linear(Synapse):
+    """All-to-all synapses on the last axis."""
+
+    def __init__(self, inputs: int, outputs: int, variant: Variant = BAYESIAN) -> None:
+        posterior = GaussianPosterior((outputs, inputs), variant.granularity, variant.spread)
+        super().__init__(posterior, variant, spatial=0)
+
+    def product(self, x: Tensor, weight: Tensor) -> Tensor:
+        """x Wᵀ"""
+        return nnf.linear(x, weight)
+
+
+class Conv2d(Synapse):
+    """Convolutional synapses on the last three axes [C, H, W]; every position has noise of its own."""
+
+    def __init__(
+        self, inputs: int, outputs: int, kernel: int, variant: Variant = BAYESIAN, *, stride: int = 1, padding: int = 0
+    ) -> None:
+        posterior = GaussianPosterior((outputs, inputs, kernel, kernel), variant.granularity, variant.spread)
+        super().__init__(posterior, variant, spatial=2)
+        self.stride, self.padding = stride, padding
+
+    def product(self, x: Tensor, weight: Tensor) -> Tensor:
+        """x ∗ W"""
+        flat = x.flatten(0, -4) if x.dim() > 4 else x
+        out = nnf.conv2d(flat, weight, stride=self.stride, padding=self.padding)
+        return out.unflatten(0, x.shape[:-3]) if x.dim() > 4 else out
+
+    def extra_repr(self) -> str:
+        """Stride and padding."""
+        return f"stride={self.stride}, padding={self.padding}"
+
+
+class Recurrent(nn.Module):
+    """Synapses from a layer to itself one step later, without self connection: Σ_{k≠i} r_ik o_k.
+
+    The zero diagonal is the posterior's mask, so it holds in the forward pass, gradient, KL, samples and export.
+    """
+
+    def __init__(self, size: int, variant: Variant = BAYESIAN) -> None:
+        super().__init__()
+        off_diagonal = 1.0 - torch.eye(size)
+        self.posterior = GaussianPosterior((size, size), variant.granularity, variant.spread, mask=off_diagonal)
+
+    def weights(self) -> tuple[Tensor, Tensor | None]:
+        """Means, and what ``moments`` needs of the variances: once for each pass, not for each step."""
+        if self.posterior.log_std is None:
+            return self.posterior.mean, None
+        shared = self.posterior.granularity != "weight"
+        return self.posterior.mean, self.posterior.variance.flatten() if shared else self.posterior.full_variance
+
+    def moments(self, spikes: Tensor, mean: Tensor, variance: Tensor | None) -> Current:
+        """Mean and variance of the recurrent current; shared σ: Σ_{k≠i} σ² o_k² = σ² (Σ_k o_k² − o_i²)."""
+        current = nnf.linear(spikes, mean)
+        if variance is None:
+            return Current(current)
+        squares = spikes.square()
+        if variance.dim() == 2:
+            return Current(current, nnf.linear(squares, variance))
+        return Current(current, variance * (squares.sum(-1, keepdim=True) - squares))
