@@ -15,7 +15,14 @@ from axonnx.models.estimators import (
 from axonnx.models.firing import MEAN_FIELD, Fire, Forced, MeanField, Replay, Sample
 from axonnx.models.kl import kl_of_neurons, kl_of_weights, quadratic_of_neurons
 from axonnx.models.network import BinaryNetwork, Network, Output, SpikingNetwork
-from axonnx.models.networks import BinaryMLP, BinaryResNet, DenseLayer, RecurrentSNN, SpikingMLP, SpikingResNet
+from axonnx.models.networks import (
+    BinaryMLP,
+    BinaryResNet,
+    DenseLayer,
+    RecurrentSNN,
+    SpikingMLP,
+    SpikingResNet,
+)
 from axonnx.models.neurons import LIF, BinaryNeuron, LeakyReadout, LIFSettings, LinearReadout
 from axonnx.models.normalisation import BatchNorm, ChannelScale
 from axonnx.models.pooling import AveragePool2d

@@ -13,10 +13,9 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 import torch
-from torch import Tensor
-
 from axonnx.models import normal
 from axonnx.models.firing import decide
+from torch import Tensor
 
 
 class Estimator(ABC):
@@ -32,7 +31,7 @@ class Estimator(ABC):
 
     @abstractmethod
     def slope(self, z: Tensor, spikes: Tensor, noise: Tensor | None) -> Tensor:
-        """factor · φ(z), finite for every z; ``noise`` is the ε that was drawn (None: mean-field, ε = 0)."""
+        """Factor · φ(z), finite for every z; ``noise`` is the ε that was drawn (None: mean-field, ε = 0)."""
 
     def output(self, gap: Tensor, variance: Tensor | None, noise: Tensor | None) -> Tensor:
         """What the neurons emit in the forward pass: binary spikes."""
@@ -60,7 +59,9 @@ class _Fire(torch.autograd.Function):
     """The step in the forward pass, an estimator's slopes in the backward pass."""
 
     @staticmethod
-    def forward(ctx: Any, gap: Tensor, variance: Tensor | None, noise: Tensor | None, estimator: Estimator) -> Tensor:
+    def forward(
+        ctx: Any, gap: Tensor, variance: Tensor | None, noise: Tensor | None, estimator: Estimator
+    ) -> Tensor:
         spikes = estimator.output(gap, variance, noise)
         ctx.estimator = estimator
         ctx.save_for_backward(gap, variance, noise, spikes)
@@ -83,12 +84,12 @@ class StraightThrough(Estimator, name="st"):
 
 
 def firing_probability(F: Tensor) -> Tensor:
-    """p = F: makes IW-ST the straight-through estimator."""
+    """P = F: makes IW-ST the straight-through estimator."""
     return F
 
 
 def low_variance(F: Tensor) -> Tensor:
-    """p = 1[F > ½]: the end of the low-variance interval of Propositions 3 and 4."""
+    """P = 1[F > ½]: the end of the low-variance interval of Propositions 3 and 4."""
     return (F > 0.5).to(F.dtype)
 
 
@@ -106,7 +107,9 @@ class ImportanceWeighted(Estimator, name="iwst"):
 
     def __post_init__(self) -> None:
         if isinstance(self.p, str) and self.p not in MIXINGS:
-            raise ValueError(f"iwst: p is {self.p!r}; known are a number in [0, 1], {sorted(MIXINGS)}, a function of F")
+            raise ValueError(
+                f"iwst: p is {self.p!r}; known are a number in [0, 1], {sorted(MIXINGS)}, a function of F"
+            )
         if isinstance(self.p, int | float) and not 0.0 <= self.p <= 1.0:
             raise ValueError(f"iwst: p is {self.p}; expected a number in [0, 1]")
 
@@ -160,7 +163,9 @@ def relaxation(z: Tensor, noise: Tensor | None, kind: Noise) -> tuple[Tensor, Te
     if kind == "uniform":
         return normal.cdf(z) - normal.cdf(-epsilon), normal.pdf(z)
     # φ / (F (1−F)), by the inverse Mills ratio of the rarer outcome.
-    return normal.logit_cdf(z) + normal.logit_cdf(epsilon), normal.inverse_mills(-z.abs()) / normal.cdf(z.abs())
+    return normal.logit_cdf(z) + normal.logit_cdf(epsilon), normal.inverse_mills(-z.abs()) / normal.cdf(
+        z.abs()
+    )
 
 
 def sigmoid_slope(x: Tensor, k: float) -> Tensor:
@@ -193,7 +198,7 @@ class GumbelSoftmax(GumbelSoftmaxST, name="gs"):
     """
 
     def output(self, gap: Tensor, variance: Tensor | None, noise: Tensor | None) -> Tensor:
-        """s = S_k(x) where there is noise, the binary decision elsewhere."""
+        """S = S_k(x) where there is noise, the binary decision elsewhere."""
         if variance is None or noise is None:
             return decide(gap, variance, noise)
         z, _, noisy = normal.standardise(gap, variance)

@@ -16,7 +16,7 @@ def heaviside(value: Tensor) -> Tensor:
 
 
 def decide(gap: Tensor, variance: Tensor | None, noise: Tensor | None) -> Tensor:
-    """o = H(h* + κ ε − θ) with ``gap`` = h* − θ; without noise o = H(h* − θ).
+    """O = H(h* + κ ε − θ) with ``gap`` = h* − θ; without noise o = H(h* − θ).
 
     Decided on squares, κ²·(ε|ε|) ≥ d|d| with d = θ − h*: products and one comparison, whose bits are the
     same in every engine, where a square root's are not.
@@ -109,5 +109,7 @@ def _at(recorded: Tensor, like: Tensor, step: int, what: str) -> Tensor:
     elif recorded.shape != like.shape and recorded.dim() == like.dim():
         part = recorded[step : step + like.shape[0]]
     if part.shape != like.shape:
-        raise ValueError(f"{what}: recorded {list(recorded.shape)}, needed {list(like.shape)} from step {step} on")
+        raise ValueError(
+            f"{what}: recorded {list(recorded.shape)}, needed {list(like.shape)} from step {step} on"
+        )
     return part

@@ -1,10 +1,9 @@
 """The regulariser: KL divergence of the posterior from its empirical-Bayes prior, per weight or per neuron."""
 
 import torch
-from torch import Tensor
-
 from axonnx.models.normal import is_noisy
 from axonnx.models.posterior import GaussianPosterior
+from torch import Tensor
 
 
 def kl_of_weights(posterior: GaussianPosterior) -> Tensor:

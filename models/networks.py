@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torch import Tensor, nn
-
 from axonnx.models.network import BinaryNetwork, SpikingNetwork
 from axonnx.models.neurons import LIF, BinaryNeuron, LeakyReadout, LIFSettings, LinearReadout
 from axonnx.models.pooling import AveragePool2d
@@ -13,6 +11,7 @@ from axonnx.models.residual import NeuronFactory, ResidualBlock, Shortcut
 from axonnx.models.run import Run
 from axonnx.models.synapses import Conv2d, Linear
 from axonnx.models.variant import BAYESIAN, Variant
+from torch import Tensor, nn
 
 
 class DenseLayer(nn.Module):
@@ -198,5 +197,7 @@ def _last_size(size: int, stages: int) -> int:
     """The resolution after all stages, which the final pooling covers whole."""
     halvings = 2 ** (stages - 1)
     if size % halvings:
-        raise ValueError(f"input of {size}×{size} pixels cannot be halved {stages - 1} times; expected a multiple of {halvings}")
+        raise ValueError(
+            f"input of {size}×{size} pixels cannot be halved {stages - 1} times; expected a multiple of {halvings}"
+        )
     return size // halvings

@@ -8,13 +8,12 @@ from typing import Literal, cast
 
 import torch
 import torch.nn.functional as nnf
-from torch import Tensor, nn
-
 from axonnx.models.current import Current
 from axonnx.models.leaky_sum import leaky_sum
 from axonnx.models.run import LIFState, Observation, ReadoutState, Run
 from axonnx.models.synapses import Recurrent
 from axonnx.models.variant import BAYESIAN, Variant
+from torch import Tensor, nn
 
 DEFAULT_DECAY = math.exp(-1.0 / 10.0)
 Reset = Literal["subtract", "zero"]
@@ -58,7 +57,9 @@ class LIFSettings:
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.decay <= 1.0 or (self.learn_decay and self.decay in (0.0, 1.0)):
-            raise ValueError(f"decay is {self.decay}; expected a number in [0, 1], or within (0, 1) to be learned")
+            raise ValueError(
+                f"decay is {self.decay}; expected a number in [0, 1], or within (0, 1) to be learned"
+            )
         if not self.threshold > 0.0:
             raise ValueError(f"threshold of a spiking neuron is {self.threshold}; expected a positive number")
         if not self.base_std >= 0.0:
@@ -116,7 +117,9 @@ class LIF(nn.Module):
     @property
     def decay(self) -> Tensor:
         """β, a scalar."""
-        return torch.sigmoid(self.decay_logit) if self.settings.learn_decay else cast(Tensor, self.fixed_decay)
+        return (
+            torch.sigmoid(self.decay_logit) if self.settings.learn_decay else cast(Tensor, self.fixed_decay)
+        )
 
     @property
     def base_variance(self) -> Tensor | None:

@@ -40,7 +40,7 @@ def is_noisy(variance: Tensor) -> Tensor:
 
 
 def standardise(gap: Tensor, variance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """z = (h* − θ)/κ, κ, and the mask of noisy neurons; κ is 1 where there is no noise."""
+    """Z = (h* − θ)/κ, κ, and the mask of noisy neurons; κ is 1 where there is no noise."""
     noisy = is_noisy(variance)
     std = torch.sqrt(torch.where(noisy, variance, torch.ones_like(variance)))
     return gap / std, std, noisy

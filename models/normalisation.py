@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 import torch
-from torch import Tensor, nn
-
 from axonnx.models.current import Current
 from axonnx.models.run import Run
 from axonnx.models.variant import Variant
+from torch import Tensor, nn
 
 
 class Folded(Protocol):
@@ -118,4 +117,6 @@ def make_normalisation(variant: Variant, channels: int, spatial: int) -> Channel
         return None
     if variant.normalisation == "scale":
         return ChannelScale(channels, spatial)
-    return BatchNorm(channels, spatial, variant.steps if variant.normalisation == "batch_through_time" else None)
+    return BatchNorm(
+        channels, spatial, variant.steps if variant.normalisation == "batch_through_time" else None
+    )

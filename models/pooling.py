@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import torch.nn.functional as nnf
-from torch import Tensor, nn
-
 from axonnx.models.current import Current
+from torch import Tensor, nn
 
 
 class AveragePool2d(nn.Module):
@@ -14,7 +13,9 @@ class AveragePool2d(nn.Module):
     def __init__(self, window: int) -> None:
         super().__init__()
         if window < 1 or window & (window - 1):
-            raise ValueError(f"window is {window}; expected a power of two (an average over any other is not exact)")
+            raise ValueError(
+                f"window is {window}; expected a power of two (an average over any other is not exact)"
+            )
         self.window = window
 
     def forward(self, x: Tensor) -> Tensor:
@@ -27,7 +28,8 @@ class AveragePool2d(nn.Module):
         """A pooled current: the variance of a mean of n independent positions is their mean variance over n."""
         variance = current.variance
         return Current(
-            self(current.mean), None if variance is None else self(variance.expand_as(current.mean)) / self.window**2
+            self(current.mean),
+            None if variance is None else self(variance.expand_as(current.mean)) / self.window**2,
         )
 
     def extra_repr(self) -> str:

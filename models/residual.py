@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
-
 from axonnx.models.current import Current
 from axonnx.models.pooling import AveragePool2d
 from axonnx.models.run import Run
 from axonnx.models.synapses import Conv2d
 from axonnx.models.variant import Variant
+from torch import Tensor, nn
 
 NeuronFactory = Callable[[], nn.Module]
 Shortcut = Literal["pool", "conv"]
@@ -44,7 +43,9 @@ class ResidualBlock(nn.Module):
         self.neuron2 = neuron()
         self.conv2 = Conv2d(outputs, outputs, 3, variant, padding=1)
         changes = stride != 1 or inputs != outputs
-        self.projection = Conv2d(inputs, outputs, 1, variant, stride=stride) if changes and shortcut == "conv" else None
+        self.projection = (
+            Conv2d(inputs, outputs, 1, variant, stride=stride) if changes and shortcut == "conv" else None
+        )
         self.pool = AveragePool2d(stride) if stride != 1 and self.projection is None else None
         self.extra_channels = outputs - inputs if self.projection is None else 0
 

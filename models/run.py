@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from torch import Tensor, nn
-
 from axonnx.models.firing import Fire
+from torch import Tensor, nn
 
 
 class LIFState(NamedTuple):
@@ -56,7 +55,9 @@ class Run:
     spiking network, or a whole pass of a binary one.
     """
 
-    def __init__(self, network: nn.Module, fire: Fire, state: State | None = None, sequence: bool = False) -> None:
+    def __init__(
+        self, network: nn.Module, fire: Fire, state: State | None = None, sequence: bool = False
+    ) -> None:
         self.fire = fire
         self.sequence = sequence
         self.before = State() if state is None else state
@@ -72,7 +73,9 @@ class Run:
     def name(self, layer: nn.Module) -> str:
         """The layer's name in the network that runs."""
         if id(layer) not in self._names:
-            raise ValueError(f"{type(layer).__name__} is not part of the network that runs: assign it to an attribute")
+            raise ValueError(
+                f"{type(layer).__name__} is not part of the network that runs: assign it to an attribute"
+            )
         return self._names[id(layer)]
 
     def noise(self, layer: nn.Module, like: Tensor) -> Tensor | None:
@@ -104,7 +107,9 @@ class Run:
     @staticmethod
     def _once(name: str, book: Mapping[str, object]) -> None:
         if name in book:
-            raise ValueError(f"layer {name!r} ran twice in one pass; a layer of neurons keeps one state: use two layers")
+            raise ValueError(
+                f"layer {name!r} ran twice in one pass; a layer of neurons keeps one state: use two layers"
+            )
 
 
 def _detach(state: LayerState) -> LayerState:

@@ -10,13 +10,12 @@ from abc import ABC, abstractmethod
 
 import torch
 import torch.nn.functional as nnf
-from torch import Tensor, nn
-
 from axonnx.models.current import Current
 from axonnx.models.normalisation import make_normalisation
 from axonnx.models.posterior import GaussianPosterior
 from axonnx.models.run import Run
 from axonnx.models.variant import BAYESIAN, Variant
+from torch import Tensor, nn
 
 
 class Synapse(nn.Module, ABC):
@@ -33,7 +32,9 @@ class Synapse(nn.Module, ABC):
 
     def moments(self, x: Tensor) -> Current:
         """Mean and variance of W·x over the posterior."""
-        return Current(self.product(x, self.posterior.mean), self.posterior.variance_of(self.product, x.square()))
+        return Current(
+            self.product(x, self.posterior.mean), self.posterior.variance_of(self.product, x.square())
+        )
 
     def forward(self, x: Tensor, run: Run) -> Current:
         """The current that spikes (or graded input) ``x`` causes."""
@@ -49,7 +50,7 @@ class Linear(Synapse):
         super().__init__(posterior, variant, spatial=0)
 
     def product(self, x: Tensor, weight: Tensor) -> Tensor:
-        """x Wᵀ"""
+        """X Wᵀ"""
         return nnf.linear(x, weight)
 
 
@@ -57,14 +58,21 @@ class Conv2d(Synapse):
     """Convolutional synapses on the last three axes [C, H, W]; every position has noise of its own."""
 
     def __init__(
-        self, inputs: int, outputs: int, kernel: int, variant: Variant = BAYESIAN, *, stride: int = 1, padding: int = 0
+        self,
+        inputs: int,
+        outputs: int,
+        kernel: int,
+        variant: Variant = BAYESIAN,
+        *,
+        stride: int = 1,
+        padding: int = 0,
     ) -> None:
         posterior = GaussianPosterior((outputs, inputs, kernel, kernel), variant.granularity, variant.spread)
         super().__init__(posterior, variant, spatial=2)
         self.stride, self.padding = stride, padding
 
     def product(self, x: Tensor, weight: Tensor) -> Tensor:
-        """x ∗ W"""
+        """X ∗ W"""
         flat = x.flatten(0, -4) if x.dim() > 4 else x
         out = nnf.conv2d(flat, weight, stride=self.stride, padding=self.padding)
         return out.unflatten(0, x.shape[:-3]) if x.dim() > 4 else out
@@ -83,14 +91,19 @@ class Recurrent(nn.Module):
     def __init__(self, size: int, variant: Variant = BAYESIAN) -> None:
         super().__init__()
         off_diagonal = 1.0 - torch.eye(size)
-        self.posterior = GaussianPosterior((size, size), variant.granularity, variant.spread, mask=off_diagonal)
+        self.posterior = GaussianPosterior(
+            (size, size), variant.granularity, variant.spread, mask=off_diagonal
+        )
 
     def weights(self) -> tuple[Tensor, Tensor | None]:
         """Means, and what ``moments`` needs of the variances: once for each pass, not for each step."""
         if self.posterior.log_std is None:
             return self.posterior.mean, None
         shared = self.posterior.granularity != "weight"
-        return self.posterior.mean, self.posterior.variance.flatten() if shared else self.posterior.full_variance
+        return (
+            self.posterior.mean,
+            self.posterior.variance.flatten() if shared else self.posterior.full_variance,
+        )
 
     def moments(self, spikes: Tensor, mean: Tensor, variance: Tensor | None) -> Current:
         """Mean and variance of the recurrent current; shared σ: Σ_{k≠i} σ² o_k² = σ² (Σ_k o_k² − o_i²)."""

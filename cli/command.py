@@ -1,0 +1,78 @@
+"""``axonnx VERB …``: finds the verb and hands over. A verb's folder is imported only when it is used."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module, metadata
+from typing import NamedTuple
+
+
+class Verb(NamedTuple):
+    """Where a verb lives and what it does. Its module has ``main(arguments) -> exit code``."""
+
+    module: str
+    does: str
+
+
+VERBS: dict[str, Verb] = {}
+
+FINE, FAILED, WRONG_USE = 0, 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the return value is the exit code: 0 fine, 1 verification failed, 2 wrong use."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(help_text())
+        return FINE if words else WRONG_USE
+    if words[0] in ("-V", "--version"):
+        print(f"axonnx {metadata.version('axonnx')}")
+        return FINE
+    if words[0] not in VERBS:
+        print(_unknown(words[0]), file=sys.stderr)
+        return WRONG_USE
+    return _run(VERBS[words[0]], words[0], words[1:])
+
+
+def help_text() -> str:
+    """What ``axonnx --help`` prints."""
+    lines = [f"  {name:<12}{verb.does}" for name, verb in VERBS.items()]
+    return "\n".join(
+        [
+            "axonnx: train binary and spiking networks, ship them as one ONNX file, run it on events",
+            "",
+            "usage: axonnx VERB [options]      axonnx VERB --help      axonnx --version",
+            "",
+            *(["verbs:", *lines] if lines else []),
+        ]
+    ).rstrip()
+
+
+def _run(verb: Verb, name: str, words: list[str]) -> int:
+    try:
+        code: int = import_module(verb.module).main(words)
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").startswith("axonnx"):
+            raise
+        print(
+            f"axonnx {name}: needs the package {missing.name!r}, which is not installed. "
+            f"Install what it needs with: pip install 'axonnx[train,report]'",
+            file=sys.stderr,
+        )
+        return WRONG_USE
+    except ValueError as fault:  # user faults; our own are assertions and show their traceback
+        print(f"axonnx {name}: {fault}", file=sys.stderr)
+        return WRONG_USE
+    except KeyboardInterrupt:
+        print(f"\naxonnx {name}: interrupted", file=sys.stderr)
+        return 130
+    return code
+
+
+def _unknown(word: str) -> str:
+    near = get_close_matches(word, VERBS, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    known = ", ".join(VERBS) or "none yet"
+    return f"axonnx: unknown verb {word!r}; known are: {known}.{hint} See axonnx --help."
