@@ -21,9 +21,7 @@ class Current:
 
     def __add__(self, other: Current) -> Current:
         if self.variance is None or other.variance is None:
-            return Current(
-                self.mean + other.mean, self.variance if other.variance is None else other.variance
-            )
+            return Current(self.mean + other.mean, self.variance if other.variance is None else other.variance)
         return Current(self.mean + other.mean, self.variance + other.variance)
 
     def affine(self, scale: Tensor, bias: Tensor) -> Current:

@@ -59,9 +59,7 @@ class _Fire(torch.autograd.Function):
     """The step in the forward pass, an estimator's slopes in the backward pass."""
 
     @staticmethod
-    def forward(
-        ctx: Any, gap: Tensor, variance: Tensor | None, noise: Tensor | None, estimator: Estimator
-    ) -> Tensor:
+    def forward(ctx: Any, gap: Tensor, variance: Tensor | None, noise: Tensor | None, estimator: Estimator) -> Tensor:
         spikes = estimator.output(gap, variance, noise)
         ctx.estimator = estimator
         ctx.save_for_backward(gap, variance, noise, spikes)
@@ -107,9 +105,7 @@ class ImportanceWeighted(Estimator, name="iwst"):
 
     def __post_init__(self) -> None:
         if isinstance(self.p, str) and self.p not in MIXINGS:
-            raise ValueError(
-                f"iwst: p is {self.p!r}; known are a number in [0, 1], {sorted(MIXINGS)}, a function of F"
-            )
+            raise ValueError(f"iwst: p is {self.p!r}; known are a number in [0, 1], {sorted(MIXINGS)}, a function of F")
         if isinstance(self.p, int | float) and not 0.0 <= self.p <= 1.0:
             raise ValueError(f"iwst: p is {self.p}; expected a number in [0, 1]")
 
@@ -127,9 +123,7 @@ class ImportanceWeighted(Estimator, name="iwst"):
         probability = torch.where(fired, F, 1.0 - F)
         usual = probability > 1e-30
         ratio = weight / torch.where(usual, probability, 1.0)
-        return torch.where(
-            usual, ratio * normal.pdf(z), weight * normal.inverse_mills(torch.where(fired, z, -z))
-        )
+        return torch.where(usual, ratio * normal.pdf(z), weight * normal.inverse_mills(torch.where(fired, z, -z)))
 
 
 @dataclass(frozen=True)
@@ -163,9 +157,7 @@ def relaxation(z: Tensor, noise: Tensor | None, kind: Noise) -> tuple[Tensor, Te
     if kind == "uniform":
         return normal.cdf(z) - normal.cdf(-epsilon), normal.pdf(z)
     # φ / (F (1−F)), by the inverse Mills ratio of the rarer outcome.
-    return normal.logit_cdf(z) + normal.logit_cdf(epsilon), normal.inverse_mills(-z.abs()) / normal.cdf(
-        z.abs()
-    )
+    return normal.logit_cdf(z) + normal.logit_cdf(epsilon), normal.inverse_mills(-z.abs()) / normal.cdf(z.abs())
 
 
 def sigmoid_slope(x: Tensor, k: float) -> Tensor:
@@ -245,9 +237,7 @@ class SurrogateGradient(Estimator, name="sg"):
         """φ(z)"""
         return normal.pdf(z)
 
-    def slopes(
-        self, gap: Tensor, variance: Tensor | None, spikes: Tensor, noise: Tensor | None
-    ) -> tuple[Tensor, None]:
+    def slopes(self, gap: Tensor, variance: Tensor | None, spikes: Tensor, noise: Tensor | None) -> tuple[Tensor, None]:
         """φ((h*−θ)/width)/width; no gradient for a variance."""
         return self.slope(gap / self.width, spikes, noise) / self.width, None
 

@@ -109,7 +109,5 @@ def _at(recorded: Tensor, like: Tensor, step: int, what: str) -> Tensor:
     elif recorded.shape != like.shape and recorded.dim() == like.dim():
         part = recorded[step : step + like.shape[0]]
     if part.shape != like.shape:
-        raise ValueError(
-            f"{what}: recorded {list(recorded.shape)}, needed {list(like.shape)} from step {step} on"
-        )
+        raise ValueError(f"{what}: recorded {list(recorded.shape)}, needed {list(like.shape)} from step {step} on")
     return part

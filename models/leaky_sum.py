@@ -17,9 +17,7 @@ def leaky_sum(current: Tensor, membrane: Tensor, total: Tensor, decay: Tensor) -
 
 class _LeakySum(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, current: Tensor, membrane: Tensor, total: Tensor, decay: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, current: Tensor, membrane: Tensor, total: Tensor, decay: Tensor) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(decay)
         ctx.steps = current.shape[0]
         for arriving in current.unbind(0):

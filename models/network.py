@@ -33,9 +33,7 @@ class Output:
         term = kl_of_neurons if kind == "neuron" else quadratic_of_neurons
         batch = self.logits.shape[0]
         terms = [
-            term(seen.gap, seen.variance, batch)
-            for seen in self.observations.values()
-            if seen.variance is not None
+            term(seen.gap, seen.variance, batch) for seen in self.observations.values() if seen.variance is not None
         ]
         return torch.stack(terms).sum() if terms else self.logits.new_zeros(())
 
@@ -84,9 +82,7 @@ class SpikingNetwork(Network):
     def forward(self, events: Tensor, fire: Fire = MEAN_FIELD, state: State | None = None) -> Output:
         """A sequence, from rest or from the ``state`` in which an earlier one ended."""
         if events.dim() < 3 or events.shape[0] == 0:
-            raise ValueError(
-                f"events have shape {list(events.shape)}; expected [T, B, …] with at least one time step"
-            )
+            raise ValueError(f"events have shape {list(events.shape)}; expected [T, B, …] with at least one time step")
         if not self.layerwise:
             return self._stepwise(events, fire, state)
         run = Run(self, fire, state, sequence=True)

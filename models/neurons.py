@@ -57,9 +57,7 @@ class LIFSettings:
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.decay <= 1.0 or (self.learn_decay and self.decay in (0.0, 1.0)):
-            raise ValueError(
-                f"decay is {self.decay}; expected a number in [0, 1], or within (0, 1) to be learned"
-            )
+            raise ValueError(f"decay is {self.decay}; expected a number in [0, 1], or within (0, 1) to be learned")
         if not self.threshold > 0.0:
             raise ValueError(f"threshold of a spiking neuron is {self.threshold}; expected a positive number")
         if not self.base_std >= 0.0:
@@ -117,9 +115,7 @@ class LIF(nn.Module):
     @property
     def decay(self) -> Tensor:
         """β, a scalar."""
-        return (
-            torch.sigmoid(self.decay_logit) if self.settings.learn_decay else cast(Tensor, self.fixed_decay)
-        )
+        return torch.sigmoid(self.decay_logit) if self.settings.learn_decay else cast(Tensor, self.fixed_decay)
 
     @property
     def base_variance(self) -> Tensor | None:
@@ -133,9 +129,7 @@ class LIF(nn.Module):
         return self._sequence(current, run)
 
     def _sequence(self, current: Current, run: Run) -> Tensor:
-        current = Current(
-            current.mean, None if current.variance is None else current.variance.expand_as(current.mean)
-        )
+        current = Current(current.mean, None if current.variance is None else current.variance.expand_as(current.mean))
         state = self._state(current, run)
         noise, forced = self._fate(current.mean, run)
         observed: list[Observation] = []

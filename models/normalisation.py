@@ -117,6 +117,4 @@ def make_normalisation(variant: Variant, channels: int, spatial: int) -> Channel
         return None
     if variant.normalisation == "scale":
         return ChannelScale(channels, spatial)
-    return BatchNorm(
-        channels, spatial, variant.steps if variant.normalisation == "batch_through_time" else None
-    )
+    return BatchNorm(channels, spatial, variant.steps if variant.normalisation == "batch_through_time" else None)

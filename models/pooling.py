@@ -13,9 +13,7 @@ class AveragePool2d(nn.Module):
     def __init__(self, window: int) -> None:
         super().__init__()
         if window < 1 or window & (window - 1):
-            raise ValueError(
-                f"window is {window}; expected a power of two (an average over any other is not exact)"
-            )
+            raise ValueError(f"window is {window}; expected a power of two (an average over any other is not exact)")
         self.window = window
 
     def forward(self, x: Tensor) -> Tensor:

@@ -128,9 +128,7 @@ def _layer_shapes(network: BinaryNetwork, x: Tensor) -> dict[str, int]:
         raise ValueError(f"enumeration takes dense layers [B, neurons]; layer {bad[0]!r} has another shape")
     sizes = {name: seen.spikes.shape[1] for name, seen in observations.items()}
     if sum(sizes.values()) > MAX_NEURONS:
-        raise ValueError(
-            f"{sum(sizes.values())} neurons have 2^{sum(sizes.values())} patterns; at most {MAX_NEURONS}"
-        )
+        raise ValueError(f"{sum(sizes.values())} neurons have 2^{sum(sizes.values())} patterns; at most {MAX_NEURONS}")
     return sizes
 
 

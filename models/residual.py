@@ -43,9 +43,7 @@ class ResidualBlock(nn.Module):
         self.neuron2 = neuron()
         self.conv2 = Conv2d(outputs, outputs, 3, variant, padding=1)
         changes = stride != 1 or inputs != outputs
-        self.projection = (
-            Conv2d(inputs, outputs, 1, variant, stride=stride) if changes and shortcut == "conv" else None
-        )
+        self.projection = Conv2d(inputs, outputs, 1, variant, stride=stride) if changes and shortcut == "conv" else None
         self.pool = AveragePool2d(stride) if stride != 1 and self.projection is None else None
         self.extra_channels = outputs - inputs if self.projection is None else 0
 

@@ -55,9 +55,7 @@ class Run:
     spiking network, or a whole pass of a binary one.
     """
 
-    def __init__(
-        self, network: nn.Module, fire: Fire, state: State | None = None, sequence: bool = False
-    ) -> None:
+    def __init__(self, network: nn.Module, fire: Fire, state: State | None = None, sequence: bool = False) -> None:
         self.fire = fire
         self.sequence = sequence
         self.before = State() if state is None else state
@@ -73,9 +71,7 @@ class Run:
     def name(self, layer: nn.Module) -> str:
         """The layer's name in the network that runs."""
         if id(layer) not in self._names:
-            raise ValueError(
-                f"{type(layer).__name__} is not part of the network that runs: assign it to an attribute"
-            )
+            raise ValueError(f"{type(layer).__name__} is not part of the network that runs: assign it to an attribute")
         return self._names[id(layer)]
 
     def noise(self, layer: nn.Module, like: Tensor) -> Tensor | None:

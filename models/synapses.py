@@ -32,9 +32,7 @@ class Synapse(nn.Module, ABC):
 
     def moments(self, x: Tensor) -> Current:
         """Mean and variance of W·x over the posterior."""
-        return Current(
-            self.product(x, self.posterior.mean), self.posterior.variance_of(self.product, x.square())
-        )
+        return Current(self.product(x, self.posterior.mean), self.posterior.variance_of(self.product, x.square()))
 
     def forward(self, x: Tensor, run: Run) -> Current:
         """The current that spikes (or graded input) ``x`` causes."""
@@ -91,9 +89,7 @@ class Recurrent(nn.Module):
     def __init__(self, size: int, variant: Variant = BAYESIAN) -> None:
         super().__init__()
         off_diagonal = 1.0 - torch.eye(size)
-        self.posterior = GaussianPosterior(
-            (size, size), variant.granularity, variant.spread, mask=off_diagonal
-        )
+        self.posterior = GaussianPosterior((size, size), variant.granularity, variant.spread, mask=off_diagonal)
 
     def weights(self) -> tuple[Tensor, Tensor | None]:
         """Means, and what ``moments`` needs of the variances: once for each pass, not for each step."""

@@ -33,9 +33,7 @@ class Variant:
         if self.spread != "none" and self.normalisation.startswith("batch"):
             raise ValueError("batch norm is for the baselines without a posterior: set spread = 'none'")
         if self.spread == "none" and not isinstance(self.estimator, SurrogateGradient):
-            raise ValueError(
-                f"estimator {self.estimator.name!r} needs a posterior: use 'sg' with spread = 'none'"
-            )
+            raise ValueError(f"estimator {self.estimator.name!r} needs a posterior: use 'sg' with spread = 'none'")
         if self.spread == "none" and self.kl:
             raise ValueError("without a posterior there is no KL term: set kl = False")
 
@@ -44,9 +42,7 @@ class Variant:
         if self.normalisation != "batch":
             return self
         if steps is None:
-            raise ValueError(
-                "a spiking network with batch norm needs to know its number of time steps: give steps=T"
-            )
+            raise ValueError("a spiking network with batch norm needs to know its number of time steps: give steps=T")
         return replace(self, normalisation="batch_through_time", steps=steps)
 
 
@@ -55,9 +51,7 @@ MFA = Variant(fire="mean_field")
 FPV = Variant(spread="fixed", fire="mean_field")
 NKL = Variant(spread="fixed", fire="mean_field", kl=False)
 NKL_SAMPLED = Variant(kl=False)
-SG_BN = Variant(
-    spread="none", fire="mean_field", kl=False, normalisation="batch", estimator=SurrogateGradient(0.4)
-)
+SG_BN = Variant(spread="none", fire="mean_field", kl=False, normalisation="batch", estimator=SurrogateGradient(0.4))
 SG_NBN_1 = Variant(spread="none", fire="mean_field", kl=False, estimator=SurrogateGradient(0.4))
 SG_NBN_2 = Variant(spread="none", fire="mean_field", kl=False, estimator=SurrogateGradient(0.1))
 
