@@ -10,7 +10,7 @@ import torch
 from axonnx.models.firing import MEAN_FIELD, Fire
 from axonnx.models.kl import kl_of_neurons, kl_of_weights, quadratic_of_neurons
 from axonnx.models.posterior import GaussianPosterior
-from axonnx.models.run import Observation, Run, State
+from axonnx.models.run import Observation, Run, State, stack_observations
 from torch import Tensor, nn
 
 Regulariser = Literal["neuron", "weight", "quadratic"]
@@ -99,11 +99,5 @@ class SpikingNetwork(Network):
             outputs.append(self.step(x, state, fire))
             state = outputs[-1].state
         names = outputs[0].observations
-        stacked = {name: _stack([output.observations[name] for output in outputs]) for name in names}
+        stacked = {name: stack_observations([output.observations[name] for output in outputs]) for name in names}
         return Output(outputs[-1].logits, outputs[-1].state, stacked)
-
-
-def _stack(steps: list[Observation]) -> Observation:
-    gaps, variances, spikes = zip(*steps, strict=True)
-    variance = None if variances[0] is None else torch.stack(variances)
-    return Observation(torch.stack(gaps), variance, torch.stack(spikes))

@@ -10,7 +10,8 @@ import torch
 import torch.nn.functional as nnf
 from axonnx.models.current import Current
 from axonnx.models.leaky_sum import leaky_sum
-from axonnx.models.run import LIFState, Observation, ReadoutState, Run
+from axonnx.models.lif_sequence import Recurrence, lif_sequence
+from axonnx.models.run import LIFState, Observation, ReadoutState, Run, stack_observations
 from axonnx.models.synapses import Recurrent
 from axonnx.models.variant import BAYESIAN, Variant
 from torch import Tensor, nn
@@ -129,14 +130,40 @@ class LIF(nn.Module):
         return self._sequence(current, run)
 
     def _sequence(self, current: Current, run: Run) -> Tensor:
-        current = Current(current.mean, None if current.variance is None else current.variance.expand_as(current.mean))
+        """All steps at once where the hand-written backward pass applies, step by step elsewhere."""
+        spread = None if current.variance is None else current.variance.expand_as(current.mean)
+        current = Current(current.mean, spread)
         state = self._state(current, run)
         noise, forced = self._fate(current.mean, run)
-        observed: list[Observation] = []
+        if forced is None and self.settings.reset == "subtract":
+            return self._fused(current, state, noise, run)
+        return self._plain(current, state, noise, forced, run)
+
+    def _fused(self, current: Current, state: LIFState, noise: Tensor | None, run: Run) -> Tensor:
+        recurrence = None if self.recurrent is None else Recurrence(*self.recurrent.weights())
+        out = lif_sequence(
+            current.mean,
+            current.variance,
+            noise,
+            (state.membrane, state.variance, state.spikes),
+            self.decay,
+            self.threshold,
+            self.base_variance if current.variance is not None else None,
+            recurrence,
+            self.estimator,
+        )
+        after = LIFState(out.membrane, out.variance, out.spikes[-1])
+        return self._finish(Observation(out.gap, out.decision_variance, out.spikes), after, run)
+
+    def _plain(
+        self, current: Current, state: LIFState, noise: Tensor | None, forced: Tensor | None, run: Run
+    ) -> Tensor:
+        """The executable specification of ``_fused``, and the way of everything it does not cover."""
+        seen: list[Observation] = []
         weights = None if self.recurrent is None else self.recurrent.weights()
         decay, base = self.decay, self.base_variance
         for t in range(current.mean.shape[0]):
-            arriving = current.each(lambda moment, t=t: moment[t])  # type: ignore[misc]
+            arriving = Current(current.mean[t], None if current.variance is None else current.variance[t])
             if self.recurrent is not None and weights is not None:
                 arriving = arriving + self.recurrent.moments(state.spikes, *weights)
             membrane, variance = integrate(arriving, state, decay, self.threshold, self.settings.reset)
@@ -147,8 +174,8 @@ class LIF(nn.Module):
             else:
                 spikes = self.estimator.fire(gap, total, None if noise is None else noise[t])
             state = LIFState(membrane, variance, spikes)
-            observed.append(Observation(gap, total, spikes))
-        return self._finish(observed, state, run)
+            seen.append(Observation(gap, total, spikes))
+        return self._finish(stack_observations(seen), state, run)
 
     def _state(self, current: Current, run: Run) -> LIFState:
         state = run.state_of(self)
@@ -165,11 +192,7 @@ class LIF(nn.Module):
             return noise, forced
         return None if noise is None else noise[None], None if forced is None else forced[None]
 
-    def _finish(self, observed: list[Observation], state: LIFState, run: Run) -> Tensor:
-        gaps, variances, spikes = zip(*observed, strict=True)
-        seen = Observation(
-            torch.stack(gaps), None if variances[0] is None else torch.stack(variances), torch.stack(spikes)
-        )
+    def _finish(self, seen: Observation, state: LIFState, run: Run) -> Tensor:
         run.keep(self, state)
         run.observe(self, seen if run.sequence else Observation(*(None if x is None else x[0] for x in seen)))
         return seen.spikes

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import torch
 from axonnx.models.firing import Fire
 from torch import Tensor, nn
 
@@ -46,6 +47,13 @@ class Observation(NamedTuple):
     gap: Tensor
     variance: Tensor | None
     spikes: Tensor
+
+
+def stack_observations(steps: Sequence[Observation]) -> Observation:
+    """The observations of single time steps as one with a time axis."""
+    gaps, variances, spikes = zip(*steps, strict=True)
+    variance = None if variances[0] is None else torch.stack(variances)
+    return Observation(torch.stack(gaps), variance, torch.stack(spikes))
 
 
 class Run:
