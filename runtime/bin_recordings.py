@@ -4,11 +4,12 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from axonnx.runtime.bin_rules import Outside, bin_index, cells_of, clip_counts, count_outside, true_before
 from axonnx.runtime.bin_settings import Binning
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.events import Events, check_events
-from numpy.typing import ArrayLike, NDArray
 
 # Above this many cells a dense int64 histogram costs more memory than the events: count by sorting instead.
 DENSE_CELLS = 2**22

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, fields
 
 import numpy as np
+from numpy.typing import NDArray
+
 from axonnx.runtime.bin_settings import Binning
 from axonnx.runtime.events import Events
-from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from typing import Literal, Self
 
-from axonnx.runtime.errors import AxonnxError
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from axonnx.runtime.errors import AxonnxError
 
 INT64_MAX = 2**63 - 1
 

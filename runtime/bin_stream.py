@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
 from axonnx.runtime.bin_rules import Outside, bin_index, cells_of, clip_counts, count_outside
 from axonnx.runtime.bin_settings import Binning
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.events import Events, check_events
-from numpy.typing import NDArray
 
 # Blocks of a stream hold at most this many bins and this many bytes (but always one bin).
 BLOCK_BINS = 256

@@ -3,8 +3,9 @@
 from typing import Final
 
 import numpy as np
-from axonnx.runtime.errors import AxonnxError
 from numpy.typing import ArrayLike, NDArray
+
+from axonnx.runtime.errors import AxonnxError
 
 EVENT: Final = np.dtype([("t", "<i8"), ("x", "<u2"), ("y", "<u2"), ("p", "u1")])
 

@@ -1,0 +1,74 @@
+"""Text with a header line that names the columns t, x, y, p in any order, then an event a line, all integers."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.events import Events
+from axonnx.runtime.readers.binary import read_bytes
+from axonnx.runtime.readers.recording import Recording, events_from
+
+FIELDS = ("t", "x", "y", "p")
+REQUIRED = ("t", "x")
+WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,99}")
+
+
+def read(path: Path) -> Recording:
+    """Events of a csv file; y and p are 0 where there is no such column."""
+    try:
+        lines = read_bytes(path).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise AxonnxError(f"{path}: byte {error.start}: is no UTF-8 text; expected csv with columns t,x,y,p.") from None
+    while lines and not lines[-1].strip():
+        lines.pop()
+    columns = parse_header(path, lines[0] if lines else "")
+    events = parse_rows(path, lines[1:], columns, first_line=2)
+    missing = [name for name in FIELDS if name not in columns]
+    notes = (f"no column {' and '.join(missing)}: taken as 0",) if missing else ()
+    return Recording(events, "csv", notes=notes)
+
+
+def parse_header(path: Path, line: str) -> list[str]:
+    """Names of the columns, known to be t, x and perhaps y and p, each once."""
+    columns = [name.strip().strip('"').lower() for name in line.split(",")]
+    unknown = [name for name in columns if name not in FIELDS]
+    missing = [name for name in REQUIRED if name not in columns]
+    if unknown or missing or len(set(columns)) < len(columns):
+        raise AxonnxError(
+            f"{path}: line 1: found the columns {line.strip()!r}; expected t,x,y,p in any order (t in microseconds;"
+            " t and x are required), each once. Name the columns so, and leave out any other."
+        )
+    return columns
+
+
+def parse_rows(path: Path, lines: list[str], columns: list[str], first_line: int) -> Events:
+    """Events of lines in the given order of columns; `first_line` numbers the first of them in errors."""
+    rows = [line.split(",") for line in lines]
+    try:
+        numbers = np.array([[int(cell) for cell in row] for row in rows], np.int64).reshape(-1, len(columns))
+        plain = len(numbers) == len(rows) and all(line.isascii() and "_" not in line for line in lines)
+    except (ValueError, OverflowError):
+        plain = False
+    if not plain:
+        _refuse_first_wrong(path, rows, columns, first_line)
+    values = dict(zip(columns, numbers.T, strict=True))
+    try:
+        return events_from(path, **values)
+    except AxonnxError as error:
+        raise AxonnxError(f"{error} (value 0 of a column stands in line {first_line}.)") from None
+
+
+def _refuse_first_wrong(path: Path, rows: list[list[str]], columns: list[str], first_line: int) -> None:
+    for number, row in enumerate(rows, first_line):
+        if len(row) != len(columns):
+            found = f"{len(row)} values" if any(cell.strip() for cell in row) else "an empty line"
+            raise AxonnxError(f"{path}: line {number}: found {found}; expected {len(columns)}: {','.join(columns)}.")
+        for name, cell in zip(columns, row, strict=True):
+            if not WHOLE_NUMBER.fullmatch(cell.strip()) or not -(2**63) <= int(cell) < 2**63:
+                raise AxonnxError(
+                    f"{path}: line {number}, column {name}: found {cell.strip()!r}; expected a whole number"
+                    " of 64 bits (t in microseconds)."
+                )
+    raise AssertionError("a row was refused but none is wrong")

@@ -1,0 +1,95 @@
+"""The formats that are known, and which of them a file is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.readers import aedat2, aedat31, csv_text, dat, evt2, nmnist, npz, shd, through_faery
+from axonnx.runtime.readers.prophesee import evt_version, read_header
+from axonnx.runtime.readers.recording import Recording
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: what it is called, the suffixes of its files, and its reader."""
+
+    title: str
+    suffixes: tuple[str, ...]
+    read: Callable[[Path], list[Recording]]
+
+
+def _single(read: Callable[[Path], Recording]) -> Callable[[Path], list[Recording]]:
+    return lambda path: [read(path)]
+
+
+def _faery(name: str) -> Callable[[Path], list[Recording]]:
+    return _single(partial(through_faery.read, format_name=name))
+
+
+FORMATS: dict[str, Format] = {
+    "npz": Format("numpy archive", (".npz",), npz.read_npz),
+    "npy": Format("numpy structured array", (".npy",), npz.read_npy),
+    "csv": Format("text, columns t,x,y,p", (".csv",), _single(csv_text.read)),
+    "nmnist": Format("N-MNIST and gesture events, 5 bytes each", (".bin", ".bs2"), _single(nmnist.read)),
+    "aedat2": Format("AEDAT 2.0, chip told by the header", (".aedat", ".aedat2"), _single(aedat2.read)),
+    **{
+        f"aedat2-{chip}": Format(f"AEDAT 2.0 of a {chip}", (), _single(partial(aedat2.read, chip=chip)))
+        for chip in aedat2.CHIPS
+    },
+    "aedat3.1": Format("AEDAT 3.1", (".aedat", ".aedat3"), _single(aedat31.read)),
+    "evt2": Format("Prophesee EVT 2.0", (".raw",), _single(evt2.read)),
+    "dat": Format("Prophesee DAT", (".dat",), _single(dat.read)),
+    "shd": Format("Spiking Heidelberg Digits HDF5", (".h5", ".hdf5"), shd.read_shd),
+    "aedat4": Format("AEDAT 4.0, by faery", (".aedat4", ".aedat"), _faery("aedat4")),
+    "evt2.1": Format("Prophesee EVT 2.1, by faery", (".raw",), _faery("evt2.1")),
+    "evt3": Format("Prophesee EVT 3.0, by faery", (".raw",), _faery("evt3")),
+    "es": Format("Event Stream, by faery", (".es",), _faery("es")),
+}
+
+MAGIC = {
+    npz.NPZ_MAGIC: "npz",
+    npz.NPY_MAGIC: "npy",
+    shd.MAGIC: "shd",
+    b"Event Stream": "es",
+    aedat2.MAGIC: "aedat2",
+    aedat31.MAGIC: "aedat3.1",
+    b"#!AER-DAT4.0": "aedat4",
+}
+EVT = {"2.0": "evt2", "2.1": "evt2.1", "3.0": "evt3"}
+WITHOUT_MAGIC = ("csv", "nmnist")
+
+
+def known_formats() -> str:
+    """Names and suffixes, for error texts."""
+    return ", ".join(f"{name} ({' '.join(form.suffixes)})" for name, form in FORMATS.items() if form.suffixes)
+
+
+def format_of(path: Path, head: bytes) -> str:
+    """Which format a file is, by its first bytes, or by its suffix for formats that have no such bytes."""
+    for magic, name in MAGIC.items():
+        if head.startswith(magic):
+            return name
+    if head.startswith(b"% "):
+        return _prophesee_format(path, head)
+    for name in WITHOUT_MAGIC:
+        if path.suffix.lower() in FORMATS[name].suffixes:
+            return name
+    raise AxonnxError(
+        f"{path}: byte 0: found {head[:16]!r} and the suffix {path.suffix!r}, a format that is not known; expected one"
+        f" of {known_formats()}. Convert it, or name the format with format=."
+    )
+
+
+def _prophesee_format(path: Path, head: bytes) -> str:
+    header, _ = read_header(head)
+    version = evt_version(header)
+    if version in EVT:
+        return EVT[version]
+    if path.suffix.lower() == ".dat" or "version" in header:
+        return "dat"
+    raise AxonnxError(
+        f"{path}: the header states {f'EVT {version}' if version else 'no EVT version'};"
+        f" expected '% evt' {', '.join(EVT)}, or '% Version' for DAT."
+    )

@@ -1,0 +1,140 @@
+"""numpy files: `.npz` with arrays t, x, y, p (or one structured array `events`), `.npy` with a structured array.
+
+An npz may hold many recordings: `offsets` [N + 1] cuts the arrays, `label` [N] names their classes. `sensor` holds
+width, height and polarities. Arrays of Python objects are refused: reading them would run code from the file.
+"""
+
+import contextlib
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.runtime.bin_settings import Sensor
+from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.events import Events, check_events
+from axonnx.runtime.readers.binary import read_head, require_magic
+from axonnx.runtime.readers.recording import Recording, events_from
+
+NPY_MAGIC = b"\x93NUMPY"
+NPZ_MAGIC = b"PK\x03\x04"
+UNREADABLE = (
+    *(OSError, ValueError, KeyError, EOFError, SyntaxError, TypeError, NotImplementedError, RuntimeError),
+    *(OverflowError, MemoryError, zipfile.BadZipFile, zlib.error),
+)
+
+
+def read_npy(path: Path) -> list[Recording]:
+    """The one recording of a `.npy` file."""
+    require_magic(path, read_head(path), NPY_MAGIC, "npy")
+    array = _load(path)[""]
+    if array.dtype.names is None:
+        raise AxonnxError(
+            f"{path}: holds a plain array of {array.dtype} {array.shape}; expected a structured one with fields"
+            " t, x, y, p. Save an event array (make_events), or an npz with arrays of these names."
+        )
+    fields = {name: array[name] for name in array.dtype.names}
+    return [Recording(_events(path, fields), "npy", notes=_notes(fields))]
+
+
+def read_npz(path: Path) -> list[Recording]:
+    """All recordings of an `.npz` file."""
+    require_magic(path, read_head(path), NPZ_MAGIC, "npz")
+    arrays = _load(path)
+    structured = arrays.get("events")
+    if structured is not None and structured.dtype.names is not None:
+        arrays |= {name: structured[name] for name in structured.dtype.names}
+    events, sensor = _events(path, arrays), _sensor(path, arrays.get("sensor"))
+    notes, labels = _notes(arrays), arrays.get("label")
+    return [
+        Recording(events[start:stop], "npz", sensor, notes=notes, label=_label(path, labels, i, count))
+        for i, start, stop, count in _cuts(path, arrays.get("offsets"), len(events))
+    ]
+
+
+def write_npz(path: str | Path, events: Events, sensor: Sensor | None = None) -> None:
+    """Write one recording so that the file is there whole or not at all."""
+    path = Path(path)
+    arrays = {name: check_events(events)[name] for name in ("t", "x", "y", "p")}
+    if sensor is not None:
+        arrays["sensor"] = np.array([sensor.width, sensor.height, sensor.polarities])
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            part.unlink()
+        raise
+
+
+def _load(path: Path) -> dict[str, NDArray]:
+    """All arrays of an npz by name, or that of an npy by no name."""
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {"": loaded}
+        with loaded:
+            return {name: loaded[name] for name in loaded.files}
+    except UNREADABLE as error:
+        raise AxonnxError(
+            f"{path}: is no readable numpy file ({error}); it was cut off, is damaged, or holds Python objects."
+            " Copy or write it again."
+        ) from None
+
+
+def _events(path: Path, arrays: Mapping[str, NDArray]) -> Events:
+    missing = [name for name in ("t", "x") if name not in arrays]
+    if missing:
+        raise AxonnxError(
+            f"{path}: has no {' and no '.join(missing)} among {', '.join(arrays) or 'nothing'}; expected t"
+            " (microseconds), x, and y and p where the sensor has rows and polarities."
+        )
+    return events_from(path, **{name: arrays[name] for name in ("t", "x", "y", "p") if name in arrays})
+
+
+def _notes(arrays: Mapping[str, NDArray]) -> tuple[str, ...]:
+    return tuple(f"no {name}: taken as 0" for name in "yp" if name not in arrays)
+
+
+def _sensor(path: Path, sensor: NDArray | None) -> Sensor | None:
+    if sensor is None:
+        return None
+    try:
+        width, height, polarities = sensor.tolist()
+        return Sensor(width=width, height=height, polarities=polarities)
+    except (ValueError, TypeError):
+        raise AxonnxError(
+            f"{path}: sensor is {sensor.tolist()}; expected [width, height, polarities] with 1 or 2 polarities."
+        ) from None
+
+
+def _cuts(path: Path, offsets: NDArray | None, count: int) -> list[tuple[int, int, int, int]]:
+    """(index, start, stop, number of recordings) of each recording."""
+    edges = np.array([0, count]) if offsets is None else offsets
+    rising = edges.ndim == 1 and edges.dtype.kind in "iu" and len(edges) > 0 and not np.any(edges[1:] < edges[:-1])
+    if not rising or edges[0] != 0 or edges[-1] != count:
+        raise AxonnxError(
+            f"{path}: offsets {np.array2string(edges, threshold=8)} do not cut {count} events into recordings;"
+            f" expected integers that start at 0, never fall, and end at {count}."
+        )
+    return [(i, int(edges[i]), int(edges[i + 1]), len(edges) - 1) for i in range(len(edges) - 1)]
+
+
+def _label(path: Path, labels: NDArray | None, index: int, count: int) -> int | None:
+    if labels is None:
+        return None
+    labels = np.atleast_1d(labels)
+    if labels.shape != (count,) or labels.dtype.kind not in "iu":
+        raise AxonnxError(
+            f"{path}: label is {labels.dtype} of shape {labels.shape};"
+            f" expected an integer for each of {count} recordings."
+        )
+    return int(labels[index])
