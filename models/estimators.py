@@ -13,9 +13,10 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 import torch
+from torch import Tensor
+
 from axonnx.models import normal
 from axonnx.models.firing import decide
-from torch import Tensor
 
 
 class Estimator(ABC):
@@ -115,15 +116,14 @@ class ImportanceWeighted(Estimator, name="iwst"):
         return self.p(F) if callable(self.p) else torch.full_like(F, self.p)
 
     def slope(self, z: Tensor, spikes: Tensor, noise: Tensor | None) -> Tensor:
-        """(p/F) φ(z) or ((1−p)/(1−F)) φ(z); by the inverse Mills ratio where the probability underflows."""
+        """(p/F) φ(z) or ((1−p)/(1−F)) φ(z), by the inverse Mills ratio φ/F, which no tail makes underflow."""
         F = normal.cdf(z)
         p = self._mixing(F)
         fired = spikes > 0.5
-        weight = torch.where(fired, p, 1.0 - p)
-        probability = torch.where(fired, F, 1.0 - F)
-        usual = probability > 1e-30
-        ratio = weight / torch.where(usual, probability, 1.0)
-        return torch.where(usual, ratio * normal.pdf(z), weight * normal.inverse_mills(torch.where(fired, z, -z)))
+        weighted = torch.where(fired, p, 1.0 - p) * normal.inverse_mills(torch.where(fired, z, -z))
+        if self.p == "F" or callable(self.p):
+            return torch.where(p == F, normal.pdf(z), weighted)  # p = F is straight-through, to the bit
+        return weighted
 
 
 @dataclass(frozen=True)
@@ -175,6 +175,8 @@ class GumbelSoftmaxST(Estimator, name="gs_st"):
 
     def __post_init__(self) -> None:
         _check_temperature(self.name, self.k)
+        if self.noise not in ("uniform", "logistic"):
+            raise ValueError(f"{self.name}: noise is {self.noise!r}; known are 'uniform' and 'logistic'")
 
     def slope(self, z: Tensor, spikes: Tensor, noise: Tensor | None) -> Tensor:
         """S_k'(x) dx/dF φ(z)"""

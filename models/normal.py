@@ -20,8 +20,11 @@ def pdf(z: Tensor) -> Tensor:
 
 
 def cdf(z: Tensor) -> Tensor:
-    """Φ(z), accurate in the lower tail; the upper tail 1 − Φ(z) is ``cdf(−z)``."""
-    return torch.special.ndtr(z)
+    """Φ(z), accurate in the lower tail; the upper tail 1 − Φ(z) is ``cdf(−z)``.
+
+    Not ``torch.special.ndtr``: that is ½(1 + erf), which loses its digits below −3 and is 0 below −5.5 in float32.
+    """
+    return 0.5 * torch.erfc(-z * _INV_SQRT_2)
 
 
 def logit_cdf(z: Tensor) -> Tensor:
