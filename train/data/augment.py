@@ -1,0 +1,37 @@
+"""Which random changes training samples go through."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from axonnx.runtime.errors import AxonnxError
+from axonnx.train.data.splits import Kind
+
+EVENTS_ONLY = ("drop", "time_jitter_us", "time_stretch")
+
+
+class Augmentation(BaseModel):
+    """What may happen to a sample; each has a draw of its own. Everything is off unless asked for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    drop: float = Field(default=0.0, ge=0, le=1, description="largest share of a recording's events left out")
+    time_jitter_us: float = Field(default=0.0, ge=0, description="std of the noise on every event's time")
+    time_stretch: float = Field(default=0.0, ge=0, lt=1, description="recordings run slower or faster by this share")
+    shift_x: int = Field(default=0, ge=0, description="columns (channels of a cochlea) a sample moves at most")
+    shift_y: int = Field(default=0, ge=0, description="rows a sample moves at most")
+    crop: int = Field(default=0, ge=0, description="padding around frames, of which the old size is cut out anywhere")
+    flip: bool = Field(default=False, description="mirror every other sample from left to right")
+
+    @property
+    def is_off(self) -> bool:
+        """Whether samples stay as they are."""
+        return self == Augmentation()
+
+    def check(self, kind: Kind) -> None:
+        """Refuse what has no meaning for samples of this kind."""
+        wrong = ("crop",) if kind == "events" else EVENTS_ONLY
+        for name in wrong:
+            if getattr(self, name):
+                instead = "use shift_x and shift_y" if kind == "events" else "it needs the times of single events"
+                raise AxonnxError(f"augmentation: {name} does not work on {kind}; {instead}")

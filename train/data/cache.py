@@ -1,0 +1,79 @@
+"""Binned frames kept on disk, under a hash of the events and of the way they are binned."""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.runtime.atomic_file import replacing
+from axonnx.runtime.binning import Binning, bin_batch
+from axonnx.runtime.errors import AxonnxError
+from axonnx.train.data.digest import digest_of
+from axonnx.train.data.frames import Frames
+from axonnx.train.data.npz import read_arrays
+from axonnx.train.data.recordings import Recordings
+
+log = logging.getLogger(__name__)
+
+# Part of every key: raise it when the same settings begin to give other frames.
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class CachedFrames:
+    """Recordings as frames, and how many events of each lie outside of them."""
+
+    data: Frames
+    outside: NDArray[np.int64]
+
+
+def cache_folder() -> Path:
+    """Where caches are kept: $XDG_CACHE_HOME/axonnx, or ~/.cache/axonnx."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "axonnx"
+
+
+def binned(recordings: Recordings, binning: Binning, folder: Path | None = None) -> CachedFrames:
+    """All recordings as frames, from the cache when they are there; a damaged cache is made again."""
+    path = (folder or cache_folder()) / f"frames-{_key(recordings, binning)[:32]}.npz"
+    found = _read(path, (len(recordings), *binning.shape)) if path.is_file() else None
+    frames, outside = found or _bin(recordings, binning)
+    if found is None:
+        _write(path, frames, outside)
+    return CachedFrames(Frames(frames, recordings.labels, recordings.classes, recordings.groups), outside)
+
+
+def _key(recordings: Recordings, binning: Binning) -> str:
+    return digest_of({"version": VERSION, "data": recordings.digest, "binning": binning.model_dump()})
+
+
+def _bin(recordings: Recordings, binning: Binning) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    made = bin_batch(recordings.events, recordings.offsets, binning)
+    return made.frames, np.array([each.total for each in made.outside], np.int64)
+
+
+def _read(path: Path, shape: tuple[int, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int64]] | None:
+    """What the file holds, or None and a line in the log when that cannot be trusted."""
+    try:
+        frames, outside, checksum = read_arrays(path, ["frames"], ["outside"], ["checksum"])
+        if frames.shape != shape or str(checksum) != digest_of("frames", frames, outside):
+            raise AxonnxError(f"{path}: the contents do not match their checksum")
+    except AxonnxError as error:
+        log.warning("cache made again: %s", error)
+        return None
+    return frames, outside
+
+
+def _write(path: Path, frames: NDArray[np.uint8], outside: NDArray[np.int64]) -> None:
+    """Keep the frames; a folder that cannot be written to costs time, not the run."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary, open(temporary, "wb") as file:
+            np.savez(file, frames=frames, outside=outside, checksum=np.array(digest_of("frames", frames, outside)))
+    except OSError as error:
+        log.warning("binned frames are not cached: %s", error)

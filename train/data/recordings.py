@@ -1,0 +1,110 @@
+"""Labelled event recordings, kept as one array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from axonnx.runtime.binning import Sensor
+from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.events import EVENT
+from axonnx.train.data.digest import digest_of
+from axonnx.train.data.labels import check_groups, check_labels
+
+# Events looked at in one go when a whole data set is checked; it may be larger than memory.
+BLOCK = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class Recordings:
+    """N recordings one after the other; `offsets[i] : offsets[i + 1]` are the events of recording i.
+
+    Times count from the start of each recording, in µs, and never fall within one.
+    `groups`, when known, says who was recorded (a speaker, a user).
+    """
+
+    events: NDArray[np.void]
+    offsets: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    classes: tuple[str, ...]
+    sensor: Sensor
+    groups: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        check_labels(self.labels, self.classes, "recordings")
+        check_groups(self.groups, len(self.labels), "recordings")
+        _check_offsets(self.offsets, len(self.events), len(self.labels))
+        if self.events.dtype != EVENT or self.events.ndim != 1:
+            raise AxonnxError(f"recordings: events are {self.events.dtype}, {self.events.ndim}-d; expected 1-d {EVENT}")
+        for start in range(0, len(self.events), BLOCK):
+            _check_block(self.events[max(start - 1, 0) : start + BLOCK], max(start - 1, 0), self)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int) -> NDArray[np.void]:
+        """The events of one recording."""
+        place = range(len(self))[index]
+        return self.events[self.offsets[place] : self.offsets[place + 1]]
+
+    def take(self, indices: ArrayLike) -> tuple[NDArray[np.void], NDArray[np.int64]]:
+        """Events and offsets of these recordings, in this order."""
+        parts = [self[int(index)] for index in np.atleast_1d(np.asarray(indices, dtype=np.int64))]
+        return join_events(parts)
+
+    def subset(self, indices: ArrayLike) -> Recordings:
+        """These recordings only, in this order."""
+        chosen = np.asarray(indices, dtype=np.int64)
+        groups = None if self.groups is None else self.groups[chosen]
+        return Recordings(*self.take(chosen), self.labels[chosen], self.classes, self.sensor, groups)
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 of everything in here."""
+        return digest_of((self.classes, self.sensor.model_dump()), self.offsets, self.labels, self.groups, self.events)
+
+
+def join_events(parts: Iterable[NDArray[np.void]]) -> tuple[NDArray[np.void], NDArray[np.int64]]:
+    """Recordings one after the other, and where each begins [N + 1]."""
+    kept = list(parts)
+    offsets = np.zeros(len(kept) + 1, np.int64)
+    np.cumsum([len(part) for part in kept], out=offsets[1:])
+    return np.concatenate([np.zeros(0, EVENT), *kept]), offsets
+
+
+def _check_offsets(offsets: NDArray[np.int64], events: int, recordings: int) -> None:
+    if offsets.dtype != np.int64 or offsets.shape != (recordings + 1,):
+        raise AxonnxError(
+            f"recordings: offsets are {offsets.dtype} of shape {offsets.shape}; "
+            f"{recordings} labels need int64 of shape ({recordings + 1},)"
+        )
+    if offsets[0] != 0 or offsets[-1] != events or (np.diff(offsets) < 0).any():
+        raise AxonnxError(
+            f"recordings: offsets must rise from 0 to the number of events, {events}; "
+            f"they run from {offsets[0]} to {offsets[-1]}, smallest step {np.diff(offsets).min(initial=0)}"
+        )
+
+
+def _check_block(block: NDArray[np.void], first: int, data: Recordings) -> None:
+    """Times and places of some events, the first of which is event number `first`."""
+    sensor, times = data.sensor, block["t"]
+    _refuse(times < 0, first, data, "has a negative time")
+    _refuse(block["x"] >= sensor.width, first, data, f"lies outside the sensor's width {sensor.width}")
+    _refuse(block["y"] >= sensor.height, first, data, f"lies outside the sensor's height {sensor.height}")
+    _refuse(block["p"] >= sensor.polarities, first, data, f"has none of the sensor's {sensor.polarities} polarities")
+    falls = np.flatnonzero(np.diff(times) < 0) + 1
+    within = np.zeros(len(block), np.bool_)
+    within[falls] = ~np.isin(falls + first, data.offsets)
+    _refuse(within, first, data, "is earlier than the one before it; sort the recording by time")
+
+
+def _refuse(bad: NDArray[np.bool_], first: int, data: Recordings, what: str) -> None:
+    if bad.any():
+        event = first + int(np.argmax(bad))
+        recording = int(np.searchsorted(data.offsets, event, side="right")) - 1
+        place = event - data.offsets[recording]
+        raise AxonnxError(f"recordings: event {place} of recording {recording} {what} ({data.events[event]})")

@@ -1,0 +1,41 @@
+"""Which samples are held out: fixed by a hash of their names, the same on every machine and numpy version."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.runtime.errors import AxonnxError
+
+
+def stratified_split(
+    labels: NDArray[np.int64], names: Sequence[object], held_out: int, seed: int = 0
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Indices kept and indices held out, both ascending; every class gives its share of `held_out`."""
+    if not 0 < held_out < len(labels):
+        raise AxonnxError(f"split: cannot hold out {held_out} of {len(labels)} samples; both sides need one at least")
+    quotas = _quotas(np.bincount(labels), held_out)
+    ranks = np.array([_rank(seed, name) for name in names])
+    chosen = [_first(np.flatnonzero(labels == label), ranks, quota) for label, quota in enumerate(quotas)]
+    out = np.sort(np.concatenate(chosen))
+    return np.setdiff1d(np.arange(len(labels)), out), out
+
+
+def _quotas(counts: NDArray[np.int64], held_out: int) -> NDArray[np.int64]:
+    """Largest remainders: shares rounded down, and what is missing given to the classes that lost most."""
+    exact = counts * held_out / counts.sum()
+    quotas: NDArray[np.int64] = np.floor(exact).astype(np.int64)
+    losers = np.argsort(quotas - exact, kind="stable")[: held_out - quotas.sum()]
+    quotas[losers] += 1
+    return quotas
+
+
+def _rank(seed: int, name: object) -> str:
+    return hashlib.sha256(f"{seed}:{name}".encode()).hexdigest()
+
+
+def _first(indices: NDArray[np.int64], ranks: NDArray[np.str_], quota: int) -> NDArray[np.int64]:
+    return indices[np.argsort(ranks[indices], kind="stable")[:quota]]

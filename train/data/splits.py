@@ -1,0 +1,102 @@
+"""A data set as a training run gets it: the parts it learns from and the parts it is judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from axonnx.runtime.binning import Sensor
+from axonnx.runtime.errors import AxonnxError
+from axonnx.train.data.digest import digest_of
+from axonnx.train.data.frames import Frames
+from axonnx.train.data.recordings import Recordings
+from axonnx.train.data.split import stratified_split
+
+Data = Recordings | Frames
+Kind = Literal["events", "frames", "images"]
+
+
+@dataclass(frozen=True, eq=False)
+class DataSplits:
+    """Training and test data of one kind with the same classes, and validation data where there is some."""
+
+    name: str
+    train: Data
+    test: Data
+    validation: Data | None = None
+
+    def __post_init__(self) -> None:
+        for part, data in self.parts.items():
+            if not len(data):
+                raise AxonnxError(f"{self.name}: the {part} part is empty")
+            if (kind_of(data), data.classes, _geometry(data)) != (self.kind, self.classes, _geometry(self.train)):
+                raise AxonnxError(
+                    f"{self.name}: the {part} part differs from the training part: {kind_of(data)} with "
+                    f"{len(data.classes)} classes and {_geometry(data)} against {self.kind} with "
+                    f"{len(self.classes)} classes and {_geometry(self.train)}"
+                )
+
+    @property
+    def parts(self) -> dict[str, Data]:
+        """The parts that exist, by name."""
+        found = {"train": self.train, "validation": self.validation, "test": self.test}
+        return {name: data for name, data in found.items() if data is not None}
+
+    @property
+    def kind(self) -> Kind:
+        """What a sample is: a recording of events, a sequence of frames or an image."""
+        return kind_of(self.train)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes."""
+        return self.train.classes
+
+    @property
+    def sensor(self) -> Sensor | None:
+        """The sensor events come from; frames and images have none."""
+        return self.train.sensor if isinstance(self.train, Recordings) else None
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 of the contents of all parts."""
+        return digest_of({name: data.digest for name, data in self.parts.items()})
+
+    def with_validation(self, share: float, seed: int = 0) -> DataSplits:
+        """The same with a stratified share of the training part set aside for validation."""
+        if not 0 < share < 1:
+            raise AxonnxError(f"{self.name}: validation is a share of the training part between 0 and 1, not {share}")
+        held_out = max(1, round(share * len(self.train)))
+        train, out = stratified_split(self.train.labels, range(len(self.train)), held_out, seed)
+        return self._set_aside(train, out)
+
+    def with_validation_groups(self, groups: Sequence[int]) -> DataSplits:
+        """The same with these speakers or users of the training part set aside for validation."""
+        known = self.train.groups
+        if known is None:
+            raise AxonnxError(f"{self.name}: nothing is known about speakers or users; use a validation share instead")
+        missing = sorted(set(groups) - set(known.tolist()))
+        if missing or not groups:
+            raise AxonnxError(f"{self.name}: validation groups {missing or '[]'}; known: {np.unique(known).tolist()}")
+        out = np.isin(known, groups)
+        return self._set_aside(np.flatnonzero(~out), np.flatnonzero(out))
+
+    def _set_aside(self, train: np.ndarray, out: np.ndarray) -> DataSplits:
+        if self.validation is not None:
+            raise AxonnxError(f"{self.name}: already has a validation part of {len(self.validation)} samples")
+        return replace(self, train=self.train.subset(train), validation=self.train.subset(out))
+
+
+def kind_of(data: Data) -> Kind:
+    """What a sample of this data is."""
+    if isinstance(data, Recordings):
+        return "events"
+    return "frames" if data.is_sequence else "images"
+
+
+def _geometry(data: Data) -> str:
+    return repr(data.sensor) if isinstance(data, Recordings) else f"shape {data.frames.shape[1:]}"
