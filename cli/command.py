@@ -10,13 +10,16 @@ from typing import NamedTuple
 
 
 class Verb(NamedTuple):
-    """Where a verb lives and what it does. Its module has ``main(arguments) -> exit code``."""
+    """Where a verb lives, as ``module:function``, and what it does. The function returns an exit code."""
 
-    module: str
+    place: str
     does: str
 
 
-VERBS: dict[str, Verb] = {}
+VERBS: dict[str, Verb] = {
+    "train": Verb("axonnx.train.command:main", "train a network on events or images"),
+    "eval": Verb("axonnx.train.command:main_eval", "accuracy and calibration of a trained network"),
+}
 
 FINE, FAILED, WRONG_USE = 0, 1, 2
 
@@ -52,7 +55,8 @@ def help_text() -> str:
 
 def _run(verb: Verb, name: str, words: list[str]) -> int:
     try:
-        code: int = import_module(verb.module).main(words)
+        module, function = verb.place.split(":")
+        code: int = getattr(import_module(module), function)(words)
     except ModuleNotFoundError as missing:
         if (missing.name or "").startswith("axonnx"):
             raise

@@ -10,25 +10,35 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Current:
-    """A Gaussian current N(mean, variance); ``variance`` is None where weights carry no posterior.
+    """A Gaussian current; ``activity`` is None where weights carry no posterior.
+
+    The variance comes as a product, ``activity`` · ``gain``: where all weights of a neuron share their σ, it is
+    (Σ_j o_j²) [… , 1] times (a² σ²) [channels], and the full tensor need not exist. Without ``gain`` the activity
+    is the variance.
 
     Currents of independent synapses add: means to means, variances to variances. A residual stream is a
     Current too, so the shortcut of a residual block carries its noise along.
     """
 
     mean: Tensor
-    variance: Tensor | None = None
+    activity: Tensor | None = None
+    gain: Tensor | None = None
+
+    @property
+    def variance(self) -> Tensor | None:
+        """κ² in the shape of the mean."""
+        if self.activity is None:
+            return None
+        product = self.activity if self.gain is None else self.activity * self.gain
+        return product.expand_as(self.mean)
 
     def __add__(self, other: Current) -> Current:
-        if self.variance is None or other.variance is None:
-            return Current(self.mean + other.mean, self.variance if other.variance is None else other.variance)
-        return Current(self.mean + other.mean, self.variance + other.variance)
-
-    def affine(self, scale: Tensor, bias: Tensor) -> Current:
-        """a·I + b: the variance grows with a²."""
-        variance = None if self.variance is None else self.variance * (scale * scale)
-        return Current(self.mean * scale + bias, variance)
+        mine, others = self.variance, other.variance
+        if mine is None or others is None:
+            return Current(self.mean + other.mean, mine if others is None else others)
+        return Current(self.mean + other.mean, mine + others)
 
     def each(self, function: Callable[[Tensor], Tensor]) -> Current:
         """Apply a change of shape to both moments."""
-        return Current(function(self.mean), None if self.variance is None else function(self.variance))
+        variance = self.variance
+        return Current(function(self.mean), None if variance is None else function(variance))

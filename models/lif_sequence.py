@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from axonnx.models.estimators import Estimator
 from torch import Tensor
+
+from axonnx.models.current import Current
+from axonnx.models.estimators import Estimator
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,7 @@ class SequenceOutput:
 
 
 def lif_sequence(
-    mean: Tensor,
-    variance: Tensor | None,
+    current: Current,
     noise: Tensor | None,
     initial: tuple[Tensor, Tensor | None, Tensor],
     decay: Tensor,
@@ -51,10 +52,20 @@ def lif_sequence(
     recurrence: Recurrence | None,
     estimator: Estimator,
 ) -> SequenceOutput:
-    """Run T steps of ``mean``/``variance`` [T, B, …] from the ``initial`` membrane, variance and spikes."""
+    """Run T steps of ``current`` [T, B, …] from the ``initial`` membrane, variance and spikes."""
     weight, spread = (None, None) if recurrence is None else (recurrence.mean, recurrence.variance)
     outputs = _LIFSequence.apply(
-        mean, variance, noise, *initial, decay, threshold, base_variance, weight, spread, estimator
+        current.mean,
+        current.activity,
+        current.gain,
+        noise,
+        *initial,
+        decay,
+        threshold,
+        base_variance,
+        weight,
+        spread,
+        estimator,
     )
     return SequenceOutput(*outputs)
 
@@ -64,7 +75,8 @@ class _LIFSequence(torch.autograd.Function):
     def forward(
         ctx: Any,
         mean: Tensor,
-        variance: Tensor | None,
+        activity: Tensor | None,
+        gain: Tensor | None,
         noise: Tensor | None,
         membrane: Tensor,
         remembered: Tensor | None,
@@ -77,12 +89,12 @@ class _LIFSequence(torch.autograd.Function):
         estimator: Estimator,
     ) -> tuple[Tensor | None, ...]:
         spikes, gap = torch.empty_like(mean), torch.empty_like(mean)
-        total = None if variance is None else torch.empty_like(mean)
+        total = None if activity is None else torch.empty_like(mean)
         first_membrane, first_variance, first_spikes = membrane, remembered, last_spikes
         transposed = None if weight is None else weight.t()
         decay_squared = decay * decay
         for t in range(mean.shape[0]):
-            arriving, spreading = mean[t], None if variance is None else variance[t]
+            arriving, spreading = mean[t], None if activity is None else _times(activity[t], gain)
             if transposed is not None:
                 arriving = torch.mm(last_spikes, transposed).add_(arriving)
                 spreading = _recurrent_variance(last_spikes, spread, spreading)
@@ -96,6 +108,7 @@ class _LIFSequence(torch.autograd.Function):
             )
             spikes[t] = last_spikes
         ctx.estimator = estimator
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(
             spikes,
             gap,
@@ -109,62 +122,52 @@ class _LIFSequence(torch.autograd.Function):
             base,
             weight,
             spread,
+            activity,
+            gain,
         )
         return spikes, gap, total, membrane, remembered
 
     @staticmethod
     def backward(
         ctx: Any,
-        by_spikes: Tensor,
-        by_gap: Tensor,
+        by_spikes: Tensor | None,
+        by_gap: Tensor | None,
         by_total: Tensor | None,
-        by_membrane: Tensor,
+        by_membrane: Tensor | None,
         by_variance: Tensor | None,
     ) -> tuple[Tensor | None, ...]:
         saved = ctx.saved_tensors
-        (
-            spikes,
-            gap,
-            total,
-            noise,
-            first_membrane,
-            first_variance,
-            first_spikes,
-            decay,
-            threshold,
-            base,
-            weight,
-            spread,
-        ) = saved
-        slope, slope_variance = ctx.estimator.slopes(gap, total, spikes, noise)
+        spikes, gap, total, noise, first_membrane, first_variance, first_spikes = saved[:7]
+        decay, threshold, base, weight, spread, activity, gain = saved[7:]
         feedback = None if weight is None else weight - torch.diag(threshold.expand(len(weight)))
         decay_squared = decay * decay
-        h_grads = by_gap.clone()
-        v_grads = None if slope_variance is None or by_total is None else by_total.clone()
-        h_grad, v_grad = by_membrane, by_variance  # of the state after the last step
-        o_grads = by_spikes.clone()
-        steps = len(spikes)
-        for t in range(steps - 1, -1, -1):
-            o_grad = o_grads[t]
-            if t < steps - 1:
+        h_grads = torch.empty_like(gap)
+        v_grads = None
+        slopes = _Slopes(ctx.estimator, gap, total, spikes, noise)
+        for t in range(len(spikes) - 1, -1, -1):
+            slope, slope_variance = slopes[t]
+            o_grad = None if by_spikes is None else by_spikes[t]
+            if t == len(spikes) - 1:
+                h_grad, v_grad = by_membrane, by_variance  # of the state after the last step
+            else:
                 o_grad = _feedback(o_grad, h_grads[t + 1], feedback, threshold)
-                if v_grads is not None and spread is not None:
-                    o_grad.add_(_variance_feedback(v_grads[t + 1], spikes[t], spread))
                 h_grad = decay * h_grads[t + 1]
-                v_grad = None if v_grads is None else decay_squared * v_grads[t + 1]
-            h_grads[t].add_(h_grad).addcmul_(slope[t], o_grad)
-            if v_grads is not None and slope_variance is not None:
-                if v_grad is not None:
-                    v_grads[t].add_(v_grad)
-                v_grads[t].addcmul_(slope_variance[t], o_grad)
+                if v_grads is not None:
+                    v_grad = decay_squared * v_grads[t + 1]
+                    if spread is not None:
+                        o_grad = o_grad + _variance_feedback(v_grads[t + 1], spikes[t], spread)
+            _sum_into(h_grads[t], slope, o_grad, h_grad, None if by_gap is None else by_gap[t])
+            if slope_variance is not None:
+                v_grads = torch.empty_like(gap) if v_grads is None else v_grads
+                _sum_into(v_grads[t], slope_variance, o_grad, v_grad, None if by_total is None else by_total[t])
         before = torch.cat([first_spikes[None], spikes[:-1]])
         first_h = h_grads[0]
         return (
             h_grads,
-            v_grads,
+            *_activity_grads(ctx, v_grads, activity, gain),
             None,
-            decay * first_h if ctx.needs_input_grad[3] else None,
-            decay_squared * v_grads[0] if v_grads is not None and ctx.needs_input_grad[4] else None,
+            decay * first_h if ctx.needs_input_grad[4] else None,
+            decay_squared * v_grads[0] if v_grads is not None and ctx.needs_input_grad[5] else None,
             _first_spikes_grad(ctx, first_h, v_grads, first_spikes, feedback, threshold, spread),
             _decay_grad(ctx, h_grads, v_grads, gap, total, base, first_membrane, first_variance, decay, threshold),
             None,
@@ -173,6 +176,21 @@ class _LIFSequence(torch.autograd.Function):
             _spread_grad(v_grads, before, spread),
             None,
         )
+
+
+def _times(activity: Tensor, gain: Tensor | None) -> Tensor:
+    return activity if gain is None else activity * gain
+
+
+def _activity_grads(
+    ctx: Any, v_grads: Tensor | None, activity: Tensor | None, gain: Tensor | None
+) -> tuple[Tensor | None, Tensor | None]:
+    """Gradients of the two factors of the arriving variance."""
+    if v_grads is None or activity is None:
+        return None, None
+    by_activity = _times(v_grads, gain).sum_to_size(activity.shape) if ctx.needs_input_grad[1] else None
+    by_gain = (v_grads * activity).sum_to_size(gain.shape) if gain is not None and ctx.needs_input_grad[2] else None
+    return by_activity, by_gain
 
 
 def _recurrent_variance(spikes: Tensor, spread: Tensor | None, arriving: Tensor | None) -> Tensor | None:
@@ -185,11 +203,48 @@ def _recurrent_variance(spikes: Tensor, spread: Tensor | None, arriving: Tensor 
     return (spread * (squares.sum(-1, keepdim=True) - squares)).add_(arriving)
 
 
-def _feedback(o_grad: Tensor, h_grad: Tensor, feedback: Tensor | None, threshold: Tensor) -> Tensor:
-    """∂L/∂o[t] through the next membrane: recurrent weights and reset, (W − θ)ᵀ, or the reset alone."""
+class _Slopes:
+    """An estimator's slopes, taken for a few steps at a time, backwards: what fits a cache stays in it."""
+
+    def __init__(
+        self, estimator: Estimator, gap: Tensor, total: Tensor | None, spikes: Tensor, noise: Tensor | None
+    ) -> None:
+        self.estimator, self.gap, self.total, self.spikes, self.noise = estimator, gap, total, spikes, noise
+        self.length = max(1, _BLOCK // max(1, gap[0].numel()))
+        self.first = len(gap)
+
+    def __getitem__(self, t: int) -> tuple[Tensor, Tensor | None]:
+        if t < self.first:
+            self.first = max(0, t + 1 - self.length)
+            part = slice(self.first, t + 1)
+            parts = [None if whole is None else whole[part] for whole in (self.total, self.noise)]
+            self.block = self.estimator.slopes(self.gap[part], parts[0], self.spikes[part], parts[1])
+        by_membrane, by_variance = self.block
+        return by_membrane[t - self.first], None if by_variance is None else by_variance[t - self.first]
+
+
+_BLOCK = 1 << 16  # elements
+
+
+def _sum_into(
+    out: Tensor, slope: Tensor, o_grad: Tensor | None, carried: Tensor | None, incoming: Tensor | None
+) -> None:
+    """Incoming + what the next step carries back + slope · ∂L/∂o; absent terms are zero."""
+    if o_grad is None:
+        out.zero_()
+    else:
+        torch.mul(slope, o_grad, out=out)
+    for term in (carried, incoming):
+        if term is not None:
+            out.add_(term)
+
+
+def _feedback(o_grad: Tensor | None, h_grad: Tensor, feedback: Tensor | None, threshold: Tensor) -> Tensor:
+    """∂L/∂o[t] with what comes through the next membrane: recurrent weights and reset, (W − θ)ᵀ, or the reset."""
     if feedback is None:
-        return o_grad.sub_(threshold * h_grad)
-    return o_grad.addmm_(h_grad, feedback)
+        through = -(threshold * h_grad)
+        return through if o_grad is None else o_grad + through
+    return torch.mm(h_grad, feedback) if o_grad is None else torch.addmm(o_grad, h_grad, feedback)
 
 
 def _variance_feedback(v_grad: Tensor, spikes: Tensor, spread: Tensor) -> Tensor:
@@ -209,9 +264,9 @@ def _first_spikes_grad(
     threshold: Tensor,
     spread: Tensor | None,
 ) -> Tensor | None:
-    if not ctx.needs_input_grad[5]:
+    if not ctx.needs_input_grad[6]:
         return None
-    grad = _feedback(torch.zeros_like(h_grad), h_grad, feedback, threshold)
+    grad = _feedback(None, h_grad, feedback, threshold)
     return grad if v_grads is None or spread is None else grad + _variance_feedback(v_grads[0], first_spikes, spread)
 
 
@@ -228,7 +283,7 @@ def _decay_grad(
     threshold: Tensor,
 ) -> Tensor | None:
     """Σ_t ∂L/∂h*[t] h*[t−1] + 2β ∂L/∂κ²[t] κ²[t−1]"""
-    if not ctx.needs_input_grad[6]:
+    if not ctx.needs_input_grad[7]:
         return None
     membranes = torch.cat([first_membrane[None], gap[:-1] + threshold])
     grad = (h_grads * membranes).sum()
@@ -240,7 +295,7 @@ def _decay_grad(
 
 def _base_grad(ctx: Any, v_grads: Tensor | None, by_variance: Tensor | None, decay_squared: Tensor) -> Tensor | None:
     """Σ_t of what reaches κ² at the decision alone: ∂L/∂κ²[t] less what comes back through the recurrence."""
-    if v_grads is None or not ctx.needs_input_grad[8]:
+    if v_grads is None or not ctx.needs_input_grad[9]:
         return None
     grad = v_grads.sum() - decay_squared * v_grads[1:].sum()
     return grad if by_variance is None else grad - by_variance.sum()

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
+from torch import Tensor, nn
+
 from axonnx.models.firing import MEAN_FIELD, Fire
 from axonnx.models.kl import kl_of_neurons, kl_of_weights, quadratic_of_neurons
 from axonnx.models.posterior import GaussianPosterior
 from axonnx.models.run import Observation, Run, State, stack_observations
-from torch import Tensor, nn
 
 Regulariser = Literal["neuron", "weight", "quadratic"]
 

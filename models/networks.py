@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from torch import Tensor, nn
+
 from axonnx.models.network import BinaryNetwork, SpikingNetwork
 from axonnx.models.neurons import LIF, BinaryNeuron, LeakyReadout, LIFSettings, LinearReadout
 from axonnx.models.pooling import AveragePool2d
@@ -11,7 +13,6 @@ from axonnx.models.residual import NeuronFactory, ResidualBlock, Shortcut
 from axonnx.models.run import Run
 from axonnx.models.synapses import Conv2d, Linear
 from axonnx.models.variant import BAYESIAN, Variant
-from torch import Tensor, nn
 
 
 class DenseLayer(nn.Module):

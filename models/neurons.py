@@ -8,13 +8,14 @@ from typing import Literal, cast
 
 import torch
 import torch.nn.functional as nnf
+from torch import Tensor, nn
+
 from axonnx.models.current import Current
 from axonnx.models.leaky_sum import leaky_sum
 from axonnx.models.lif_sequence import Recurrence, lif_sequence
 from axonnx.models.run import LIFState, Observation, ReadoutState, Run, stack_observations
 from axonnx.models.synapses import Recurrent
 from axonnx.models.variant import BAYESIAN, Variant
-from torch import Tensor, nn
 
 DEFAULT_DECAY = math.exp(-1.0 / 10.0)
 Reset = Literal["subtract", "zero"]
@@ -33,7 +34,7 @@ class BinaryNeuron(nn.Module):
     def forward(self, current: Current, run: Run) -> Tensor:
         """Spikes of the shape of the current."""
         gap = current.mean - self.threshold
-        variance = None if current.variance is None else current.variance.expand_as(gap)
+        variance = current.variance
         spikes = run.forced(self, gap)
         if spikes is None:
             spikes = self.estimator.fire(gap, variance, run.noise(self, gap))
@@ -131,8 +132,6 @@ class LIF(nn.Module):
 
     def _sequence(self, current: Current, run: Run) -> Tensor:
         """All steps at once where the hand-written backward pass applies, step by step elsewhere."""
-        spread = None if current.variance is None else current.variance.expand_as(current.mean)
-        current = Current(current.mean, spread)
         state = self._state(current, run)
         noise, forced = self._fate(current.mean, run)
         if forced is None and self.settings.reset == "subtract":
@@ -142,13 +141,12 @@ class LIF(nn.Module):
     def _fused(self, current: Current, state: LIFState, noise: Tensor | None, run: Run) -> Tensor:
         recurrence = None if self.recurrent is None else Recurrence(*self.recurrent.weights())
         out = lif_sequence(
-            current.mean,
-            current.variance,
+            current,
             noise,
             (state.membrane, state.variance, state.spikes),
             self.decay,
             self.threshold,
-            self.base_variance if current.variance is not None else None,
+            self.base_variance if current.activity is not None else None,
             recurrence,
             self.estimator,
         )
@@ -161,9 +159,9 @@ class LIF(nn.Module):
         """The executable specification of ``_fused``, and the way of everything it does not cover."""
         seen: list[Observation] = []
         weights = None if self.recurrent is None else self.recurrent.weights()
-        decay, base = self.decay, self.base_variance
+        decay, base, spread = self.decay, self.base_variance, current.variance
         for t in range(current.mean.shape[0]):
-            arriving = Current(current.mean[t], None if current.variance is None else current.variance[t])
+            arriving = Current(current.mean[t], None if spread is None else spread[t])
             if self.recurrent is not None and weights is not None:
                 arriving = arriving + self.recurrent.moments(state.spikes, *weights)
             membrane, variance = integrate(arriving, state, decay, self.threshold, self.settings.reset)
@@ -181,7 +179,7 @@ class LIF(nn.Module):
         state = run.state_of(self)
         if state is None:
             zeros = torch.zeros_like(current.mean[0])
-            return LIFState(zeros, None if current.variance is None else zeros, zeros)
+            return LIFState(zeros, None if current.activity is None else zeros, zeros)
         return cast(LIFState, state)
 
     def _fate(self, mean: Tensor, run: Run) -> tuple[Tensor | None, Tensor | None]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 import torch
+from torch import Tensor, nn
+
 from axonnx.models.current import Current
 from axonnx.models.run import Run
 from axonnx.models.variant import Variant
-from torch import Tensor, nn
 
 
 class Folded(Protocol):
@@ -19,17 +20,15 @@ class Folded(Protocol):
 
 
 class ChannelScale(nn.Module):
-    """a ⊙ I + b for each channel, 1 and 0 at the start: all that a network without normalisation has."""
+    """a ⊙ (m·o) + b for each channel, 1 and 0 at the start: all that a network without normalisation has.
 
-    def __init__(self, channels: int, spatial: int = 0) -> None:
+    A synapse applies it to its weights, (a ⊙ m)·o + b: the form that is deployed.
+    """
+
+    def __init__(self, channels: int) -> None:
         super().__init__()
         self.scale = nn.Parameter(torch.ones(channels))
         self.bias = nn.Parameter(torch.zeros(channels))
-        self.shape = (channels, *(1,) * spatial)
-
-    def forward(self, current: Current, run: Run) -> Current:
-        """a·mean + b, a²·variance"""
-        return current.affine(self.scale.view(self.shape), self.bias.view(self.shape))
 
     def folded(self) -> tuple[Tensor, Tensor]:
         """a, b"""
@@ -116,5 +115,5 @@ def make_normalisation(variant: Variant, channels: int, spatial: int) -> Channel
     if variant.normalisation == "none":
         return None
     if variant.normalisation == "scale":
-        return ChannelScale(channels, spatial)
+        return ChannelScale(channels)
     return BatchNorm(channels, spatial, variant.steps if variant.normalisation == "batch_through_time" else None)

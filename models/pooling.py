@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import torch.nn.functional as nnf
-from axonnx.models.current import Current
 from torch import Tensor, nn
+
+from axonnx.models.current import Current
 
 
 class AveragePool2d(nn.Module):
@@ -27,7 +28,7 @@ class AveragePool2d(nn.Module):
         variance = current.variance
         return Current(
             self(current.mean),
-            None if variance is None else self(variance.expand_as(current.mean)) / self.window**2,
+            None if variance is None else self(variance) / self.window**2,
         )
 
     def extra_repr(self) -> str:

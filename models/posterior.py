@@ -72,18 +72,20 @@ class GaussianPosterior(nn.Module):
         variance = self.variance.expand_as(self.raw_mean)
         return variance if self.mask is None else variance * self.mask
 
-    def variance_of(self, product: Callable[[Tensor, Tensor], Tensor], squares: Tensor) -> Tensor | None:
-        """Σ_j σ_ij² o_j² for ``product(o², weight)``; one product with a single row where σ is shared.
+    def spread_of(
+        self, product: Callable[[Tensor, Tensor], Tensor], squares: Tensor, scale: Tensor | None = None
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """Σ_j (a_i σ_ij)² o_j² for ``product(o², weight)``, as the activity and gain of a ``Current``.
 
-        Where all weights of a neuron share their σ, Σ_j σ² o_j² = σ² Σ_j o_j² costs one extra neuron a
-        layer. The result then broadcasts over neurons.
+        Where all weights of a neuron share their σ, Σ_j σ² o_j² = σ² Σ_j o_j² costs one extra neuron a layer.
         """
         if self.log_std is None:
-            return None
+            return None, None
         if self.granularity == "weight" or self.mask is not None:
-            return product(squares, self.full_variance)
-        total = product(squares, torch.ones_like(self.raw_mean[:1]))
-        return total * _over_channels(self.variance, self.raw_mean.dim())
+            return product(squares, self.full_variance * _square_rows(scale, self.raw_mean.dim())), None
+        activity = product(squares, torch.ones_like(self.raw_mean[:1]))
+        gain = self.variance.flatten() if scale is None else self.variance.flatten() * scale.square()
+        return activity, gain.reshape(-1, *(1,) * (self.raw_mean.dim() - 2))
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         """Draw one weight set w = m + σ ε."""
@@ -110,6 +112,6 @@ def _std_shape(shape: tuple[int, ...], granularity: Granularity) -> tuple[int, .
     raise ValueError(f"granularity is {granularity!r}; known are 'layer', 'neuron' and 'weight'")
 
 
-def _over_channels(variance: Tensor, weight_dim: int) -> Tensor:
-    """Reshape [out or 1, 1, …] to broadcast over a current's channel axis: [n] or [n, 1, 1]."""
-    return variance.flatten() if weight_dim == 2 else variance.reshape(-1, *(1,) * (weight_dim - 2))
+def _square_rows(scale: Tensor | None, dim: int) -> Tensor | float:
+    """a² for each row of a weight tensor."""
+    return 1.0 if scale is None else scale.square().reshape(-1, *(1,) * (dim - 1))

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
+
 from axonnx.models import normal
 from axonnx.models.firing import Forced, Sample, decide
 from axonnx.models.network import BinaryNetwork, Output
 from axonnx.models.run import Observation
-from torch import Tensor
 
 Loss = Callable[[Tensor], Tensor]  # logits [B, classes] -> loss of each sample [B]
 Gradients = dict[str, Tensor]

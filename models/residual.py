@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Literal
 
 import torch
+from torch import Tensor, nn
+
 from axonnx.models.current import Current
 from axonnx.models.pooling import AveragePool2d
 from axonnx.models.run import Run
 from axonnx.models.synapses import Conv2d
 from axonnx.models.variant import Variant
-from torch import Tensor, nn
 
 NeuronFactory = Callable[[], nn.Module]
 Shortcut = Literal["pool", "conv"]

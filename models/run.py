@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
-from axonnx.models.firing import Fire
 from torch import Tensor, nn
+
+from axonnx.models.firing import Fire
 
 
 class LIFState(NamedTuple):

@@ -10,12 +10,13 @@ from abc import ABC, abstractmethod
 
 import torch
 import torch.nn.functional as nnf
+from torch import Tensor, nn
+
 from axonnx.models.current import Current
-from axonnx.models.normalisation import make_normalisation
+from axonnx.models.normalisation import BatchNorm, ChannelScale, make_normalisation
 from axonnx.models.posterior import GaussianPosterior
 from axonnx.models.run import Run
 from axonnx.models.variant import BAYESIAN, Variant
-from torch import Tensor, nn
 
 
 class Synapse(nn.Module, ABC):
@@ -27,17 +28,22 @@ class Synapse(nn.Module, ABC):
         self.norm = make_normalisation(variant, posterior.raw_mean.shape[0], spatial)
 
     @abstractmethod
-    def product(self, x: Tensor, weight: Tensor) -> Tensor:
+    def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """The linear map of this synapse with any weight of its shape (or a single row of it)."""
 
     def moments(self, x: Tensor) -> Current:
-        """Mean and variance of W·x over the posterior."""
-        return Current(self.product(x, self.posterior.mean), self.posterior.variance_of(self.product, x.square()))
+        """Mean and variance of a ⊙ (W·x) + b over the posterior."""
+        scale, bias = self.norm.folded() if isinstance(self.norm, ChannelScale) else (None, None)
+        weight = self.posterior.mean
+        if scale is not None:
+            weight = weight * scale.reshape(-1, *(1,) * (weight.dim() - 1))
+        spread = self.posterior.spread_of(self.product, x.square(), scale) if self.posterior.log_std is not None else ()
+        return Current(self.product(x, weight, bias), *spread)
 
     def forward(self, x: Tensor, run: Run) -> Current:
         """The current that spikes (or graded input) ``x`` causes."""
         current = self.moments(x)
-        return current if self.norm is None else self.norm(current, run)
+        return self.norm(current, run) if isinstance(self.norm, BatchNorm) else current
 
 
 class Linear(Synapse):
@@ -47,9 +53,9 @@ class Linear(Synapse):
         posterior = GaussianPosterior((outputs, inputs), variant.granularity, variant.spread)
         super().__init__(posterior, variant, spatial=0)
 
-    def product(self, x: Tensor, weight: Tensor) -> Tensor:
-        """X Wᵀ"""
-        return nnf.linear(x, weight)
+    def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """x Wᵀ + b"""
+        return nnf.linear(x, weight, bias)
 
 
 class Conv2d(Synapse):
@@ -69,10 +75,10 @@ class Conv2d(Synapse):
         super().__init__(posterior, variant, spatial=2)
         self.stride, self.padding = stride, padding
 
-    def product(self, x: Tensor, weight: Tensor) -> Tensor:
-        """X ∗ W"""
+    def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """x ∗ W + b"""
         flat = x.flatten(0, -4) if x.dim() > 4 else x
-        out = nnf.conv2d(flat, weight, stride=self.stride, padding=self.padding)
+        out = nnf.conv2d(flat, weight, bias, stride=self.stride, padding=self.padding)
         return out.unflatten(0, x.shape[:-3]) if x.dim() > 4 else out
 
     def extra_repr(self) -> str:

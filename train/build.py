@@ -1,0 +1,149 @@
+"""From a checked configuration to the parts of a run: data, binning, batches, network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from axonnx import models
+from axonnx.models import Fire, Network, Variant
+from axonnx.runtime.binning import Binning
+from axonnx.runtime.errors import AxonnxError
+from axonnx.train.config import Config, DataConfig, ModelConfig, VariantConfig
+from axonnx.train.data.frames import Frames
+from axonnx.train.data.registry import load
+from axonnx.train.data.splits import Data, DataSplits
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Data that is ready to be batched, and the shape of one sample as the network sees it."""
+
+    splits: DataSplits
+    binning: Binning | None
+    shape: tuple[int, ...]  # [T, C, H, W] with time, [C, H, W] without
+
+    @property
+    def steps(self) -> int | None:
+        """T, of data with a time axis."""
+        return self.shape[0] if len(self.shape) == 4 else None
+
+
+def prepare(config: DataConfig) -> Prepared:
+    """Load the data set and work out how it is binned."""
+    splits = load(config.name, root=config.root, **config.options)
+    if splits.kind == "events":
+        binning = make_binning(config, splits)
+        return Prepared(splits, binning, binning.shape)
+    if config.bins is not None or config.duration_ms is not None:
+        raise AxonnxError(f"data.bins and data.duration_ms are for events; {config.name} has {splits.kind}")
+    if config.merge_frames > 1:
+        splits = _merge_frames(splits, config)
+    assert isinstance(splits.train, Frames)
+    return Prepared(splits, None, tuple(splits.train.frames.shape[1:]))
+
+
+def make_binning(config: DataConfig, splits: DataSplits) -> Binning:
+    """How the data set's events become frames."""
+    if config.bins is None or config.duration_ms is None:
+        raise AxonnxError(f"{config.name} holds events: data.bins and data.duration_ms say how they are binned")
+    assert splits.sensor is not None
+    return Binning.over(
+        duration_us=round(1000 * config.duration_ms),
+        bins=config.bins,
+        sensor=splits.sensor,
+        values=config.values,
+        clip=config.clip,
+        downsample=config.downsample,
+        polarity=config.polarity,
+    )
+
+
+def _merge_frames(splits: DataSplits, config: DataConfig) -> DataSplits:
+    merged = {name: _merged(data, config) for name, data in splits.parts.items()}
+    return replace(splits, **merged)
+
+
+def _merged(data: Data, config: DataConfig) -> Frames:
+    """Sums of consecutive frames, clipped; the last sum may have fewer."""
+    if not isinstance(data, Frames) or not data.is_sequence:
+        raise AxonnxError(f"data.merge_frames is for sequences of frames; {config.name} has none")
+    starts = range(0, data.frames.shape[1], config.merge_frames)
+    sums = np.add.reduceat(data.frames, list(starts), axis=1, dtype=np.uint16)
+    return replace(data, frames=np.minimum(sums, config.clip).astype(np.uint8))
+
+
+def make_variant(config: VariantConfig) -> Variant:
+    """The paper's variant with single settings replaced."""
+    chosen = models.variant(config.name)
+    changes: dict[str, Any] = {}
+    if config.granularity is not None:
+        changes["granularity"] = config.granularity
+    if config.fire is not None:
+        changes["fire"] = config.fire
+    if config.estimator is not None:
+        options = dict(config.estimator)
+        if "name" not in options:
+            raise AxonnxError("variant.estimator needs a name, e.g. { name = 'iwst', p = 0.5 }")
+        changes["estimator"] = models.make_estimator(str(options.pop("name")), **options)
+    return replace(chosen, **changes)
+
+
+def make_network(config: Config, prepared: Prepared) -> Network:
+    """The network for this data, with weights drawn from the run's seed."""
+    torch.manual_seed(config.seed)
+    kind, steps = config.model.network, prepared.steps
+    spiking = not kind.startswith("binary")
+    if spiking != (steps is not None):
+        have = "no time axis" if steps is None else "a time axis"
+        raise AxonnxError(f"{config.data.name} has {have}, so model.network cannot be {kind!r}")
+    options = _options(config.model, kind)
+    options["variant"] = make_variant(config.variant)
+    options["classes"] = len(prepared.splits.classes)
+    channels, height, width = prepared.shape[-3:]
+    options["inputs"] = channels if "resnet" in kind else channels * height * width
+    if "resnet" in kind:
+        if height != width:
+            raise AxonnxError(f"a residual network takes square input; {config.data.name} gives {height}×{width}")
+        options["size"] = height
+    if spiking:
+        options["settings"] = _lif_settings(config.model)
+        options["steps"] = steps
+    network: Network = NETWORKS[kind](**options)
+    return network
+
+
+NETWORKS: dict[str, Any] = {
+    "binary-mlp": models.BinaryMLP,
+    "binary-resnet": models.BinaryResNet,
+    "spiking-mlp": models.SpikingMLP,
+    "recurrent-snn": models.RecurrentSNN,
+    "spiking-resnet": models.SpikingResNet,
+}
+NEURON_SETTINGS = ("threshold", "decay", "learn_decay", "reset", "base_std")
+
+
+def _options(model: ModelConfig, kind: str) -> dict[str, Any]:
+    """The sizes that were given, refused where this network has no such size."""
+    takes = ("widths", "blocks", "shortcut") if "resnet" in kind else ("hidden",)
+    given = {key: getattr(model, key) for key in ("hidden", "widths", "blocks", "shortcut")}
+    given = {key: value for key, value in given.items() if value is not None}
+    wrong = sorted(set(given) - set(takes))
+    if kind.startswith("binary"):
+        wrong += [key for key in NEURON_SETTINGS if getattr(model, key) is not None]
+    if wrong:
+        raise AxonnxError(f"model.{wrong[0]} is not for {kind!r}, which takes {', '.join(takes)}")
+    return given
+
+
+def _lif_settings(model: ModelConfig) -> models.LIFSettings:
+    given = {key: getattr(model, key) for key in NEURON_SETTINGS}
+    return models.LIFSettings(**{key: value for key, value in given.items() if value is not None})
+
+
+def training_fire(variant: Variant, generator: torch.Generator | None) -> Fire:
+    """How neurons fire while this variant is trained."""
+    return models.Sample(generator) if variant.fire == "sample" else models.MEAN_FIELD

@@ -1,0 +1,143 @@
+"""Checkpoints: tensors in safetensors, everything else in JSON, never a pickle.
+
+``checkpoint.json`` names the two tensor files of one moment together with their hashes. It is replaced last and
+in one stroke, so whenever the process dies there is exactly one whole checkpoint: the old or the new.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import platform
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from axonnx.runtime.atomic_file import replacing, write_text
+from axonnx.runtime.errors import AxonnxError
+
+FORMAT = 1
+INDEX = "checkpoint.json"
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where in a run a checkpoint was taken, and what the rest of the run depends on."""
+
+    epochs_done: int
+    noise_state: Tensor  # of the generator that draws the neurons' noise
+    config: str  # the resolved TOML
+    data_digest: str
+
+
+def save_checkpoint(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer, position: Position) -> None:
+    """Write the state after ``position.epochs_done`` epochs, then forget the one before."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tag = f"{position.epochs_done:05d}"
+    tensors = {"weights": dict(network.state_dict()), "optimiser": _flat_optimiser(optimiser)}
+    entries = {kind: _save(folder / f"{kind}-{tag}.safetensors", part) for kind, part in tensors.items()}
+    index = {
+        "format": FORMAT,
+        "epochs_done": position.epochs_done,
+        "files": entries,
+        "noise_state": base64.b64encode(bytes(position.noise_state.tolist())).decode(),
+        "data_digest": position.data_digest,
+        "config": position.config,
+        "versions": _versions(),
+    }
+    write_text(folder / INDEX, json.dumps(index, indent=1))
+    _forget(folder, {entry["name"] for entry in entries.values()})
+
+
+def load_checkpoint(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer | None = None) -> Position:
+    """Put a checkpoint's weights (and optimiser state) back, after checking every hash."""
+    index = read_index(folder)
+    _load_weights(network, _load(folder, index, "weights"), folder)
+    if optimiser is not None:
+        _load_optimiser(optimiser, _load(folder, index, "optimiser"), folder)
+    state = torch.tensor(list(base64.b64decode(index["noise_state"])), dtype=torch.uint8)
+    return Position(index["epochs_done"], state, index["config"], index["data_digest"])
+
+
+def read_index(folder: Path) -> dict[str, Any]:
+    """What a checkpoint says of itself."""
+    path = folder / INDEX
+    if not path.is_file():
+        raise AxonnxError(f"{folder}: no checkpoint ({INDEX} is missing). Train first: axonnx train … --out RUN")
+    try:
+        index: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        found = index["format"]
+    except (ValueError, KeyError, TypeError) as fault:
+        raise AxonnxError(f"{path}: damaged ({fault}); restore the run folder from a copy, or train again") from None
+    if found != FORMAT:
+        raise AxonnxError(f"{path}: checkpoint format {found}; this version reads format {FORMAT}. Upgrade axonnx")
+    return index
+
+
+def file_hash(path: Path) -> str:
+    """sha256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _save(path: Path, tensors: dict[str, Tensor]) -> dict[str, str]:
+    with replacing(path) as temporary:
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, temporary)
+    return {"name": path.name, "sha256": file_hash(path)}
+
+
+def _load(folder: Path, index: dict[str, Any], kind: str) -> dict[str, Tensor]:
+    entry = index["files"][kind]
+    path = folder / entry["name"]
+    if not path.is_file():
+        raise AxonnxError(f"{path}: missing, though {INDEX} names it; restore the run folder from a copy")
+    if file_hash(path) != entry["sha256"]:
+        raise AxonnxError(f"{path}: its sha256 is not the one in {INDEX}; the file is damaged, restore it from a copy")
+    try:
+        return load_file(path)
+    except SafetensorError as fault:
+        raise AxonnxError(f"{path}: not a safetensors file: {fault}") from None
+
+
+def _load_weights(network: nn.Module, weights: dict[str, Tensor], folder: Path) -> None:
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as fault:
+        raise AxonnxError(f"{folder}: the checkpoint is of another network than the configuration's: {fault}") from None
+
+
+def _flat_optimiser(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Adam's moments as ``<parameter number>.<name>``; rates follow from the schedule and are not kept."""
+    state = optimiser.state_dict()["state"]
+    return {f"{number}.{key}": torch.as_tensor(value) for number, kept in state.items() for key, value in kept.items()}
+
+
+def _load_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor], folder: Path) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        number, key = name.split(".", 1)
+        state.setdefault(int(number), {})[key] = tensor
+    try:
+        optimiser.load_state_dict({**optimiser.state_dict(), "state": state})
+    except ValueError as fault:
+        raise AxonnxError(f"{folder}: the optimiser's state does not fit this network: {fault}") from None
+
+
+def _forget(folder: Path, current: set[str]) -> None:
+    for path in folder.glob("*.safetensors"):
+        if path.name not in current:
+            path.unlink(missing_ok=True)
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in ("axonnx", "torch", "numpy")},
+    }

@@ -1,0 +1,55 @@
+"""Several processes on one run, as ``torchrun`` starts them; one process is the plain case of the same code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+@dataclass(frozen=True)
+class World:
+    """Which process this is, of how many."""
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes files and speaks."""
+        return self.rank == 0
+
+    def wrap(self, network: nn.Module) -> nn.Module:
+        """The network whose gradients are averaged over all processes."""
+        return network if self.size == 1 else DistributedDataParallel(network)
+
+    def wait(self) -> None:
+        """Until every process is here."""
+        if self.size > 1:
+            dist.barrier()
+
+    def device(self, wanted: str) -> torch.device:
+        """``auto`` takes this process's GPU, or the CPU where there is none."""
+        if wanted != "auto":
+            return torch.device(wanted)
+        return torch.device("cuda", self.local_rank) if torch.cuda.is_available() else torch.device("cpu")
+
+
+@contextmanager
+def world() -> Iterator[World]:
+    """The process group that ``torchrun`` describes in the environment, or a world of one."""
+    if "WORLD_SIZE" not in os.environ or int(os.environ["WORLD_SIZE"]) == 1:
+        yield World()
+        return
+    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    try:
+        yield World(dist.get_rank(), dist.get_world_size(), int(os.environ.get("LOCAL_RANK", "0")))
+    finally:
+        dist.destroy_process_group()

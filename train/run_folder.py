@@ -1,0 +1,97 @@
+"""A run's folder: all that a run leaves behind, readable without this program.
+
+config.toml    the resolved configuration; ``axonnx train config.toml`` repeats the run
+results.csv    a row for each epoch
+metrics.json   final figures for each part of the data
+curves.png     loss, accuracy and firing rates over the epochs
+checkpoint/    weights, optimiser and noise state (safetensors + JSON)
+log.txt        what happened when
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from axonnx.runtime.atomic_file import write_text
+from axonnx.runtime.errors import AxonnxError
+from axonnx.train.config import Config
+from axonnx.train.configure import read_config, to_toml
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Paths and files of one run."""
+
+    path: Path
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where checkpoints are."""
+        return self.path / "checkpoint"
+
+    def create(self, config: Config, overwrite: bool) -> None:
+        """Start anew; a folder that holds a run already is not touched without ``overwrite``."""
+        if (self.path / "config.toml").exists():
+            if not overwrite:
+                raise AxonnxError(
+                    f"{self.path}: holds a run already. Go on with it: --resume; discard it: --overwrite; or name "
+                    f"another folder: --out DIR"
+                )
+            for name in ("results.csv", "metrics.json", "curves.png", "log.txt"):
+                (self.path / name).unlink(missing_ok=True)
+            shutil.rmtree(self.checkpoint, ignore_errors=True)
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_text(self.path / "config.toml", to_toml(config))
+
+    def config(self) -> Config:
+        """The configuration of the run that is here."""
+        path = self.path / "config.toml"
+        if not path.is_file():
+            raise AxonnxError(f"{self.path}: no run here (config.toml is missing). Start one: axonnx train … --out DIR")
+        return read_config(str(path))
+
+    def write_results(self, rows: Sequence[dict[str, Any]]) -> None:
+        """All rows so far."""
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        text = StringIO()
+        writer = csv.DictWriter(text, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        write_text(self.path / "results.csv", text.getvalue())
+
+    def read_results(self, epochs: int) -> list[dict[str, Any]]:
+        """The rows of the first ``epochs`` epochs."""
+        path = self.path / "results.csv"
+        if not path.is_file():
+            return []
+        with open(path, encoding="utf-8", newline="") as file:
+            rows = [{key: _number(value) for key, value in row.items()} for row in csv.DictReader(file)]
+        return [row for row in rows if row["epoch"] <= epochs]
+
+    def write_metrics(self, metrics: dict[str, Any]) -> None:
+        """The final figures."""
+        write_text(self.path / "metrics.json", json.dumps(metrics, indent=1))
+
+    def log(self, line: str) -> None:
+        """One more line of the log, with the time."""
+        with open(self.path / "log.txt", "a", encoding="utf-8") as file:
+            file.write(f"{datetime.now().astimezone().isoformat(timespec='seconds')} {line}\n")
+
+
+def _number(text: str) -> Any:
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return text
