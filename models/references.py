@@ -56,23 +56,22 @@ def arm(network: BinaryNetwork, x: Tensor, loss: Loss, generator: torch.Generato
     d E[L]/d logit = E_u[(L(o = 1[u > 1−F]) − L(o = 1[u < F])) (u − ½)], layers before it as sampled, layers
     after it sampled anew.
     """
-    sample = network(x, Sample(generator))
-    total = loss(_hold(network, x, sample).logits).mean()
+    sample = _hold(network, x, network(x, Sample(generator)))
+    total = loss(sample.logits).mean()
     for name, seen in sample.observations.items():
         F = _probability(seen)
         u = torch.rand(F.shape, generator=generator, dtype=F.dtype, device=F.device)
         difference = _loss_with(network, x, loss, sample, name, (u > 1 - F).to(F.dtype), generator)
         difference = difference - _loss_with(network, x, loss, sample, name, (u < F).to(F.dtype), generator)
-        logit = normal.logit_cdf(_z(seen))
         weight = difference.reshape(-1, *(1,) * (F.dim() - 1)) * (u - 0.5)
-        total = total + (weight.detach() * logit).sum() / len(x)
+        total = total + (weight.detach() * _logit(seen)).sum() / len(x)
     return _gradients(network, total)
 
 
 def ram(network: BinaryNetwork, x: Tensor, loss: Loss, generator: torch.Generator) -> Gradients:
     """Reparameterisation and marginalisation: E[(L(o_i = 1) − L(o_i = 0)) dF_i] for each neuron i."""
-    sample = network(x, Sample(generator))
-    total = loss(_hold(network, x, sample).logits).mean()
+    sample = _hold(network, x, network(x, Sample(generator)))
+    total = loss(sample.logits).mean()
     for name, seen in sample.observations.items():
         F = _probability(seen).flatten(1)
         seed = int(torch.randint(2**62, (), generator=generator))
@@ -139,25 +138,31 @@ def _all_patterns(neurons: int, like: Tensor) -> Tensor:
     return ((numbers[:, None] >> torch.arange(neurons, device=like.device)) & 1).to(like.dtype)
 
 
-def _z(seen: Observation) -> Tensor:
+def _z(seen: Observation) -> tuple[Tensor, Tensor]:
+    """Z, and the mask of noisy neurons."""
     if seen.variance is None:
         raise ValueError("a network without a posterior has no firing probabilities")
-    return normal.standardise(seen.gap, seen.variance)[0]
+    z, _, noisy = normal.standardise(seen.gap, seen.variance)
+    return z, noisy
 
 
 def _probability(seen: Observation) -> Tensor:
-    """F = Φ(z)"""
-    return normal.cdf(_z(seen))
+    """F = Φ(z); of a noiseless neuron what it will do, without a gradient."""
+    z, noisy = _z(seen)
+    return torch.where(noisy, normal.cdf(z), decide(seen.gap, None, None))
+
+
+def _logit(seen: Observation) -> Tensor:
+    """Ln(F/(1−F)); of a noiseless neuron nothing that a gradient could change."""
+    z, noisy = _z(seen)
+    return torch.where(noisy, normal.logit_cdf(z), 0.0)
 
 
 def _log_probability(seen: Observation) -> Tensor:
     """Ln F where a neuron fired, ln(1 − F) where it did not; of a noiseless neuron, certainty or −∞."""
-    if seen.variance is None:
-        raise ValueError("a network without a posterior has no firing probabilities")
-    z, _, noisy = normal.standardise(seen.gap, seen.variance)
-    sign = 2.0 * seen.spikes - 1.0
+    z, noisy = _z(seen)
     certain = torch.where(seen.spikes == decide(seen.gap, None, None), 0.0, -torch.inf)
-    return torch.where(noisy, torch.special.log_ndtr(sign * z), certain)
+    return torch.where(noisy, torch.special.log_ndtr((2.0 * seen.spikes - 1.0) * z), certain)
 
 
 def _with_neuron(spikes: Tensor, i: int, value: float) -> Tensor:
