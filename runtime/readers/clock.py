@@ -13,7 +13,7 @@ def unwrap(times: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
     """
     span = 1 << bits
     step = np.diff(times)
-    turns = np.cumsum((step < -(span // 2)).astype(np.int64) - (step > span - span // 128))
+    turns = np.cumsum((step < -(span // 2)).astype(np.int64) - (step >= span - span // 128))
     # A late event can only undo a wrap that was seen: never fall below zero turns.
     turns -= np.minimum(np.minimum.accumulate(turns), 0)
     grown = times.copy()

@@ -43,7 +43,6 @@ FORMATS: dict[str, Format] = {
     "dat": Format("Prophesee DAT", (".dat",), _single(dat.read)),
     "shd": Format("Spiking Heidelberg Digits HDF5", (".h5", ".hdf5"), shd.read_shd),
     "aedat4": Format("AEDAT 4.0, by faery", (".aedat4", ".aedat"), _faery("aedat4")),
-    "evt2.1": Format("Prophesee EVT 2.1, by faery", (".raw",), _faery("evt2.1")),
     "evt3": Format("Prophesee EVT 3.0, by faery", (".raw",), _faery("evt3")),
     "es": Format("Event Stream, by faery", (".es",), _faery("es")),
 }
@@ -57,7 +56,7 @@ MAGIC = {
     aedat31.MAGIC: "aedat3.1",
     b"#!AER-DAT4.0": "aedat4",
 }
-EVT = {"2.0": "evt2", "2.1": "evt2.1", "3.0": "evt3"}
+EVT = {"2.0": "evt2", "3.0": "evt3"}
 WITHOUT_MAGIC = ("csv", "nmnist")
 
 

@@ -78,11 +78,9 @@ def write_npz(path: str | Path, events: Events, sensor: Sensor | None = None) ->
 def _load(path: Path) -> dict[str, NDArray]:
     """All arrays of an npz by name, or that of an npy by no name."""
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return {"": loaded}
-        with loaded:
-            return {name: loaded[name] for name in loaded.files}
+        with path.open("rb") as file:  # np.load itself would leave a damaged file open
+            loaded = np.load(file, allow_pickle=False)
+            return {"": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
     except UNREADABLE as error:
         raise AxonnxError(
             f"{path}: is no readable numpy file ({error}); it was cut off, is damaged, or holds Python objects."

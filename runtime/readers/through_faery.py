@@ -1,4 +1,4 @@
-"""Formats that the optional package faery (LGPL) decodes for us: AEDAT 4, EVT 2.1, EVT 3, Event Stream.
+"""Formats that the optional package faery (LGPL) decodes for us: AEDAT 4, EVT 3, Event Stream.
 
 faery does not say what else was in a file, so nothing is counted in `skipped`. An Event Stream that was cut off reads
 as a shorter one: the format has no mark by which to tell.
@@ -16,8 +16,7 @@ from axonnx.runtime.readers.binary import read_bytes, read_head, whole_records
 from axonnx.runtime.readers.prophesee import read_header
 from axonnx.runtime.readers.recording import Recording, events_from
 
-WORD = {"evt2.1": "<u8", "evt3": "<u2"}
-FILE_TYPE = {"aedat4": "aedat", "evt2.1": "evt", "evt3": "evt", "es": "es"}
+FILE_TYPE = {"aedat4": "aedat", "evt3": "evt", "es": "es"}
 # An EVT header need not state the sensor's size. No sensor is as large as this, so it shows that none was stated.
 UNSTATED = (65535, 65535)
 
@@ -35,7 +34,7 @@ def read(path: Path, format_name: str) -> Recording:
         raise AxonnxError(
             f"{path}: faery cannot read it as {format_name} ({error}). Was it cut off, or is it another format?"
         ) from None
-    sensor = None if size == UNSTATED else Sensor(width=size[0], height=size[1])
+    sensor = None if size == UNSTATED or 0 in size else Sensor(width=size[0], height=size[1])
     events = events_from(path, array["t"], array["x"], array["y"], array["p"].astype(np.uint8))
     return Recording(events, format_name, sensor)
 
@@ -43,8 +42,8 @@ def read(path: Path, format_name: str) -> Recording:
 def _check_whole(path: Path, format_name: str) -> None:
     """Refuse files that are missing, empty, or end in the middle of a word, which faery would pass over."""
     head = read_head(path)
-    if format_name in WORD:
-        whole_records(path, read_bytes(path), read_header(head)[1], WORD[format_name])
+    if format_name == "evt3":
+        whole_records(path, read_bytes(path), read_header(head)[1], "<u2")
 
 
 def _faery(path: Path, format_name: str) -> Any:

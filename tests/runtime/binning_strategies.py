@@ -1,9 +1,10 @@
 """Random binnings, and events that lie in them, at their edges and beyond."""
 
 import numpy as np
+from hypothesis import strategies as st
+
 from axonnx.runtime.binning import Binning, Sensor
 from axonnx.runtime.events import make_events
-from hypothesis import strategies as st
 
 ENDS = [-(2**63), -(2**63) + 1, -1, 0, 1, 2**63 - 2, 2**63 - 1]
 

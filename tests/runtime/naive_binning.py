@@ -1,6 +1,7 @@
 """Binning in plain Python integers, one event at a time: the specification the fast code is held to."""
 
 import numpy as np
+
 from axonnx.runtime.binning import Binning, Outside
 
 

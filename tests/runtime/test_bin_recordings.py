@@ -2,14 +2,15 @@
 
 import time
 
-import axonnx.runtime.bin_recordings as bin_recordings
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import axonnx.runtime.bin_recordings as bin_recordings
 from axonnx.runtime.binning import Binning, Outside, Sensor, bin_batch, bin_events
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.events import EVENT, make_events
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from .binning_strategies import binned_recordings, binnings, events_for
 from .naive_binning import bin_slowly

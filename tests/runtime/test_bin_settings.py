@@ -1,9 +1,10 @@
 """What a binning may be, and the texts when it may not."""
 
 import pytest
+from pydantic import ValidationError
+
 from axonnx.runtime.binning import Binning, Sensor
 from axonnx.runtime.errors import AxonnxError
-from pydantic import ValidationError
 
 SENSOR = Sensor(width=8, height=6)
 

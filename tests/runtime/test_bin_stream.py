@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from axonnx.runtime.binning import Binner, Binning, Outside, Sensor, bin_events
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.events import make_events, sort_events
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from .binning_strategies import binned_recordings
 

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.events import EVENT, check_events, is_sorted, make_events, sort_events
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.events import EVENT, check_events, is_sorted, make_events, sort_events
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 
