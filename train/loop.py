@@ -14,7 +14,11 @@ from axonnx.models import MEAN_FIELD, Fire, Network, Output
 from axonnx.runtime.errors import AxonnxError
 from axonnx.train.build import Prepared, make_variant, training_fire
 from axonnx.train.config import Config
+from axonnx.train.data.augment import Augmentation
 from axonnx.train.data.batches import Batches
+from axonnx.train.data.cache import binned
+from axonnx.train.data.recordings import Recordings
+from axonnx.train.data.splits import Data
 from axonnx.train.distributed import World
 from axonnx.train.evaluate import Predictions, predict_bayesian, predict_mean_field
 from axonnx.train.feed import Batch, Feed
@@ -51,22 +55,29 @@ def new_training(network: Network, config: Config, device: torch.device, rank: i
 
 def make_feeds(prepared: Prepared, config: Config, device: torch.device, world: World) -> dict[str, Feed]:
     """Training batches, shuffled, augmented and split over processes; and every part as it is, for evaluation."""
-    size = config.optimiser.batch_size
-    learn = Batches(
+    learn = _batches(
         prepared.splits.train,
-        binning=prepared.binning,
+        prepared,
+        config,
         augmentation=config.data.augmentation,
-        batch_size=size,
+        batch_size=config.optimiser.batch_size,
         seed=config.seed,
         shuffle=True,
         shard=(world.rank, world.size),
-        center=config.data.centre,
     )
     feeds = {"learn": Feed(learn, config.data.shift, device)}
     for name, data in prepared.splits.parts.items():
-        plain = Batches(data, binning=prepared.binning, batch_size=max(size, 64), center=config.data.centre)
+        plain = _batches(data, prepared, config, batch_size=max(config.optimiser.batch_size, 64), shuffle=False)
         feeds[name] = Feed(plain, config.data.shift, device)
     return feeds
+
+
+def _batches(data: Data, prepared: Prepared, config: Config, **options: Any) -> Batches:
+    """Batches of ``data``; events that no augmentation changes are binned once, and kept on disk."""
+    unchanged = options.get("augmentation", Augmentation()).is_off
+    if isinstance(data, Recordings) and prepared.binning is not None and unchanged:
+        return Batches(binned(data, prepared.binning).data, **options)
+    return Batches(data, binning=prepared.binning, center=config.data.centre, **options)
 
 
 def fit(

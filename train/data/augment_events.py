@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.binning import Sensor
+from axonnx.runtime.events import EVENT
 from axonnx.train.data.augment import Augmentation
 
 
@@ -19,22 +21,6 @@ class AugmentedEvents(NamedTuple):
     off_sensor: NDArray[np.int64]
 
 
-class _Batch(NamedTuple):
-    """Events and the recording each belongs to, of `size` recordings."""
-
-    events: NDArray[np.void]
-    owner: NDArray[np.int64]
-    size: int
-
-    def where(self, keep: NDArray[np.bool_]) -> _Batch:
-        """Copies of the events where `keep` is true."""
-        return _Batch(self.events[keep], self.owner[keep], self.size)
-
-    def sizes(self) -> NDArray[np.int64]:
-        """The number of events of each recording."""
-        return np.bincount(self.owner, minlength=self.size).astype(np.int64)
-
-
 def augment_events(
     events: NDArray[np.void],
     offsets: NDArray[np.int64],
@@ -44,53 +30,77 @@ def augment_events(
 ) -> AugmentedEvents:
     """The recordings, changed each in its own way and still sorted by time; the arrays given stay as they are."""
     how.check("events")
-    owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    batch = _thinned(_Batch(events.copy(), owner, len(offsets) - 1), how, generator)
-    batch.events["t"] = _new_times(batch, how, generator)
-    x, y = _new_places(batch, sensor, how, generator)
+    draw = _Draw(generator, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), len(offsets) - 1)
+    kept = _kept(draw, how)
+    times = _new_times(events["t"], draw, how)
+    x, y = _new_places(events["x"].astype(np.int64), events["y"].astype(np.int64), draw, sensor, how)
     inside = (x >= 0) & (x < sensor.width) & (y >= 0) & (y < sensor.height)
-    kept = batch.where(inside)
-    kept.events["x"], kept.events["y"] = x[inside], y[inside]
-    return AugmentedEvents(_in_order(kept, how), _offsets(kept.sizes()), batch.sizes() - kept.sizes())
+    chosen = np.flatnonzero(kept & inside)
+    if how.time_jitter_us:  # nothing else brings events out of order
+        chosen = chosen[_time_order(draw.owner[chosen], times[chosen])]
+    out = np.empty(len(chosen), EVENT)
+    out["t"], out["x"], out["y"], out["p"] = times[chosen], x[chosen], y[chosen], events["p"][chosen]
+    return AugmentedEvents(out, _offsets(draw.count(kept & inside)), draw.count(kept & ~inside))
 
 
-def _thinned(batch: _Batch, how: Augmentation, generator: np.random.Generator) -> _Batch:
+@dataclass(frozen=True)
+class _Draw:
+    """Random numbers for a batch of `recordings`; `owner` is the recording that each event belongs to."""
+
+    generator: np.random.Generator
+    owner: NDArray[np.int64]
+    recordings: int
+
+    def uniform(self, low: float, high: float) -> NDArray[np.float64]:
+        """A number for each recording, repeated for each of its events."""
+        return self.generator.uniform(low, high, self.recordings)[self.owner]
+
+    def whole(self, low: int, high: int) -> NDArray[np.int64]:
+        """A whole number from low to high for each recording, repeated for each of its events."""
+        return self.generator.integers(low, high, self.recordings, endpoint=True)[self.owner]
+
+    def count(self, where: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """How many events of each recording these are."""
+        return np.bincount(self.owner[where], minlength=self.recordings).astype(np.int64)
+
+
+def _kept(draw: _Draw, how: Augmentation) -> NDArray[np.bool_]:
     """Every recording loses a share of its events drawn between 0 and `drop`."""
     if not how.drop:
-        return batch
-    share = generator.uniform(0, how.drop, batch.size)
-    return batch.where(generator.random(len(batch.events)) >= share[batch.owner])
+        return np.ones(len(draw.owner), np.bool_)
+    share = draw.uniform(0, how.drop)
+    return draw.generator.random(len(share)) >= share
 
 
-def _new_times(batch: _Batch, how: Augmentation, generator: np.random.Generator) -> NDArray[np.int64]:
+def _new_times(times: NDArray[np.int64], draw: _Draw, how: Augmentation) -> NDArray[np.int64]:
     """Stretched and jittered times; what would come before the recording starts comes as it starts."""
-    times = batch.events["t"].astype(np.float64)
+    if not how.time_stretch and not how.time_jitter_us:
+        return times
+    moved = times.astype(np.float64)
     if how.time_stretch:
-        times *= generator.uniform(1 - how.time_stretch, 1 + how.time_stretch, batch.size)[batch.owner]
+        moved *= draw.uniform(1 - how.time_stretch, 1 + how.time_stretch)
     if how.time_jitter_us:
-        times += generator.normal(0, how.time_jitter_us, len(times))
-    return np.maximum(np.rint(times), 0).astype(np.int64)
+        moved += draw.generator.normal(0, how.time_jitter_us, len(moved))
+    return np.maximum(np.rint(moved), 0).astype(np.int64)
 
 
 def _new_places(
-    batch: _Batch, sensor: Sensor, how: Augmentation, generator: np.random.Generator
+    x: NDArray[np.int64], y: NDArray[np.int64], draw: _Draw, sensor: Sensor, how: Augmentation
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Columns and rows after a flip and a shift; they may lie off the sensor."""
-    x, y = batch.events["x"].astype(np.int64), batch.events["y"].astype(np.int64)
     if how.flip:
-        x = np.where(generator.integers(2, size=batch.size)[batch.owner] == 1, sensor.width - 1 - x, x)
+        x = np.where(draw.whole(0, 1) == 1, sensor.width - 1 - x, x)
     if how.shift_x:
-        x += generator.integers(-how.shift_x, how.shift_x, batch.size, endpoint=True)[batch.owner]
+        x = x + draw.whole(-how.shift_x, how.shift_x)
     if how.shift_y:
-        y += generator.integers(-how.shift_y, how.shift_y, batch.size, endpoint=True)[batch.owner]
+        y = y + draw.whole(-how.shift_y, how.shift_y)
     return x, y
 
 
-def _in_order(batch: _Batch, how: Augmentation) -> NDArray[np.void]:
-    """Jitter alone can bring events out of order."""
-    if not how.time_jitter_us:
-        return batch.events
-    return batch.events[np.lexsort((batch.events["t"], batch.owner))]
+def _time_order(owner: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The order by recording, then time; one sort of one number, several times faster than one of two."""
+    span = int(times.max(initial=0)) + 1
+    return np.argsort(owner * span + times, kind="stable")
 
 
 def _offsets(sizes: NDArray[np.int64]) -> NDArray[np.int64]:

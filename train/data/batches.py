@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -86,7 +87,7 @@ class Batches:
             return np.arange(len(self.data))
         return np.random.default_rng([self.seed, ORDER, epoch]).permutation(len(self.data))
 
-    @property
+    @cached_property
     def _edges(self) -> list[int]:
         """Where the batches of all shards together begin and end in the epoch's order."""
         whole, rest = divmod(len(self.data), self.batch_size * self.shard[1])

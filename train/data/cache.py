@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +18,13 @@ from axonnx.train.data.digest import digest_of
 from axonnx.train.data.frames import Frames
 from axonnx.train.data.npz import read_arrays
 from axonnx.train.data.recordings import Recordings
+from axonnx.train.data.splits import DataSplits
 
 log = logging.getLogger(__name__)
 
 # Part of every key: raise it when the same settings begin to give other frames.
 VERSION = 1
+EVENTS_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -48,13 +51,29 @@ def binned(recordings: Recordings, binning: Binning, folder: Path | None = None)
     return CachedFrames(Frames(frames, recordings.labels, recordings.classes, recordings.groups), outside)
 
 
+def binned_splits(splits: DataSplits, binning: Binning, folder: Path | None = None) -> DataSplits:
+    """The same data set with every part as frames."""
+    parts: dict[str, Any] = {}
+    for name, data in splits.parts.items():
+        if not isinstance(data, Recordings):
+            raise AxonnxError(f"{splits.name}: holds {splits.kind}, which are binned already")
+        parts[name] = binned(data, binning, folder).data
+    return replace(splits, **parts)
+
+
 def _key(recordings: Recordings, binning: Binning) -> str:
     return digest_of({"version": VERSION, "data": recordings.digest, "binning": binning.model_dump()})
 
 
 def _bin(recordings: Recordings, binning: Binning) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    made = bin_batch(recordings.events, recordings.offsets, binning)
-    return made.frames, np.array([each.total for each in made.outside], np.int64)
+    """Some recordings at a time: binning needs several numbers for every event it is given."""
+    frames, outside = np.zeros((len(recordings), *binning.shape), np.uint8), np.zeros(len(recordings), np.int64)
+    block = recordings.offsets[:-1] // EVENTS_AT_ONCE
+    for number in np.unique(block):
+        chosen = np.flatnonzero(block == number)
+        made = bin_batch(*recordings.take(chosen), binning)
+        frames[chosen], outside[chosen] = made.frames, [each.total for each in made.outside]
+    return frames, outside
 
 
 def _read(path: Path, shape: tuple[int, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int64]] | None:

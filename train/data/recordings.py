@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from axonnx.runtime.binning import Sensor
 from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.events import EVENT
+from axonnx.runtime.events import EVENT, check_events
 from axonnx.train.data.digest import digest_of
 from axonnx.train.data.labels import check_groups, check_labels
 
 # Events looked at in one go when a whole data set is checked; it may be larger than memory.
 BLOCK = 1 << 22
+RAW = np.dtype((np.void, EVENT.itemsize))
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,9 @@ def join_events(parts: Iterable[NDArray[np.void]]) -> tuple[NDArray[np.void], ND
     kept = list(parts)
     offsets = np.zeros(len(kept) + 1, np.int64)
     np.cumsum([len(part) for part in kept], out=offsets[1:])
-    return np.concatenate([np.zeros(0, EVENT), *kept]), offsets
+    # As plain bytes: numpy joins structured arrays field by field, many times slower.
+    raw = [np.ascontiguousarray(check_events(part)).view(RAW) for part in [np.zeros(0, EVENT), *kept]]
+    return np.concatenate(raw).view(EVENT), offsets
 
 
 def _check_offsets(offsets: NDArray[np.int64], events: int, recordings: int) -> None:
