@@ -23,8 +23,8 @@ def randomise(synapse: torch.nn.Module) -> None:
 def currents_of_real_weights(synapse: torch.nn.Module, x: Tensor) -> Tensor:
     """a ⊙ (W·x) + b for SAMPLES weight sets, [samples, B, …]; all sets as channels of one big product."""
     generator = torch.Generator().manual_seed(11)
-    shape = synapse.norm.shape
-    scale, bias = synapse.norm.scale.detach().view(shape), synapse.norm.bias.detach().view(shape)
+    channels = (-1, *(1,) * (synapse.posterior.mean.dim() - 2))
+    scale, bias = (value.detach().view(channels) for value in (synapse.norm.scale, synapse.norm.bias))
     weights = torch.cat([synapse.posterior.sample(generator) for _ in range(SAMPLES)])
     products = synapse.product(x, weights).unflatten(1, (SAMPLES, -1)).transpose(0, 1)
     return scale * products + bias
@@ -68,9 +68,7 @@ def test_shared_variances_are_those_of_the_single_weights(batch, inputs, outputs
     synapse = Linear(inputs, outputs, Variant(granularity=granularity))
     x = (torch.rand(batch, inputs) < active).float()
     current = synapse.moments(x)
-    torch.testing.assert_close(
-        current.variance.expand_as(current.mean), x.square() @ synapse.posterior.full_variance.T, rtol=1e-5, atol=0.0
-    )
+    torch.testing.assert_close(current.variance, x.square() @ synapse.posterior.full_variance.T, rtol=1e-5, atol=0.0)
     if active == 0.0:
         assert (current.variance == 0).all()
         assert (current.mean == 0).all()
