@@ -12,13 +12,13 @@ from axonnx.runtime.readers.recording import Recording, events_from
 
 FIELDS = ("t", "x", "y", "p")
 REQUIRED = ("t", "x")
-WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,99}")
+WHOLE_NUMBER = re.compile(r"[ \t]*[+-]?[0-9]{1,99}[ \t]*")
 
 
 def read(path: Path) -> Recording:
     """Events of a csv file; y and p are 0 where there is no such column."""
     try:
-        lines = read_bytes(path).decode("utf-8-sig").splitlines()
+        lines = re.split(r"\r?\n", read_bytes(path).decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise AxonnxError(f"{path}: byte {error.start}: is no UTF-8 text; expected csv with columns t,x,y,p.") from None
     while lines and not lines[-1].strip():
@@ -66,7 +66,7 @@ def _refuse_first_wrong(path: Path, rows: list[list[str]], columns: list[str], f
             found = f"{len(row)} values" if any(cell.strip() for cell in row) else "an empty line"
             raise AxonnxError(f"{path}: line {number}: found {found}; expected {len(columns)}: {','.join(columns)}.")
         for name, cell in zip(columns, row, strict=True):
-            if not WHOLE_NUMBER.fullmatch(cell.strip()) or not -(2**63) <= int(cell) < 2**63:
+            if not WHOLE_NUMBER.fullmatch(cell) or not -(2**63) <= int(cell) < 2**63:
                 raise AxonnxError(
                     f"{path}: line {number}, column {name}: found {cell.strip()!r}; expected a whole number"
                     " of 64 bits (t in microseconds)."

@@ -4,8 +4,8 @@ An npz may hold many recordings: `offsets` [N + 1] cuts the arrays, `label` [N] 
 width, height and polarities. Arrays of Python objects are refused: reading them would run code from the file.
 """
 
-import contextlib
-import os
+import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from axonnx.runtime.atomic_file import replacing
 from axonnx.runtime.bin_settings import Sensor
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.events import Events, check_events
@@ -22,9 +23,10 @@ from axonnx.runtime.readers.recording import Recording, events_from
 
 NPY_MAGIC = b"\x93NUMPY"
 NPZ_MAGIC = b"PK\x03\x04"
+# What numpy raises on bytes that are damaged, or were meant to run code.
 UNREADABLE = (
     *(OSError, ValueError, KeyError, EOFError, SyntaxError, TypeError, NotImplementedError, RuntimeError),
-    *(OverflowError, MemoryError, zipfile.BadZipFile, zlib.error),
+    *(OverflowError, MemoryError, RecursionError, zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
 )
 
 
@@ -58,21 +60,11 @@ def read_npz(path: Path) -> list[Recording]:
 
 def write_npz(path: str | Path, events: Events, sensor: Sensor | None = None) -> None:
     """Write one recording so that the file is there whole or not at all."""
-    path = Path(path)
     arrays = {name: check_events(events)[name] for name in ("t", "x", "y", "p")}
     if sensor is not None:
         arrays["sensor"] = np.array([sensor.width, sensor.height, sensor.polarities])
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            part.unlink()
-        raise
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
 def _load(path: Path) -> dict[str, NDArray]:

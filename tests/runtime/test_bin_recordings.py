@@ -25,14 +25,14 @@ def assert_equals_slow(binned, events, binning):
     assert (binned.outside, binned.clipped) == (outside, clipped)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=200)
 @given(binned_recordings())
 def test_equals_plain_python(recording):
     binning, events = recording
     assert_equals_slow(bin_events(events, binning), events, binning)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(binned_recordings())
 def test_events_in_are_events_binned_and_events_outside(recording):
     binning, events = recording
@@ -52,7 +52,7 @@ def test_counting_by_sorting_gives_the_same(recording):
     assert (dense.outside, dense.clipped) == (sparse.outside, sparse.clipped)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(st.data())
 def test_a_batch_is_its_recordings_one_by_one(data):
     binning = data.draw(binnings())

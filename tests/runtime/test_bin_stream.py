@@ -39,7 +39,7 @@ def same(left, right):
     return left.keys() == right.keys() and all(np.array_equal(left[k], right[k]) for k in left)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(st.data(), binned_recordings())
 def test_any_chunking_gives_the_frames_of_the_whole(data, recording):
     binning, events = recording
@@ -54,7 +54,7 @@ def test_any_chunking_gives_the_frames_of_the_whole(data, recording):
     assert binner.outside == replace(whole.outside, after=0)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=70)
 @given(st.data(), binned_recordings())
 def test_chunking_changes_nothing_even_out_of_order(data, recording):
     binning, events = recording
@@ -63,7 +63,7 @@ def test_chunking_changes_nothing_even_out_of_order(data, recording):
     assert (whole.outside, whole.clipped, whole.events) == (cut.outside, cut.clipped, cut.events)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=70)
 @given(st.data(), binned_recordings())
 def test_events_in_are_events_binned_and_events_outside(data, recording):
     binning, events = recording
@@ -73,7 +73,7 @@ def test_events_in_are_events_binned_and_events_outside(data, recording):
     assert binner.events == len(events) == in_frames + binner.clipped + binner.outside.total
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=70)
 @given(st.data(), binned_recordings())
 def test_bins_come_out_once_and_in_order(data, recording):
     binning, events = recording
@@ -84,7 +84,7 @@ def test_bins_come_out_once_and_in_order(data, recording):
         at += item.count
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=70)
 @given(st.data(), binned_recordings())
 def test_a_saved_stream_goes_on_where_it_stood(data, recording):
     binning, events = recording

@@ -51,6 +51,7 @@ def test_a_header_alone_is_a_recording_without_events(tmp_path):
         ("t,x\n0.5,2\n", ["line 2, column t: found '0.5'; expected a whole number", "microseconds"]),
         ("t,x\n1,2\n1,abc\n", ["line 3, column x: found 'abc'"]),
         ("t,x\n1,\n", ["line 2, column x: found ''"]),
+        ("t,x\n1,7\x1f\n", ["line 2, column x: found '7"]),
         ("t,x\n1,1_000\n", ["line 2, column x: found '1_000'"]),
         ("t,x\n1,٣\n", ["line 2, column x: found '٣'"]),
         ("t,x\n9223372036854775808,1\n", ["line 2, column t: found '9223372036854775808'", "64 bits"]),
