@@ -1,0 +1,116 @@
+"""The contract that travels in a file: all that its holder needs to know to run it on events.
+
+It is one JSON text under ``axonnx`` in the file's metadata. Whoever writes or reads it does so through these
+models; a version that is not known, or a key that is not, is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from axonnx.runtime.binning import Binning
+from axonnx.runtime.errors import AxonnxError
+
+METADATA_KEY = "axonnx"
+FORMAT = 1
+
+
+class Part(BaseModel):
+    """A frozen part of a contract."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class InputContract(Part):
+    """What the network expects: x = (value − centre) · 2^−shift, of events binned as ``binning`` says."""
+
+    name: str = Field(description="the graph's input")
+    shape: tuple[int, ...] = Field(description="of one time step, or of one image: [C, H, W] or [features]")
+    steps: int | None = Field(description="T, the window in time steps; None for binary networks")
+    binning: Binning | None = Field(None, description="how events become frames; None for images and frames")
+    centre: int = 0
+    shift: int = Field(0, ge=0, le=16)
+    largest: int = Field(255, ge=1, description="largest |value − centre|: the bound of the exact sums")
+
+
+class SynapseContract(Part):
+    """The certificate of one weight tensor: (Σ|w|·x_max + |b|)·2^(grid + fraction_bits) < 2²⁴, so sums are exact."""
+
+    name: str
+    weight: str = Field(description="the graph's initialiser")
+    grid: int = Field(description="s: weights and biases are multiples of 2^−s")
+    input_max: float = Field(description="largest |x| that can arrive")
+    input_bits: int = Field(description="x is a multiple of 2^−bits")
+    bound: float = Field(description="largest |partial sum| in units of the grid; less than 2²⁴")
+    stored_as: Literal["float32", "int16", "int8"] = "float32"
+
+
+class LayerContract(Part):
+    """One layer of neurons, or the read-out."""
+
+    name: str
+    op: str = Field(description="the spike operator")
+    shape: tuple[int, ...] = Field(description="of its state, without the batch")
+    threshold: float | tuple[float, float] | None = Field(None, description="θ, or its range over the neurons")
+    decay: float | None = None
+    reset: Literal["subtract", "zero"] | None = None
+    states: tuple[str, ...] = ()
+    noise: str | None = Field(None, description="the graph's input for this layer's noise")
+
+
+class CollapseContract(Part):
+    """How the posterior became this network."""
+
+    mode: Literal["mfa", "sampled", "stochastic"]
+    members: int = Field(1, ge=1)
+    seed: int | None = None
+    calibrated: bool = False
+    prune: float | None = Field(None, description="weights with |mean|/std below this were removed")
+    weights: Literal["float32", "int16", "int8"] = "float32"
+
+
+class Provenance(Part):
+    """Where the network comes from."""
+
+    checkpoint: str | None = Field(None, description="sha256 of the weights it was made of")
+    config: str | None = Field(None, description="the run's configuration, TOML")
+    data: str | None = Field(None, description="the data set's name")
+    data_digest: str | None = None
+    versions: dict[str, str] = Field(default_factory=dict)
+
+
+class Contract(Part):
+    """Everything."""
+
+    format: Literal[1] = FORMAT
+    kind: Literal["spiking", "binary"]
+    form: Literal["sequence", "step"]
+    classes: tuple[str, ...]
+    input: InputContract
+    collapse: CollapseContract
+    layers: tuple[LayerContract, ...]
+    synapses: tuple[SynapseContract, ...]
+    tie: Literal[">="] = Field(">=", description="a membrane on its threshold fires")
+    reset_timing: Literal["next step"] = "next step"
+    logits: Literal["total / steps", "direct"] = Field(description="how logits come from the read-out")
+    accuracy: dict[str, Any] = Field(default_factory=dict, description="measured at export, for each way to run")
+    provenance: Provenance = Provenance()
+
+    def to_json(self) -> str:
+        """For the file's metadata."""
+        return self.model_dump_json()
+
+
+def read_contract(text: str, where: str) -> Contract:
+    """The contract in a file's metadata; anything that is not one is refused with the reason."""
+    try:
+        return Contract.model_validate_json(text)
+    except ValidationError as fault:
+        first = fault.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the text itself"
+        raise AxonnxError(
+            f"{where}: its contract is not one this version reads: {place}: {first['msg']} "
+            f"(format {FORMAT} is known). Export the network again, or upgrade axonnx"
+        ) from None

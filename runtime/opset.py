@@ -1,0 +1,160 @@
+"""The spike operators, domain ``ai.axonnx`` version 1: the body of each is its definition.
+
+A file carries these as ONNX local functions. An engine that knows a name runs a kernel of its own; every other
+runtime runs the body, in standard operators, to the same bits. The order of the operations is part of the
+definition: float arithmetic is not associative, and no engine may reorder it or contract it into fused
+multiply-adds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import onnx
+from onnx import parser
+
+DOMAIN = "ai.axonnx"
+VERSION = 1
+ONNX_OPSET = 20
+IR_VERSION = 10  # read by onnxruntime since 1.18 (2024)
+
+
+@dataclass(frozen=True)
+class SpikeOp:
+    """An operator's name, what it computes, and its body in ONNX's textual form."""
+
+    name: str
+    formula: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    body: str
+
+    @property
+    def text(self) -> str:
+        """The function as ONNX's parser reads it."""
+        signature = f"{self.name} ({', '.join(self.inputs)}) => ({', '.join(self.outputs)})"
+        return f'<opset_import: ["" : {ONNX_OPSET}], domain: "{DOMAIN}">\n{signature} {{\n{self.body}\n}}'
+
+
+_NOISY_DECISION = """
+    gap = Sub({membrane}, threshold)
+    size = Abs(gap)
+    signed_square = Mul(gap, size)
+    needed = Neg(signed_square)
+    noise_size = Abs(noise)
+    noise_square = Mul(noise, noise_size)
+    push = Mul({variance}, noise_square)
+    fires = GreaterOrEqual(push, needed)
+    {spikes} = Cast <to = 1> (fires)"""
+
+_LIF_STATE = ("current", "membrane", "spikes", "decay", "threshold")
+_NOISY_STATE = (
+    "current",
+    "arriving_variance",
+    "noise",
+    "membrane",
+    "variance",
+    "spikes",
+    "decay",
+    "threshold",
+    "base_variance",
+)
+
+_SUBTRACT = """
+    decayed = Mul(decay, membrane)
+    charged = Add(decayed, current)
+    reset = Mul(threshold, spikes)
+    next_membrane = Sub(charged, reset)"""
+
+_TO_ZERO = """
+    one = Constant <value_float = 1.0> ()
+    kept = Sub(one, spikes)
+    kept_membrane = Mul(membrane, kept)
+    decayed = Mul(decay, kept_membrane)
+    next_membrane = Add(decayed, current)"""
+
+_FIRE = """
+    fires = GreaterOrEqual(next_membrane, threshold)
+    next_spikes = Cast <to = 1> (fires)"""
+
+_SPREAD = """
+    decay_squared = Mul(decay, decay)
+    remembered = Mul(decay_squared, {variance})
+    next_variance = Add(remembered, arriving_variance)
+    total_variance = Add(next_variance, base_variance)"""
+
+_NOISY_FIRE = _NOISY_DECISION.format(membrane="next_membrane", variance="total_variance", spikes="next_spikes")
+
+OPS: dict[str, SpikeOp] = {
+    op.name: op
+    for op in (
+        SpikeOp(
+            "Heaviside",
+            "o = 1 where I ≥ θ",
+            ("current", "threshold"),
+            ("spikes",),
+            "    fires = GreaterOrEqual(current, threshold)\n    spikes = Cast <to = 1> (fires)",
+        ),
+        SpikeOp(
+            "StochasticHeaviside",
+            "o = 1 where I + κ ε ≥ θ, decided as κ² (ε|ε|) ≥ d|d| with d = θ − I",
+            ("current", "variance", "noise", "threshold"),
+            ("spikes",),
+            _NOISY_DECISION.format(membrane="current", variance="variance", spikes="spikes"),
+        ),
+        SpikeOp(
+            "LIF",
+            "h' = β h + I − θ o;   o' = 1 where h' ≥ θ",
+            _LIF_STATE,
+            ("next_membrane", "next_spikes"),
+            _SUBTRACT + _FIRE,
+        ),
+        SpikeOp(
+            "LIFToZero",
+            "h' = β (h (1 − o)) + I;   o' = 1 where h' ≥ θ",
+            _LIF_STATE,
+            ("next_membrane", "next_spikes"),
+            _TO_ZERO + _FIRE,
+        ),
+        SpikeOp(
+            "StochasticLIF",
+            "h' = β h + I − θ o;   v' = β² v + Var I;   o' = 1 where h' + κ ε ≥ θ with κ² = v' + σ_base²",
+            _NOISY_STATE,
+            ("next_membrane", "next_variance", "next_spikes"),
+            _SUBTRACT + _SPREAD.format(variance="variance") + _NOISY_FIRE,
+        ),
+        SpikeOp(
+            "StochasticLIFToZero",
+            "h' = β (h (1 − o)) + I;   v' = β² (v (1 − o)) + Var I;   o' as in StochasticLIF",
+            _NOISY_STATE,
+            ("next_membrane", "next_variance", "next_spikes"),
+            _TO_ZERO
+            + "\n    kept_variance = Mul(variance, kept)"
+            + _SPREAD.format(variance="kept_variance")
+            + _NOISY_FIRE,
+        ),
+        SpikeOp(
+            "LeakySum",
+            "h' = β h + I;   s' = s + h'",
+            ("current", "membrane", "total", "decay"),
+            ("next_membrane", "next_total"),
+            "    decayed = Mul(decay, membrane)\n    next_membrane = Add(decayed, current)\n"
+            "    next_total = Add(total, next_membrane)",
+        ),
+        SpikeOp(
+            "RecurrentActivity",
+            "a_i = Σ_k o_k² − o_i²: what reaches neuron i from all others",
+            ("spikes",),
+            ("activity",),
+            "    squares = Mul(spikes, spikes)\n    axes = Constant <value_ints = [-1]> ()\n"
+            "    sum = ReduceSum <keepdims = 1> (squares, axes)\n    activity = Sub(sum, squares)",
+        ),
+    )
+}
+
+
+@cache
+def function(name: str) -> onnx.FunctionProto:
+    """The operator ``name`` as an ONNX local function."""
+    return parser.parse_function(OPS[name].text)
