@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from axonnx.runtime.binning import Sensor
 from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.events import EVENT, sort_events
 from axonnx.runtime.readers import Recording, read_recordings
-from axonnx.train.data.recordings import Recordings, join_events
+from axonnx.train.data.recordings import Recordings, from_first_event, join_events
 from axonnx.train.data.split import stratified_split
 from axonnx.train.data.splits import DataSplits
 
@@ -81,16 +79,9 @@ def _read(folder: Path, classes: tuple[str, ...]) -> Iterator[_Named]:
 def _recordings(found: list[_Named], classes: tuple[str, ...], sensor: Sensor | None, folder: Path) -> Recordings:
     if not found:
         raise AxonnxError(f"{folder}: there are no recordings in {', '.join(classes)}")
-    events, offsets = join_events(_from_zero(each.recording) for each in found)
+    events, offsets = join_events(from_first_event(each.recording.events) for each in found)
     labels = np.array([each.label for each in found], np.int64)
     return Recordings(events, offsets, labels, classes, _sensor(found, sensor, folder))
-
-
-def _from_zero(recording: Recording) -> NDArray[np.void]:
-    """The events by time, counted from the first: cameras count from when they were switched on."""
-    events = sort_events(recording.events).astype(EVENT)
-    events["t"] -= events["t"][:1].sum()
-    return events
 
 
 def _sensor(found: list[_Named], wanted: Sensor | None, folder: Path) -> Sensor:

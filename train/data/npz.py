@@ -16,9 +16,8 @@ from axonnx.runtime.readers.npz import UNREADABLE
 def read_arrays(path: Path, *choices: Sequence[str]) -> list[NDArray[Any]]:
     """One array for each choice of names: the first of its names that is in the file."""
     try:
-        with np.load(path, allow_pickle=False) as found:
-            if not isinstance(found, np.lib.npyio.NpzFile):
-                raise AxonnxError(f"{path}: holds a single array; expected an npz with {_listed(choices)}")
+        # Opened here, for numpy leaves a damaged file open.
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as found:
             return [found[_name_in(found.files, names, path)] for names in choices]
     except AxonnxError:
         raise
@@ -31,7 +30,3 @@ def _name_in(present: Sequence[str], names: Sequence[str], path: Path) -> str:
         if name in present:
             return name
     raise AxonnxError(f"{path}: has no array {' or '.join(map(repr, names))}; it has {', '.join(present) or 'none'}")
-
-
-def _listed(choices: Sequence[Sequence[str]]) -> str:
-    return ", ".join("/".join(names) for names in choices)

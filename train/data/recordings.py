@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from axonnx.runtime.binning import Sensor
 from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.events import EVENT, check_events
+from axonnx.runtime.events import EVENT, check_events, sort_events
 from axonnx.train.data.digest import digest_of
 from axonnx.train.data.labels import check_groups, check_labels
 
@@ -77,6 +77,14 @@ def join_events(parts: Iterable[NDArray[np.void]]) -> tuple[NDArray[np.void], ND
     # As plain bytes: numpy joins structured arrays field by field, many times slower.
     raw = [np.ascontiguousarray(check_events(part)).view(RAW) for part in [np.zeros(0, EVENT), *kept]]
     return np.concatenate(raw).view(EVENT), offsets
+
+
+def from_first_event(events: NDArray[np.void]) -> NDArray[np.void]:
+    """The events by time, counted from the first: many cameras count from when they were switched on."""
+    moved = sort_events(events).copy()
+    if len(moved):
+        moved["t"] -= moved["t"][0]
+    return moved
 
 
 def _check_offsets(offsets: NDArray[np.int64], events: int, recordings: int) -> None:

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from axonnx.runtime.binning import Sensor
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.events import make_events, sort_events
 from axonnx.train.data.event_store import EventStore, Sample
 from axonnx.train.data.files import missing_files
-from axonnx.train.data.recordings import Recordings
+from axonnx.train.data.recordings import Recordings, from_first_event
 
 UNREADABLE = (OSError, EOFError, ValueError, IndexError, TypeError)
 
@@ -40,6 +38,7 @@ class TonicSource:
     sensor: Sensor
     how: str
     record_bytes: int = 1
+    from_first_event: bool = False
 
 
 def tonic_recordings(source: TonicSource, root: Path, part: str, store: EventStore) -> Recordings:
@@ -47,7 +46,7 @@ def tonic_recordings(source: TonicSource, root: Path, part: str, store: EventSto
     paths = _files(source, root, part)
 
     def convert() -> Iterator[Sample]:
-        return _samples(_opened(source.tonic, root, source.parts[part].train), source.name)
+        return _samples(_opened(source.tonic, root, source.parts[part].train), source)
 
     return store.recordings(paths, convert, source.classes, source.sensor)
 
@@ -78,17 +77,17 @@ def _opened(tonic_class: str, root: Path, train: bool) -> Any:
     return offline(str(root), train=train)
 
 
-def _samples(data: Any, name: str) -> Iterator[Sample]:
+def _samples(data: Any, source: TonicSource) -> Iterator[Sample]:
     """The recordings by path: tonic lists them in whatever order the file system does."""
     groups = getattr(data, "users", [-1] * len(data.data))
     for index in sorted(range(len(data.data)), key=lambda index: str(data.data[index])):
         try:
-            events, label = data[index]
-            yield Sample(_converted(events), int(label), int(groups[index]))
+            found, label = data[index]
+            # By name: the order of the fields differs between tonic's data sets.
+            events = make_events(*(found[field] for field in ("t", "x", "y", "p")))
         except UNREADABLE as error:
-            raise AxonnxError(f"{data.data[index]}: is no {name} recording ({error}); unpack it again") from error
-
-
-def _converted(events: Any) -> np.ndarray:
-    """Our events; fields go by name, for their order differs between tonic's data sets."""
-    return sort_events(make_events(*(events[field] for field in ("t", "x", "y", "p"))))
+            raise AxonnxError(
+                f"{data.data[index]}: is no {source.name} recording ({error}); unpack it again"
+            ) from error
+        ordered = from_first_event(events) if source.from_first_event else sort_events(events)
+        yield Sample(ordered, int(label), int(groups[index]))
