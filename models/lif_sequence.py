@@ -157,7 +157,7 @@ class _LIFSequence(torch.autograd.Function):
                     if spread is not None:
                         o_grad = o_grad + _variance_feedback(v_grads[t + 1], spikes[t], spread)
             _sum_into(h_grads[t], slope, o_grad, h_grad, None if by_gap is None else by_gap[t])
-            if slope_variance is not None:
+            if not (slope_variance is None and by_total is None and by_variance is None):
                 v_grads = torch.empty_like(gap) if v_grads is None else v_grads
                 _sum_into(v_grads[t], slope_variance, o_grad, v_grad, None if by_total is None else by_total[t])
         before = torch.cat([first_spikes[None], spikes[:-1]])
@@ -227,10 +227,10 @@ _BLOCK = 1 << 16  # elements
 
 
 def _sum_into(
-    out: Tensor, slope: Tensor, o_grad: Tensor | None, carried: Tensor | None, incoming: Tensor | None
+    out: Tensor, slope: Tensor | None, o_grad: Tensor | None, carried: Tensor | None, incoming: Tensor | None
 ) -> None:
     """Incoming + what the next step carries back + slope · ∂L/∂o; absent terms are zero."""
-    if o_grad is None:
+    if slope is None or o_grad is None:
         out.zero_()
     else:
         torch.mul(slope, o_grad, out=out)
