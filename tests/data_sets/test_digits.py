@@ -88,6 +88,12 @@ def test_the_film_shows_the_image_where_the_path_says():
     assert row < 16 < column
 
 
+def test_what_a_caller_does_to_the_events_stays_with_the_caller(saccades):
+    mine = load_saccade()
+    mine.train.events["t"] = 0
+    assert load_saccade().train.digest == saccades.train.digest
+
+
 def test_wrong_options_are_refused():
     with pytest.raises(AxonnxError, match="16 or 32"):
         load_saccade(sensor=20)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +51,17 @@ def load_saccade(
     """The digits as events of a `sensor` × `sensor` camera that looks along three saccades."""
     if sensor not in SENSORS:
         raise AxonnxError(f"digits-saccade: sensor is {sensor!r}; it can be {' or '.join(map(str, SENSORS))} pixels")
-    images, labels = _digits()
-    events, offsets = saccade_events(images, EventCamera.model_validate(camera), sensor, saccade_us, seed)
-    whole = Recordings(events, offsets, labels, CLASSES, Sensor(width=sensor, height=sensor))
-    train, test = _split(labels)
+    whole = _recorded(EventCamera.model_validate(camera), sensor, saccade_us, seed)
+    train, test = _split(whole.labels)
     return DataSplits(name="digits-saccade", train=whole.subset(train), test=whole.subset(test))
+
+
+@lru_cache(maxsize=1)
+def _recorded(camera: EventCamera, sensor: int, saccade_us: int, seed: int) -> Recordings:
+    """All digits; seconds of work, so that the last recordings are kept. Callers get copies of parts of them."""
+    images, labels = _digits()
+    events, offsets = saccade_events(images, camera, sensor, saccade_us, seed)
+    return Recordings(events, offsets, labels, CLASSES, Sensor(width=sensor, height=sensor))
 
 
 def saccade_events(
