@@ -106,7 +106,7 @@ def _at(recorded: Tensor, like: Tensor, step: int, what: str) -> Tensor:
     part = recorded
     if recorded.dim() == like.dim() + 1:
         part = recorded[step] if step < recorded.shape[0] else recorded[:0]
-    elif recorded.shape != like.shape and recorded.dim() == like.dim():
+    elif recorded.dim() == like.dim():
         part = recorded[step : step + like.shape[0]]
     if part.shape != like.shape:
         raise ValueError(f"{what}: recorded {list(recorded.shape)}, needed {list(like.shape)} from step {step} on")
