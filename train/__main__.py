@@ -2,11 +2,11 @@
 
 import sys
 
-from axonnx.runtime.errors import AxonnxError
 from axonnx.train.command import main
 
 if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
-    except AxonnxError as fault:
-        sys.exit(f"axonnx train: {fault}")
+    except ValueError as fault:  # user faults, as in the axonnx command
+        print(f"axonnx train: {fault}", file=sys.stderr)
+        sys.exit(2)

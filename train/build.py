@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,15 +37,30 @@ class Prepared:
 def prepare(config: DataConfig) -> Prepared:
     """Load the data set and work out how it is binned."""
     splits = load(config.name, root=config.root, **config.options)
+    _refuse_idle_settings(config, splits)
     if splits.kind == "events":
         binning = make_binning(config, splits)
         return Prepared(splits, binning, binning.shape)
-    if config.bins is not None or config.duration_ms is not None:
-        raise AxonnxError(f"data.bins and data.duration_ms are for events; {config.name} has {splits.kind}")
     if config.merge_frames > 1:
         splits = _merge_frames(splits, config)
     assert isinstance(splits.train, Frames)
     return Prepared(splits, None, tuple(splits.train.frames.shape[1:]))
+
+
+def _refuse_idle_settings(config: DataConfig, splits: DataSplits) -> None:
+    """A setting that this kind of data would never look at is a misunderstanding."""
+    events = splits.kind == "events"
+    idle = FRAME_SETTINGS if events else EVENT_SETTINGS
+    if not events and config.merge_frames == 1:
+        idle = (*idle, "clip")
+    for key in idle:
+        if getattr(config, key) != DataConfig.model_fields[key].default:
+            kind = "frames and images" if events else "sums of frames" if key == "clip" else "events"
+            raise AxonnxError(f"data.{key} is for {kind}; {config.name} has {splits.kind}. Leave it out")
+
+
+EVENT_SETTINGS = ("bins", "duration_ms", "values", "downsample", "polarity")
+FRAME_SETTINGS = ("merge_frames", "centre")
 
 
 def make_binning(config: DataConfig, splits: DataSplits) -> Binning:
@@ -63,7 +80,7 @@ def make_binning(config: DataConfig, splits: DataSplits) -> Binning:
 
 
 def _merge_frames(splits: DataSplits, config: DataConfig) -> DataSplits:
-    merged = {name: _merged(data, config) for name, data in splits.parts.items()}
+    merged: dict[str, Any] = {name: _merged(data, config) for name, data in splits.parts.items()}
     return replace(splits, **merged)
 
 
@@ -78,7 +95,8 @@ def _merged(data: Data, config: DataConfig) -> Frames:
 
 def make_variant(config: VariantConfig) -> Variant:
     """The paper's variant with single settings replaced."""
-    chosen = models.variant(config.name)
+    with _naming("variant.name"):
+        chosen = models.variant(config.name)
     changes: dict[str, Any] = {}
     if config.granularity is not None:
         changes["granularity"] = config.granularity
@@ -88,8 +106,19 @@ def make_variant(config: VariantConfig) -> Variant:
         options = dict(config.estimator)
         if "name" not in options:
             raise AxonnxError("variant.estimator needs a name, e.g. { name = 'iwst', p = 0.5 }")
-        changes["estimator"] = models.make_estimator(str(options.pop("name")), **options)
-    return replace(chosen, **changes)
+        with _naming("variant.estimator", (ValueError, TypeError)):
+            changes["estimator"] = models.make_estimator(str(options.pop("name")), **options)
+    with _naming("variant"):
+        return replace(chosen, **changes)
+
+
+@contextmanager
+def _naming(key: str, faults: tuple[type[Exception], ...] = (ValueError,)) -> Iterator[None]:
+    """Refusals of the models with the key of the setting they are about."""
+    try:
+        yield
+    except faults as fault:
+        raise AxonnxError(f"{key}: {fault}") from None
 
 
 def make_network(config: Config, prepared: Prepared) -> Network:
@@ -99,7 +128,10 @@ def make_network(config: Config, prepared: Prepared) -> Network:
     spiking = not kind.startswith("binary")
     if spiking != (steps is not None):
         have = "no time axis" if steps is None else "a time axis"
-        raise AxonnxError(f"{config.data.name} has {have}, so model.network cannot be {kind!r}")
+        fits = [name for name in NETWORKS if name.startswith("binary") != spiking]
+        raise AxonnxError(
+            f"{config.data.name} has {have}, so model.network cannot be {kind!r}; it can be {', '.join(fits)}"
+        )
     options = _options(config.model, kind)
     options["variant"] = make_variant(config.variant)
     options["classes"] = len(prepared.splits.classes)
@@ -112,7 +144,8 @@ def make_network(config: Config, prepared: Prepared) -> Network:
     if spiking:
         options["settings"] = _lif_settings(config.model)
         options["steps"] = steps
-    network: Network = NETWORKS[kind](**options)
+    with _naming("model"):
+        network: Network = NETWORKS[kind](**options)
     return network
 
 
@@ -136,12 +169,15 @@ def _options(model: ModelConfig, kind: str) -> dict[str, Any]:
         wrong += [key for key in NEURON_SETTINGS if getattr(model, key) is not None]
     if wrong:
         raise AxonnxError(f"model.{wrong[0]} is not for {kind!r}, which takes {', '.join(takes)}")
+    if kind.endswith("mlp") and "hidden" not in given:
+        raise AxonnxError(f"model.hidden is missing: {kind!r} needs the sizes of its hidden layers, e.g. [128, 128]")
     return given
 
 
 def _lif_settings(model: ModelConfig) -> models.LIFSettings:
     given = {key: getattr(model, key) for key in NEURON_SETTINGS}
-    return models.LIFSettings(**{key: value for key, value in given.items() if value is not None})
+    with _naming("model"):
+        return models.LIFSettings(**{key: value for key, value in given.items() if value is not None})
 
 
 def training_fire(variant: Variant, generator: torch.Generator | None) -> Fire:

@@ -6,7 +6,6 @@ in one stroke, so whenever the process dies there is exactly one whole checkpoin
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import platform
@@ -25,6 +24,7 @@ from axonnx.runtime.errors import AxonnxError
 
 FORMAT = 1
 INDEX = "checkpoint.json"
+RESTORE = "restore the run folder from a copy, or train again with --overwrite"
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Position:
     """Where in a run a checkpoint was taken, and what the rest of the run depends on."""
 
     epochs_done: int
-    noise_state: Tensor  # of the generator that draws the neurons' noise
+    random_state: dict[str, int]  # all random numbers of the next epoch follow from it
     config: str  # the resolved TOML
     data_digest: str
 
@@ -47,12 +47,12 @@ def save_checkpoint(folder: Path, network: nn.Module, optimiser: torch.optim.Opt
         "format": FORMAT,
         "epochs_done": position.epochs_done,
         "files": entries,
-        "noise_state": base64.b64encode(bytes(position.noise_state.tolist())).decode(),
+        "random_state": position.random_state,
         "data_digest": position.data_digest,
         "config": position.config,
         "versions": _versions(),
     }
-    write_text(folder / INDEX, json.dumps(index, indent=1))
+    write_text(folder / INDEX, json.dumps({**index, "sha256": _index_hash(index)}, indent=1))
     _forget(folder, {entry["name"] for entry in entries.values()})
 
 
@@ -62,8 +62,7 @@ def load_checkpoint(folder: Path, network: nn.Module, optimiser: torch.optim.Opt
     _load_weights(network, _load(folder, index, "weights"), folder)
     if optimiser is not None:
         _load_optimiser(optimiser, _load(folder, index, "optimiser"), folder)
-    state = torch.tensor(list(base64.b64decode(index["noise_state"])), dtype=torch.uint8)
-    return Position(index["epochs_done"], state, index["config"], index["data_digest"])
+    return Position(index["epochs_done"], index.get("random_state", {}), index["config"], index["data_digest"])
 
 
 def read_index(folder: Path) -> dict[str, Any]:
@@ -73,12 +72,18 @@ def read_index(folder: Path) -> dict[str, Any]:
         raise AxonnxError(f"{folder}: no checkpoint ({INDEX} is missing). Train first: axonnx train … --out RUN")
     try:
         index: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        found = index["format"]
-    except (ValueError, KeyError, TypeError) as fault:
-        raise AxonnxError(f"{path}: damaged ({fault}); restore the run folder from a copy, or train again") from None
+        found, written = index["format"], index.pop("sha256", None)
+    except (ValueError, KeyError, TypeError, AttributeError) as fault:
+        raise AxonnxError(f"{path}: damaged ({fault!r}); {RESTORE}") from None
     if found != FORMAT:
         raise AxonnxError(f"{path}: checkpoint format {found}; this version reads format {FORMAT}. Upgrade axonnx")
+    if written is not None and written != _index_hash(index):
+        raise AxonnxError(f"{path}: damaged (its contents do not match their sha256); {RESTORE}")
     return index
+
+
+def _index_hash(index: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(index, sort_keys=True).encode()).hexdigest()
 
 
 def file_hash(path: Path) -> str:
@@ -97,13 +102,14 @@ def _load(folder: Path, index: dict[str, Any], kind: str) -> dict[str, Tensor]:
     entry = index["files"][kind]
     path = folder / entry["name"]
     if not path.is_file():
-        raise AxonnxError(f"{path}: missing, though {INDEX} names it; restore the run folder from a copy")
+        raise AxonnxError(f"{path}: missing, though {INDEX} names it; {RESTORE}")
     if file_hash(path) != entry["sha256"]:
-        raise AxonnxError(f"{path}: its sha256 is not the one in {INDEX}; the file is damaged, restore it from a copy")
+        raise AxonnxError(f"{path}: damaged (its sha256 is not the one in {INDEX}); {RESTORE}")
     try:
-        return load_file(path)
+        tensors: dict[str, Tensor] = load_file(path)
     except SafetensorError as fault:
         raise AxonnxError(f"{path}: not a safetensors file: {fault}") from None
+    return tensors
 
 
 def _load_weights(network: nn.Module, weights: dict[str, Tensor], folder: Path) -> None:
@@ -131,7 +137,8 @@ def _load_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]
 
 
 def _forget(folder: Path, current: set[str]) -> None:
-    for path in folder.glob("*.safetensors"):
+    """Earlier checkpoints, and what a killed process left half-written."""
+    for path in [*folder.glob("*.safetensors"), *folder.glob(".*.part")]:
         if path.name not in current:
             path.unlink(missing_ok=True)
 

@@ -12,24 +12,28 @@ from axonnx.train.data.augment import Augmentation
 class Section(BaseModel):
     """Settings that never change after they were read."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class DataConfig(Section):
     """Which samples, and how they become the network's input."""
 
     name: str = Field(description="a data set's name (axonnx train --list), or the path of one's own data")
-    root: str | None = Field(None, description="where its files are; else the environment variable AXONNX_DATA")
-    options: dict[str, Any] = Field({}, description="options of that data set")
-    bins: PositiveInt | None = Field(None, description="number of time bins T (events)")
-    duration_ms: PositiveFloat | None = Field(None, description="time that the T bins cover (events)")
-    values: Literal["count", "binary"] = Field("count", description="events in a bin are counted, or only noticed")
-    clip: int = Field(255, ge=1, le=255, description="the largest count")
-    downsample: PositiveInt = Field(1, description="sum over squares of this many pixels a side")
-    polarity: Literal["keep", "merge"] = Field("keep", description="one channel for each polarity, or one for both")
-    merge_frames: PositiveInt = Field(1, description="sum over this many consecutive frames (frame sequences)")
-    centre: NonNegativeInt = Field(0, description="subtracted from every pixel (images)")
-    shift: int = Field(0, ge=0, le=16, description="input is divided by 2^shift, which is exact")
+    root: str | None = Field(default=None, description="where its files are; else the environment variable AXONNX_DATA")
+    options: dict[str, Any] = Field(default={}, description="options of that data set")
+    bins: PositiveInt | None = Field(default=None, description="number of time bins T (events)")
+    duration_ms: PositiveFloat | None = Field(default=None, description="time that the T bins cover (events)")
+    values: Literal["count", "binary"] = Field(
+        default="count", description="events in a bin are counted, or only noticed"
+    )
+    clip: int = Field(default=255, ge=1, le=255, description="the largest count")
+    downsample: PositiveInt = Field(default=1, description="sum over squares of this many pixels a side")
+    polarity: Literal["keep", "merge"] = Field(
+        default="keep", description="one channel for each polarity, or one for both"
+    )
+    merge_frames: PositiveInt = Field(default=1, description="sum over this many consecutive frames (frame sequences)")
+    centre: NonNegativeInt = Field(default=0, description="subtracted from every pixel (images)")
+    shift: int = Field(default=0, ge=0, le=16, description="input is divided by 2^shift, which is exact")
     augmentation: Augmentation = Field(default_factory=Augmentation)
 
 
@@ -37,24 +41,26 @@ class ModelConfig(Section):
     """Which network. Sizes that the network does not have are refused when it is built."""
 
     network: Literal["binary-mlp", "binary-resnet", "spiking-mlp", "recurrent-snn", "spiking-resnet"]
-    hidden: tuple[PositiveInt, ...] | None = Field(None, description="sizes of dense hidden layers")
-    widths: tuple[PositiveInt, ...] | None = Field(None, description="channels of each residual stage")
-    blocks: PositiveInt | None = Field(None, description="residual blocks in each stage")
-    shortcut: Literal["pool", "conv"] | None = Field(None, description="how a stage's first shortcut shrinks")
-    threshold: PositiveFloat | None = Field(None, description="θ of spiking neurons")
-    decay: float | None = Field(None, ge=0, le=1, description="β of spiking neurons")
-    learn_decay: bool | None = Field(None, description="learn β for each layer")
-    reset: Literal["subtract", "zero"] | None = Field(None, description="what a spike does to its membrane")
-    base_std: NonNegativeFloat | None = Field(None, description="σ_base at the start, the noise of the threshold")
+    hidden: tuple[PositiveInt, ...] | None = Field(default=None, description="sizes of dense hidden layers")
+    widths: tuple[PositiveInt, ...] | None = Field(default=None, description="channels of each residual stage")
+    blocks: PositiveInt | None = Field(default=None, description="residual blocks in each stage")
+    shortcut: Literal["pool", "conv"] | None = Field(default=None, description="how a stage's first shortcut shrinks")
+    threshold: PositiveFloat | None = Field(default=None, description="θ of spiking neurons")
+    decay: float | None = Field(default=None, ge=0, le=1, description="β of spiking neurons")
+    learn_decay: bool | None = Field(default=None, description="learn β for each layer")
+    reset: Literal["subtract", "zero"] | None = Field(default=None, description="what a spike does to its membrane")
+    base_std: NonNegativeFloat | None = Field(
+        default=None, description="σ_base at the start, the noise of the threshold"
+    )
 
 
 class VariantConfig(Section):
     """Which row of the paper's tables; single settings may be replaced."""
 
-    name: str = Field("sbnn", description="bbnn, sbnn, mfa, fpv, nkl, nkl-sampled, sg-bn, sg-nbn-1, sg-nbn-2")
-    granularity: Literal["layer", "neuron", "weight"] | None = Field(None, description="how many σ there are")
-    fire: Literal["sample", "mean_field"] | None = Field(None, description="the forward pass in training")
-    estimator: dict[str, Any] | None = Field(None, description='e.g. { name = "iwst", p = 0.5 }')
+    name: str = Field(default="sbnn", description="bbnn, sbnn, mfa, fpv, nkl, nkl-sampled, sg-bn, sg-nbn-1, sg-nbn-2")
+    granularity: Literal["layer", "neuron", "weight"] | None = Field(default=None, description="how many σ there are")
+    fire: Literal["sample", "mean_field"] | None = Field(default=None, description="the forward pass in training")
+    estimator: dict[str, Any] | None = Field(default=None, description='e.g. { name = "iwst", p = 0.5 }')
 
 
 class OptimiserConfig(Section):
@@ -62,32 +68,32 @@ class OptimiserConfig(Section):
 
     epochs: PositiveInt = 30
     batch_size: PositiveInt = 32
-    weight_rate: PositiveFloat = Field(0.005, description="learning rate of weights")
-    scale_rate: PositiveFloat = Field(0.05, description="learning rate of log σ")
-    final_rate: float = Field(0.02, gt=0, le=1, description="rate at the end, as a share of the start")
-    warmup_epochs: NonNegativeFloat = Field(0.0, description="epochs over which rates rise from zero")
-    clip_norm: PositiveFloat | None = Field(None, description="largest norm of the whole gradient")
-    kl_weight: NonNegativeFloat = Field(1e-6, description="λ; of no effect in variants without a KL term")
-    kl: Literal["neuron", "weight", "quadratic"] = Field("neuron", description="what the KL is taken over")
-    samples: PositiveInt = Field(1, description="noisy passes for each batch")
-    label_smoothing: float = Field(0.0, ge=0, lt=1)
+    weight_rate: PositiveFloat = Field(default=0.005, description="learning rate of weights")
+    scale_rate: PositiveFloat = Field(default=0.05, description="learning rate of log σ")
+    final_rate: float = Field(default=0.02, gt=0, le=1, description="rate at the end, as a share of the start")
+    warmup_epochs: NonNegativeFloat = Field(default=0.0, description="epochs over which rates rise from zero")
+    clip_norm: PositiveFloat | None = Field(default=None, description="largest norm of the whole gradient")
+    kl_weight: NonNegativeFloat = Field(default=1e-6, description="λ; of no effect in variants without a KL term")
+    kl: Literal["neuron", "weight", "quadratic"] = Field(default="neuron", description="what the KL is taken over")
+    samples: PositiveInt = Field(default=1, description="noisy passes for each batch")
+    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
 
 
 class FinetuneConfig(Section):
     """A closing phase with the mean-field forward pass, for networks that are to be collapsed."""
 
     epochs: NonNegativeInt = 0
-    rate: float = Field(0.1, gt=0, le=1, description="its learning rates, as a share of the optimiser's")
+    rate: float = Field(default=0.1, gt=0, le=1, description="its learning rates, as a share of the optimiser's")
 
 
 class Config(Section):
     """A whole run."""
 
-    seed: NonNegativeInt = 0
-    device: str = Field("auto", description="auto, cpu, cuda, cuda:1, …")
+    seed: int = Field(default=0, ge=0, lt=2**63, description="what every random number of the run follows from")
+    device: str = Field(default="auto", description="auto, cpu, cuda, cuda:1, …")
     data: DataConfig
     model: ModelConfig
     variant: VariantConfig = Field(default_factory=VariantConfig)
     optimiser: OptimiserConfig = Field(default_factory=OptimiserConfig)
     finetune: FinetuneConfig = Field(default_factory=FinetuneConfig)
-    eval_samples: PositiveInt = Field(8, description="noisy passes of the Bayesian predictive at the end")
+    eval_samples: PositiveInt = Field(default=8, description="noisy passes of the Bayesian predictive at the end")

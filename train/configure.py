@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, time
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +18,7 @@ from axonnx.runtime.errors import AxonnxError
 from axonnx.train.config import Config
 
 Tree = dict[str, Any]
+BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def shipped() -> dict[str, Tree]:
@@ -51,10 +54,12 @@ def parse_overrides(words: Sequence[str]) -> Tree:
     tree: Tree = {}
     for key, value in _pairs(words):
         place = tree
-        *sections, last = key.split(".")
+        *sections, last = key.replace("-", "_").split(".")
         for section in sections:
-            place = place.setdefault(section.replace("-", "_"), {})
-        place[last.replace("-", "_")] = _value(value)
+            place = place.setdefault(section, {})
+            if not isinstance(place, dict):
+                raise AxonnxError(f"--{key}: {section} was given a value of its own before; drop one of the two")
+        place[last] = _value(value)
     return tree
 
 
@@ -103,24 +108,26 @@ def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
             raise AxonnxError(f"unexpected word {word!r}; overrides look like --optimiser.epochs 10")
         key, equals, value = word[2:].partition("=")
         if not equals:
-            try:
-                value = next(rest)
-            except StopIteration:
-                raise AxonnxError(f"{word} needs a value") from None
+            value = next(rest, "--")
+            if value.startswith("--"):
+                raise AxonnxError(f"{word} needs a value, e.g. --optimiser.epochs 10")
         yield key, value
 
 
 def _value(text: str) -> Any:
     """A value as TOML reads it; what is no TOML value is a string, so that names need no quotes."""
     try:
-        return tomllib.loads(f"v = {text}")["v"]
+        value = tomllib.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:
         return text
+    return text if isinstance(value, date | time) else value  # no setting is a date, but a folder may be called one
 
 
 def _explain(error: Any) -> str:
     place = [str(part) for part in error["loc"]]
     dotted = ".".join(place)
+    if error["type"] == "missing":
+        return f"{dotted}: is missing and has no default"
     if error["type"] != "extra_forbidden":
         return f"{dotted}: {error['msg'][0].lower()}{error['msg'][1:]} (found {error['input']!r})"
     known = _fields_at(place[:-1])
@@ -137,17 +144,27 @@ def _fields_at(place: Sequence[str]) -> list[str]:
 
 def _write_table(table: Mapping[str, Any], place: tuple[str, ...], lines: list[str]) -> None:
     for key, value in table.items():
-        if not isinstance(value, dict):
-            lines.append(f"{key} = {_literal(value)}")
+        if not isinstance(value, dict) or not value:
+            lines.append(f"{_key(key)} = {_literal(value)}")
     for key, value in table.items():
         if isinstance(value, dict) and value:
-            lines.extend(["", f"[{'.'.join((*place, key))}]"])
-            _write_table(value, (*place, key), lines)
+            lines.extend(["", f"[{'.'.join((*place, _key(key)))}]"])
+            _write_table(value, (*place, _key(key)), lines)
+
+
+def _key(name: str) -> str:
+    return name if BARE_KEY.fullmatch(name) else _literal(name)
 
 
 def _literal(value: Any) -> str:
-    """A TOML literal; JSON's are the same for what a configuration holds."""
-    return json.dumps(value, ensure_ascii=False)
+    """A TOML literal: JSON's, but for tables within lists, the character DEL and numbers that are not finite."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_key(key)} = {_literal(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_literal, value)) + "]"
+    if isinstance(value, float):
+        return repr(value)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _settings(model: type[BaseModel], place: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
@@ -156,5 +173,9 @@ def _settings(model: type[BaseModel], place: tuple[str, ...]) -> Iterator[tuple[
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             yield from _settings(kind, (*place, name))
         else:
-            default = "required" if field.is_required() else _literal(field.get_default(call_default_factory=True))
+            default = "required" if field.is_required() else _default(field.get_default(call_default_factory=True))
             yield ".".join((*place, name)), default, field.description or ""
+
+
+def _default(value: Any) -> str:
+    return "unset" if value is None else _literal(value)

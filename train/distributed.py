@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
+
+from axonnx.runtime.errors import AxonnxError
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,28 @@ class World:
         if self.size > 1:
             dist.barrier()
 
+    def sum(self, values: Tensor) -> Tensor:
+        """The sum over all processes, in all of them."""
+        if self.size > 1:
+            dist.all_reduce(values)
+        return values
+
+    def balance(self, samples: int, device: torch.device) -> float:
+        """What makes the mean over processes one over samples: this one's share of the batch, times their number."""
+        if self.size == 1:
+            return 1.0
+        everywhere = self.sum(torch.tensor(float(samples), device=device))
+        return samples * self.size / float(everywhere)
+
     def device(self, wanted: str) -> torch.device:
         """``auto`` takes this process's GPU, or the CPU where there is none."""
-        if wanted != "auto":
-            return torch.device(wanted)
-        return torch.device("cuda", self.local_rank) if torch.cuda.is_available() else torch.device("cpu")
+        if wanted == "auto":
+            wanted = f"cuda:{self.local_rank}" if torch.cuda.is_available() else "cpu"
+        try:
+            return torch.empty(0, device=wanted).device
+        except (RuntimeError, AssertionError) as fault:
+            reason = str(fault).splitlines()[0]
+            raise AxonnxError(f"device {wanted!r} cannot be used here: {reason}. Try auto or cpu") from None
 
 
 @contextmanager
@@ -48,8 +67,11 @@ def world() -> Iterator[World]:
     if "WORLD_SIZE" not in os.environ or int(os.environ["WORLD_SIZE"]) == 1:
         yield World()
         return
+    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+    if torch.cuda.is_available():
+        torch.cuda.set_device(local_rank)
     dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
     try:
-        yield World(dist.get_rank(), dist.get_world_size(), int(os.environ.get("LOCAL_RANK", "0")))
+        yield World(dist.get_rank(), dist.get_world_size(), local_rank)
     finally:
         dist.destroy_process_group()

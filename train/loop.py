@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from axonnx.models import MEAN_FIELD, Fire, Network, Output
-from axonnx.runtime.errors import AxonnxError
 from axonnx.train.build import Prepared, make_variant, training_fire
 from axonnx.train.config import Config
 from axonnx.train.data.augment import Augmentation
@@ -20,17 +21,14 @@ from axonnx.train.data.cache import binned
 from axonnx.train.data.recordings import Recordings
 from axonnx.train.data.splits import Data
 from axonnx.train.distributed import World
+from axonnx.train.epoch_means import EpochMeans, Row
 from axonnx.train.evaluate import Predictions, predict_bayesian, predict_mean_field
 from axonnx.train.feed import Batch, Feed
+from axonnx.train.finite import refuse_non_finite, refuse_non_finite_weights
 from axonnx.train.objective import Loss, Objective, cosine_rate
 from axonnx.train.progress import Progress, Silent
 
-Row = dict[str, Any]
 AfterEpoch = Callable[["Training"], None]
-
-
-class NonFiniteError(AxonnxError):
-    """Training met a value that is not a number; says where."""
 
 
 @dataclass
@@ -44,13 +42,13 @@ class Training:
     rows: list[Row] = field(default_factory=list)
 
 
-def new_training(network: Network, config: Config, device: torch.device, rank: int = 0) -> Training:
-    """The start of a run: Adam with one rate for weights and one for scales, and a seeded source of noise."""
+def new_training(network: Network, config: Config, device: torch.device) -> Training:
+    """The start of a run: Adam with one rate for weights and one for scales, and a source of noise."""
     groups = network.to(device).parameter_groups()
     rates = {"weights": config.optimiser.weight_rate, "scales": config.optimiser.scale_rate}
     parameters = [{"params": groups[name], "lr": rate, "full_rate": rate} for name, rate in rates.items()]
-    noise = torch.Generator(device).manual_seed(config.seed * 1000003 + rank)
-    return Training(network, torch.optim.Adam([group for group in parameters if group["params"]]), noise)
+    optimiser = torch.optim.Adam([group for group in parameters if group["params"]])
+    return Training(network, optimiser, torch.Generator(device))
 
 
 def make_feeds(prepared: Prepared, config: Config, device: torch.device, world: World) -> dict[str, Feed]:
@@ -96,14 +94,15 @@ def fit(
     """
     world, progress = world or World(), progress or Silent()
     device = world.device(config.device)
-    training = training or new_training(network, config, device, world.rank)
+    training = training or new_training(network, config, device)
     feeds = make_feeds(data, config, device, world)
     wrapped = world.wrap(network)
     total = config.optimiser.epochs + config.finetune.epochs
     progress.start(total, len(feeds["learn"]), training.epochs_done)
     for epoch in range(training.epochs_done, total):
         began = time.perf_counter()
-        row = _epoch(wrapped, training, feeds["learn"], epoch, config, progress)
+        with _seeded(training.noise, config.seed, epoch, world.rank):
+            row = _epoch(wrapped, training, feeds["learn"], epoch, config, progress, world)
         row |= _test(network, feeds["test"]) if world.leads else {}
         row["seconds"] = time.perf_counter() - began
         training.epochs_done = epoch + 1
@@ -133,7 +132,22 @@ def final_predictions(
     return found
 
 
-def _epoch(wrapped: nn.Module, training: Training, feed: Feed, epoch: int, config: Config, progress: Progress) -> Row:
+@contextmanager
+def _seeded(noise: torch.Generator, seed: int, epoch: int, rank: int) -> Iterator[None]:
+    """Random numbers that follow from (seed, epoch, process) alone, so that an epoch is the same in a resumed run.
+
+    Some estimators draw from torch's global generator; it is the caller's again afterwards.
+    """
+    state = int(np.random.SeedSequence([seed, epoch, rank]).generate_state(1, np.uint64)[0])
+    with torch.random.fork_rng(devices=[noise.device] if noise.device.type == "cuda" else []):
+        torch.manual_seed(state)
+        noise.manual_seed(state)
+        yield
+
+
+def _epoch(
+    wrapped: nn.Module, training: Training, feed: Feed, epoch: int, config: Config, progress: Progress, world: World
+) -> Row:
     """One pass over the training data; the row of its means."""
     wrapped.train()
     variant = make_variant(config.variant)
@@ -142,34 +156,36 @@ def _epoch(wrapped: nn.Module, training: Training, feed: Feed, epoch: int, confi
     kl_weight = config.optimiser.kl_weight if variant.kl else 0.0
     objective = Objective(kl_weight, config.optimiser.kl, config.optimiser.label_smoothing)
     passes = config.optimiser.samples if variant.fire == "sample" and not finetuning else 1
-    sums = _Sums()
+    sums = EpochMeans()
     for number, batch in enumerate(feed.epoch(epoch)):
         _set_rates(training.optimiser, config, epoch + number / len(feed))
-        output, loss = _step(wrapped, training, batch, fire, objective, passes)
+        share = world.balance(len(batch.labels), batch.labels.device) / passes
+        output, loss = _step(wrapped, training, batch, fire, objective, passes, share)
         norms = _gradient_norms(training.network)
         total = _total_norm(norms)
-        _refuse_non_finite(training.network, loss, total, norms, epoch, number)
+        refuse_non_finite(output, loss, total, norms, f"epoch {epoch + 1}, batch {number + 1}")
         _clip(training.network, total, config.optimiser.clip_norm)
         training.optimiser.step()
         sums.add(output, loss, batch, norms, total)
         progress.batch(*sums.shown())
+    refuse_non_finite_weights(training.network, f"epoch {epoch + 1}")
     return {
         "epoch": epoch + 1,
         "phase": "finetune" if finetuning else "train",
-        **sums.means(),
+        **sums.means(world),
         "weight_rate": training.optimiser.param_groups[0]["lr"],
     }
 
 
 def _step(
-    wrapped: nn.Module, training: Training, batch: Batch, fire: Fire, objective: Objective, passes: int
+    wrapped: nn.Module, training: Training, batch: Batch, fire: Fire, objective: Objective, passes: int, share: float
 ) -> tuple[Output, Loss]:
-    """Forward and backward; with several noisy passes their mean gradient."""
+    """Forward and backward; with several noisy passes their mean gradient. ``share``: what one pass counts."""
     training.optimiser.zero_grad(set_to_none=True)
     for _ in range(passes):
         output: Output = wrapped(batch.x, fire)
         loss = objective(training.network, output, batch.labels)
-        (loss.total / passes).backward()  # type: ignore[no-untyped-call]
+        (loss.total * share).backward()
     return output, loss
 
 
@@ -204,67 +220,3 @@ def _clip(network: Network, total: Tensor, limit: float | None) -> None:
     if limit is not None and total > limit:
         gradients = [p.grad for p in network.parameters() if p.grad is not None]
         torch._foreach_mul_(gradients, float(limit / total))
-
-
-def _refuse_non_finite(
-    network: Network, loss: Loss, total: Tensor, norms: dict[str, Tensor], epoch: int, batch: int
-) -> None:
-    if torch.isfinite(loss.total) and torch.isfinite(total):
-        return
-    bad = [name for name, norm in norms.items() if not torch.isfinite(norm)]
-    weights = [name for name, p in network.named_parameters() if not torch.isfinite(p).all()]
-    where = f"the gradient of {bad[0]!r} ({len(bad)} of {len(norms)} parameters)" if bad else "the loss"
-    also = f"; the weights {weights[0]!r} are not finite either" if weights else ""
-    raise NonFiniteError(
-        f"epoch {epoch + 1}, batch {batch + 1}: {where} is not finite (loss {float(loss.total)}){also}. The last "
-        f"checkpoint is intact; lower optimiser.weight_rate or set optimiser.clip_norm, then go on with --resume"
-    )
-
-
-class _Sums:
-    """Running sums of what an epoch's row reports."""
-
-    def __init__(self) -> None:
-        self.samples = 0
-        self.batches = 0
-        self.right: Tensor | float = 0.0
-        self.totals: dict[str, Tensor] = {}
-
-    def add(self, output: Output, loss: Loss, batch: Batch, norms: dict[str, Tensor], total: Tensor) -> None:
-        """One batch."""
-        self.samples += len(batch.labels)
-        self.batches += 1
-        self.right = self.right + (output.logits.detach().argmax(-1) == batch.labels).sum()
-        rates = output.firing_rates()
-        values = {
-            "loss": loss.total.detach(),
-            "cross_entropy": loss.cross_entropy,
-            "kl": loss.kl,
-            "gradient_norm": total,
-            "rate": torch.stack(list(rates.values())).mean(),
-            **{f"rate/{name}": rate for name, rate in rates.items()},
-            **{f"gradient/{_layer(name)}": norm for name, norm in norms.items() if _is_weight(name)},
-        }
-        for name, value in values.items():
-            self.totals[name] = self.totals.get(name, 0.0) + value
-
-    def shown(self) -> tuple[float, float, float]:
-        """Loss, accuracy and firing rate so far."""
-        mean = 1.0 / self.batches
-        loss, rate = float(self.totals["loss"]) * mean, float(self.totals["rate"]) * mean
-        return loss, float(self.right) / self.samples, rate
-
-    def means(self) -> Row:
-        """The row's means."""
-        means = {name: float(total) / self.batches for name, total in self.totals.items()}
-        shown = ("loss", "cross_entropy", "kl")
-        first = {name: means.pop(name) for name in shown}
-        return {**first, "train_accuracy": float(self.right) / self.samples, **means}
-
-
-def _is_weight(name: str) -> bool:
-    return name.endswith(("raw_mean", "readout.weight"))
-
-
-def _layer(name: str) -> str:
-    return name.removesuffix(".posterior.raw_mean").removesuffix(".weight")

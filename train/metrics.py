@@ -32,9 +32,11 @@ class Metrics:
 
 def measure(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> Metrics:
     """Metrics of predicted class probabilities [N, classes]."""
-    p = np.asarray(probabilities, np.float64)
+    p, labels = np.asarray(probabilities, np.float64), np.asarray(labels, np.int64)
     if p.ndim != 2 or len(p) != len(labels) or not len(p):
         raise AxonnxError(f"probabilities {p.shape} for {len(labels)} labels; expected [N, classes] with N > 0")
+    if labels.min() < 0 or labels.max() >= p.shape[1]:
+        raise AxonnxError(f"labels from {labels.min()} to {labels.max()} for {p.shape[1]} classes; they count from 0")
     right = p.argmax(1) == labels
     chosen = p[np.arange(len(p)), labels]
     truth = np.eye(p.shape[1])[labels]

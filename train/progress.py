@@ -43,8 +43,8 @@ class Silent:
 class Lines(Silent):
     """One line for each epoch."""
 
-    def __init__(self, out: TextIO = sys.stderr) -> None:
-        self.out = out
+    def __init__(self, out: TextIO | None = None) -> None:
+        self.out = out or sys.stderr
         self.epochs = 0
         self.done = 0
         self.began = time.monotonic()
@@ -73,7 +73,7 @@ class Lines(Silent):
 class Bar(Lines):
     """A bar for the batches of the running epoch, and a line for each finished one."""
 
-    def __init__(self, out: TextIO = sys.stderr) -> None:
+    def __init__(self, out: TextIO | None = None) -> None:
         super().__init__(out)
         self.batches = 0
         self.bar: Any = None
@@ -105,9 +105,9 @@ class Bar(Lines):
             self.bar = None
 
 
-def for_terminal(out: TextIO = sys.stderr) -> Progress:
+def for_terminal(out: TextIO | None = None) -> Progress:
     """A bar where a person watches, lines where output is kept."""
-    return Bar(out) if out.isatty() else Lines(out)
+    return Bar(out) if (out or sys.stderr).isatty() else Lines(out)
 
 
 def _minutes(seconds: float) -> str:

@@ -6,6 +6,7 @@ metrics.json   final figures for each part of the data
 curves.png     loss, accuracy and firing rates over the epochs
 checkpoint/    weights, optimiser and noise state (safetensors + JSON)
 log.txt        what happened when
+tensorboard/   the columns of results.csv for TensorBoard, where that is installed
 """
 
 from __future__ import annotations
@@ -37,17 +38,27 @@ class RunFolder:
         """Where checkpoints are."""
         return self.path / "checkpoint"
 
-    def create(self, config: Config, overwrite: bool) -> None:
-        """Start anew; a folder that holds a run already is not touched without ``overwrite``."""
+    @property
+    def tensorboard(self) -> Path:
+        """Where TensorBoard looks."""
+        return self.path / "tensorboard"
+
+    def check_free(self) -> None:
+        """Refuse a folder that holds a run already."""
         if (self.path / "config.toml").exists():
-            if not overwrite:
-                raise AxonnxError(
-                    f"{self.path}: holds a run already. Go on with it: --resume; discard it: --overwrite; or name "
-                    f"another folder: --out DIR"
-                )
-            for name in ("results.csv", "metrics.json", "curves.png", "log.txt"):
-                (self.path / name).unlink(missing_ok=True)
-            shutil.rmtree(self.checkpoint, ignore_errors=True)
+            raise AxonnxError(
+                f"{self.path}: holds a run already. Go on with it: --resume; discard it: --overwrite; or name "
+                f"another folder: --out DIR"
+            )
+
+    def create(self, config: Config, overwrite: bool = False) -> None:
+        """Start anew; a folder that holds a run already is not touched without ``overwrite``."""
+        if not overwrite:
+            self.check_free()
+        for name in ("metrics.json", "curves.png", "results.csv", "log.txt"):
+            (self.path / name).unlink(missing_ok=True)
+        for folder in (self.checkpoint, self.tensorboard):
+            shutil.rmtree(folder, ignore_errors=True)
         self.path.mkdir(parents=True, exist_ok=True)
         write_text(self.path / "config.toml", to_toml(config))
 
@@ -70,11 +81,14 @@ class RunFolder:
     def read_results(self, epochs: int) -> list[dict[str, Any]]:
         """The rows of the first ``epochs`` epochs."""
         path = self.path / "results.csv"
-        if not path.is_file():
-            return []
-        with open(path, encoding="utf-8", newline="") as file:
-            rows = [{key: _number(value) for key, value in row.items()} for row in csv.DictReader(file)]
-        return [row for row in rows if row["epoch"] <= epochs]
+        text = path.read_text("utf-8") if path.is_file() else ""
+        rows = [{key: _number(value) for key, value in row.items()} for row in csv.DictReader(StringIO(text))]
+        if [row.get("epoch") for row in rows[:epochs]] != list(range(1, epochs + 1)):
+            raise AxonnxError(
+                f"{path}: does not hold the rows of epochs 1 to {epochs}, after which the checkpoint was taken; "
+                f"restore it from a copy, or train again with --overwrite"
+            )
+        return rows[:epochs]
 
     def write_metrics(self, metrics: dict[str, Any]) -> None:
         """The final figures."""

@@ -1,0 +1,67 @@
+"""What an epoch's row of results is made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from axonnx.models import Output
+from axonnx.train.distributed import World
+from axonnx.train.feed import Batch
+from axonnx.train.objective import Loss
+
+Row = dict[str, Any]
+
+
+class EpochMeans:
+    """Running sums of what an epoch's row reports."""
+
+    def __init__(self) -> None:
+        self.samples = 0
+        self.batches = 0
+        self.right: Tensor | float = 0.0
+        self.totals: dict[str, Tensor] = {}
+
+    def add(self, output: Output, loss: Loss, batch: Batch, norms: dict[str, Tensor], total: Tensor) -> None:
+        """One batch."""
+        self.samples += len(batch.labels)
+        self.batches += 1
+        self.right = self.right + (output.logits.detach().argmax(-1) == batch.labels).sum()
+        rates = output.firing_rates()
+        values = {
+            "loss": loss.total.detach(),
+            "cross_entropy": loss.cross_entropy,
+            "kl": loss.kl,
+            "gradient_norm": total,
+            "rate": torch.stack(list(rates.values())).mean(),
+            **{f"rate/{name}": rate for name, rate in rates.items()},
+            **{f"gradient/{_layer(name)}": norm for name, norm in norms.items() if _is_weight(name)},
+        }
+        for name, value in values.items():
+            self.totals[name] = self.totals.get(name, 0.0) + value
+
+    def shown(self) -> tuple[float, float, float]:
+        """Loss, accuracy and firing rate so far."""
+        mean = 1.0 / self.batches
+        loss, rate = float(self.totals["loss"]) * mean, float(self.totals["rate"]) * mean
+        return loss, float(self.right) / self.samples, rate
+
+    def means(self, world: World) -> Row:
+        """The row's means, over all processes."""
+        sums = [torch.as_tensor(total, dtype=torch.float64) for total in (self.right, *self.totals.values())]
+        right, *totals = world.sum(torch.stack(sums)).tolist()
+        samples, batches = world.sum(torch.tensor([self.samples, self.batches], device=sums[0].device)).tolist()
+        means = {name: total / batches for name, total in zip(self.totals, totals, strict=True)}
+        shown = ("loss", "cross_entropy", "kl")
+        first = {name: means.pop(name) for name in shown}
+        return {**first, "train_accuracy": right / samples, **means}
+
+
+def _is_weight(name: str) -> bool:
+    return name.endswith(("raw_mean", "readout.weight"))
+
+
+def _layer(name: str) -> str:
+    return name.removesuffix(".posterior.raw_mean").removesuffix(".weight")
