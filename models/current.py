@@ -30,7 +30,7 @@ class Current:
         if self.activity is None:
             return None
         product = self.activity if self.gain is None else self.activity * self.gain
-        return product.expand_as(self.mean)
+        return product if product.shape == self.mean.shape else product.expand_as(self.mean)
 
     def __add__(self, other: Current) -> Current:
         mine, others = self.variance, other.variance

@@ -8,8 +8,17 @@ from torch import Tensor, nn
 from axonnx.models.current import Current
 
 
+def pool_pairs(x: Tensor) -> Tensor:
+    """((a + b) + (c + d)) · ¼ over squares of 2 × 2, in that order.
+
+    A current is any real number, so the order of additions shows in its bits; here it is fixed.
+    """
+    top, bottom = x[..., 0::2, :], x[..., 1::2, :]
+    return ((top[..., 0::2] + top[..., 1::2]) + (bottom[..., 0::2] + bottom[..., 1::2])) * 0.25
+
+
 class AveragePool2d(nn.Module):
-    """The mean over window × window pixels of [… , C, H, W]; exact, for the window is a power of two."""
+    """The mean over window × window pixels of spikes [… , C, H, W]; exact, for the window is a power of two."""
 
     def __init__(self, window: int) -> None:
         super().__init__()
@@ -25,11 +34,11 @@ class AveragePool2d(nn.Module):
 
     def current(self, current: Current) -> Current:
         """A pooled current: the variance of a mean of n independent positions is their mean variance over n."""
-        variance = current.variance
-        return Current(
-            self(current.mean),
-            None if variance is None else self(variance) / self.window**2,
-        )
+        mean, variance = current.mean, current.variance
+        for _ in range(self.window.bit_length() - 1):
+            mean = pool_pairs(mean)
+            variance = None if variance is None else pool_pairs(variance) * 0.25
+        return Current(mean, variance)
 
     def extra_repr(self) -> str:
         """The window."""

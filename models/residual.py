@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-import torch
+import torch.nn.functional as nnf
 from torch import Tensor, nn
 
 from axonnx.models.current import Current
@@ -63,5 +63,4 @@ class ResidualBlock(nn.Module):
         return stream.each(self._widen) if self.extra_channels else stream
 
     def _widen(self, x: Tensor) -> Tensor:
-        shape = (*x.shape[:-3], self.extra_channels, *x.shape[-2:])
-        return torch.cat([x, x.new_zeros(shape)], dim=-3)
+        return nnf.pad(x, (0, 0, 0, 0, 0, self.extra_channels))

@@ -61,11 +61,20 @@ class Run:
     """The ledger of one pass. Layers read their state from it and write down the next.
 
     ``sequence`` says whether the first axis of every tensor is time; without it a pass is one time step of a
-    spiking network, or a whole pass of a binary one.
+    spiking network, or a whole pass of a binary one. ``clock`` is the time step as a tensor [1], for a traced
+    network, which must not have it as a constant.
     """
 
-    def __init__(self, network: nn.Module, fire: Fire, state: State | None = None, sequence: bool = False) -> None:
+    def __init__(
+        self,
+        network: nn.Module,
+        fire: Fire,
+        state: State | None = None,
+        sequence: bool = False,
+        clock: Tensor | None = None,
+    ) -> None:
         self.fire = fire
+        self.clock = clock
         self.sequence = sequence
         self.before = State() if state is None else state
         self.after: dict[str, LayerState] = {}

@@ -150,6 +150,28 @@ OPS: dict[str, SpikeOp] = {
             "    squares = Mul(spikes, spikes)\n    axes = Constant <value_ints = [-1]> ()\n"
             "    sum = ReduceSum <keepdims = 1> (squares, axes)\n    activity = Sub(sum, squares)",
         ),
+        SpikeOp(
+            "PoolPairs",
+            "((a + b) + (c + d)) · ¼ over squares of 2 × 2, in that order",
+            ("x",),
+            ("y",),
+            """    axes = Constant <value_ints = [-2, -1]> ()
+    ends = Constant <value_ints = [9223372036854775807, 9223372036854775807]> ()
+    steps = Constant <value_ints = [2, 2]> ()
+    at_a = Constant <value_ints = [0, 0]> ()
+    at_b = Constant <value_ints = [0, 1]> ()
+    at_c = Constant <value_ints = [1, 0]> ()
+    at_d = Constant <value_ints = [1, 1]> ()
+    a = Slice(x, at_a, ends, axes, steps)
+    b = Slice(x, at_b, ends, axes, steps)
+    c = Slice(x, at_c, ends, axes, steps)
+    d = Slice(x, at_d, ends, axes, steps)
+    top = Add(a, b)
+    bottom = Add(c, d)
+    sum = Add(top, bottom)
+    quarter = Constant <value_float = 0.25> ()
+    y = Mul(sum, quarter)""",
+        ),
     )
 }
 

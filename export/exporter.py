@@ -1,0 +1,254 @@
+"""Export: collapse a network, put it on the sum-exact grid, write it down as one ONNX file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import onnx
+import torch
+from torch import Tensor, fx, nn
+
+from axonnx.export.assemble import Form, Member, sequence_model, step_model, translate_step
+from axonnx.export.collapse import Mode, WeightChoice, collapse, needs_posterior
+from axonnx.export.grid import Part, finest_grid, on_grid, units
+from axonnx.export.integers import store_as_integers
+from axonnx.export.layers import CollapsedBinaryNeuron, CollapsedLIF, CollapsedReadout
+from axonnx.export.ranges import SYNAPSES, Range, input_ranges
+from axonnx.export.trace import Trace, constant, trace
+from axonnx.models import Network
+from axonnx.runtime.atomic_file import replacing
+from axonnx.runtime.contract import (
+    CollapseContract,
+    Contract,
+    InputContract,
+    LayerContract,
+    Provenance,
+    SynapseContract,
+)
+from axonnx.runtime.errors import AxonnxError
+
+Stored = Literal["float32", "int16", "int8"]
+LARGEST = {"float32": None, "int16": 2**15 - 1, "int8": 2**7 - 1}
+
+
+@dataclass(frozen=True)
+class CollapseSettings:
+    """How a posterior is collapsed."""
+
+    mode: Mode = "mfa"
+    members: int = 1
+    seed: int = 0
+    prune: float | None = None
+    weights: Stored = "float32"
+
+    def __post_init__(self) -> None:
+        if self.members < 1 or (self.members > 1 and self.mode != "sampled"):
+            raise AxonnxError(f"members is {self.members}; an ensemble of several is for mode 'sampled' alone")
+        if self.prune is not None and not self.prune >= 0:
+            raise AxonnxError(f"prune is {self.prune}; expected a signal-to-noise ratio of zero or more")
+
+
+@dataclass(frozen=True)
+class Collapsed:
+    """A collapsed network on its grid (several for an ensemble), traced, with the certificate of every synapse."""
+
+    members: tuple[Member, ...]
+    settings: CollapseSettings
+    input: InputContract
+    certificates: tuple[SynapseContract, ...]
+    calibrated: bool = False
+
+    @property
+    def networks(self) -> list[nn.Module]:
+        """Ordinary torch modules that can be run, inspected and compared."""
+        return [member.network for member in self.members]
+
+    @property
+    def network(self) -> Network:
+        """The one network there is."""
+        if len(self.members) != 1:
+            raise AxonnxError(f"an ensemble has {len(self.members)} networks; see .networks")
+        return self.members[0].network
+
+
+def collapse_network(
+    network: Network,
+    input_contract: InputContract,
+    settings: CollapseSettings | None = None,
+    thresholds: Mapping[str, Tensor] | None = None,
+) -> Collapsed:
+    """Collapse ``network`` and put it on the grid; ``thresholds`` (of a calibration) replace the neurons' own."""
+    settings = settings or CollapseSettings()
+    if settings.mode != "mfa":
+        needs_posterior(network)
+    members, certificates = [], []
+    for number in range(settings.members):
+        prefix = f"member{number}/" if settings.members > 1 else ""
+        generator = torch.Generator().manual_seed(settings.seed + number) if settings.mode == "sampled" else None
+        choice = WeightChoice(generator, settings.prune)
+        collapsed = collapse(network, choice, stochastic=settings.mode == "stochastic")
+        _set_thresholds(collapsed, thresholds or {})
+        traced = trace(collapsed, input_contract.shape)
+        certificates += put_on_grid(collapsed, traced, input_contract, settings.weights, prefix)
+        members.append(Member(collapsed, traced, prefix))
+    return Collapsed(tuple(members), settings, input_contract, tuple(certificates), bool(thresholds))
+
+
+@torch.no_grad()
+def put_on_grid(
+    network: Network, traced: Trace, arriving: InputContract, stored: Stored, prefix: str = ""
+) -> list[SynapseContract]:
+    """Round every synapse's weights and bias to its grid, in place; the certificates."""
+    ranges = input_ranges(traced, Range(arriving.largest * 2.0**-arriving.shift, arriving.shift))
+    certificates = []
+    for group in _groups(traced):
+        names = [(traced.constants[node.args[1].name], _bias(traced, node)) for node in group]
+        parts = [_part(network, weight, bias, ranges[weight]) for weight, bias in names]
+        s = finest_grid(parts, LARGEST[stored])
+        for weight, bias in names:
+            for name in (weight, bias) if bias else (weight,):
+                constant(network, name).copy_(on_grid(constant(network, name), s))
+        rounded = [_part(network, weight, bias, ranges[weight]) for weight, bias in names]
+        for (weight, _), part in zip(names, rounded, strict=True):
+            certificates.append(
+                SynapseContract(
+                    name=prefix + weight.rpartition(".")[0],
+                    weight=prefix + weight,
+                    grid=s,
+                    input_max=part.reached_by.largest,
+                    input_bits=part.reached_by.bits,
+                    bound=units(rounded, s),
+                    stored_as=stored if _is_trained(weight) else "float32",
+                )
+            )
+    return certificates
+
+
+def make_contract(
+    collapsed: Collapsed,
+    classes: tuple[str, ...],
+    form: Form,
+    accuracy: dict[str, Any] | None = None,
+    provenance: Provenance | None = None,
+) -> Contract:
+    """All that the file's holder needs to know."""
+    spiking = collapsed.members[0].trace.signature.spiking
+    settings = collapsed.settings
+    return Contract(
+        kind="spiking" if spiking else "binary",
+        form=form,
+        classes=classes,
+        input=collapsed.input,
+        collapse=CollapseContract(
+            mode=settings.mode,
+            members=settings.members,
+            seed=settings.seed if settings.mode == "sampled" else None,
+            calibrated=collapsed.calibrated,
+            prune=settings.prune,
+            weights=settings.weights,
+        ),
+        layers=tuple(layer for member in collapsed.members for layer in _layers(member)),
+        synapses=collapsed.certificates,
+        logits="total / steps" if spiking else "direct",
+        accuracy=accuracy or {},
+        provenance=provenance or Provenance(),
+    )
+
+
+def build_model(collapsed: Collapsed, contract: Contract, with_traces: bool = False) -> onnx.ModelProto:
+    """The ONNX model of a collapsed network."""
+    step = translate_step(list(collapsed.members), with_traces)
+    if contract.collapse.weights != "float32":
+        stored = {c.weight: c for c in collapsed.certificates if c.stored_as != "float32"}
+        store_as_integers(step.body, stored)
+    spiking = step.signature.spiking and contract.form == "sequence"
+    model = sequence_model(step, contract) if spiking else step_model(step, contract)
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def write_model(model: onnx.ModelProto, path: str | Path) -> int:
+    """Write the file completely or not at all; its size in bytes."""
+    data = model.SerializeToString(deterministic=True)
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)
+    return len(data)
+
+
+def _set_thresholds(network: Network, thresholds: Mapping[str, Tensor]) -> None:
+    for name, threshold in thresholds.items():
+        neuron: Any = network.get_submodule(name)
+        neuron.threshold = threshold.detach().float().clone()
+
+
+def _groups(traced: Trace) -> list[list[fx.Node]]:
+    """Synapse calls that share a grid: a recurrent sum and the sum it is added to can use one accumulator."""
+    calls = [node for node in traced.calls() if node.target in SYNAPSES]
+    groups, grouped = [], set()
+    for node in traced.calls():
+        terms = [term for term in node.args if isinstance(term, fx.Node) and term in calls]
+        if node.target == torch.ops.aten.add.Tensor and len(terms) == 2 and _recurrent(traced, terms):
+            groups.append(terms)
+            grouped |= set(terms)
+    return groups + [[node] for node in calls if node not in grouped]
+
+
+def _recurrent(traced: Trace, terms: list[fx.Node]) -> bool:
+    return any(traced.constants[term.args[1].name].endswith("recurrent_weight") for term in terms)  # type: ignore[union-attr]
+
+
+def _bias(traced: Trace, node: fx.Node) -> str | None:
+    bias = node.args[2] if len(node.args) > 2 else None
+    return traced.constants[bias.name] if isinstance(bias, fx.Node) else None
+
+
+def _part(network: Network, weight: str, bias: str | None, reached_by: Range | None) -> Part:
+    if reached_by is None:
+        raise AxonnxError(
+            f"{weight}: real numbers of any size reach this synapse, so no grid can make its sums exact. Let spikes, "
+            f"event counts or averages of them over power-of-two windows enter synapses, not currents"
+        )
+    return Part(constant(network, weight), None if bias is None else constant(network, bias), reached_by)
+
+
+def _is_trained(weight: str) -> bool:
+    """Weights that training made, and not the ones and variances beside them."""
+    return weight.endswith((".weight", "recurrent_weight"))
+
+
+def _layers(member: Member) -> list[LayerContract]:
+    found = []
+    signature = member.trace.signature
+    for name, module in member.network.named_modules():
+        states = tuple(f"{slot.field}/{member.prefix}{name}" for slot in signature.states if slot.layer == name)
+        shapes = [slot.shape for slot in (*signature.states, *signature.traces) if slot.layer == name]
+        noise = next((f"noise/{member.prefix}{name}" for slot in signature.noises if slot.layer == name), None)
+        common = {"name": member.prefix + name, "states": states, "noise": noise}
+        if isinstance(module, CollapsedLIF):
+            op = ("StochasticLIF" if module.stochastic else "LIF") + ("ToZero" if module.reset == "zero" else "")
+            found.append(
+                LayerContract(
+                    **common,
+                    op=op,
+                    shape=shapes[0],
+                    threshold=_span(module.threshold),
+                    decay=float(module.decay),
+                    reset=module.reset,
+                )
+            )
+        elif isinstance(module, CollapsedBinaryNeuron):
+            op = "StochasticHeaviside" if module.stochastic else "Heaviside"
+            found.append(LayerContract(**common, op=op, shape=shapes[0], threshold=_span(module.threshold)))
+        elif isinstance(module, CollapsedReadout):
+            op = "Gemm" if module.decay is None else "LeakySum"
+            decay = None if module.decay is None else float(module.decay)
+            found.append(LayerContract(**common, op=op, shape=(len(module.bias),), decay=decay))
+    return found
+
+
+def _span(threshold: Tensor) -> float | tuple[float, float]:
+    low, high = float(threshold.min()), float(threshold.max())
+    return low if low == high else (low, high)

@@ -1,0 +1,144 @@
+"""What values can reach a synapse: the largest magnitude, and how many bits there are behind the point.
+
+Worked out on the traced graph, so it holds for every input that the contract admits, not only for those that were
+tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from axonnx.export.trace import Trace
+
+aten = torch.ops.aten
+
+
+@dataclass(frozen=True)
+class Range:
+    """Multiples of 2^−bits whose magnitude is at most ``largest``."""
+
+    largest: float
+    bits: int
+
+
+SPIKES = Range(1.0, 0)
+Known = dict[fx.Node, "Range | None"]  # None: any real number
+
+
+def input_ranges(trace: Trace, network_input: Range) -> dict[str, Range | None]:
+    """For each weight tensor that a linear or conv operator reads: the range of the other operand."""
+    known: Known = dict.fromkeys(trace.graph.nodes)
+    first, *rest = trace.inputs
+    known[first] = network_input
+    for node, slot in zip(rest, (*trace.signature.states, *trace.signature.noises), strict=False):
+        known[node] = SPIKES if slot.field == "spikes" else None
+    found: dict[str, Range | None] = {}
+    for node in trace.calls():
+        known[node] = _range(node, known)
+        if node.target in SYNAPSES:
+            found[trace.constants[node.args[1].name]] = known[node.args[0]]
+    return found
+
+
+SYNAPSES = (aten.linear.default, aten.conv2d.default)
+
+
+def _same(node: fx.Node, known: Known) -> Range | None:
+    return known[node.args[0]]  # type: ignore[index]
+
+
+def _sum(node: fx.Node, known: Known) -> Range | None:
+    terms = [_operand(argument, known) for argument in node.args]
+    if any(term is None for term in terms):
+        return None
+    return Range(sum(term.largest for term in terms if term), max(term.bits for term in terms if term))
+
+
+def _product(node: fx.Node, known: Known) -> Range | None:
+    terms = [_operand(argument, known) for argument in node.args]
+    if len(terms) != 2 or terms[0] is None or terms[1] is None:
+        return None
+    return Range(terms[0].largest * terms[1].largest, terms[0].bits + terms[1].bits)
+
+
+def _mean(node: fx.Node, known: Known) -> Range | None:
+    before = _same(node, known)
+    window = node.args[1]
+    height, width = (window[0], window[-1]) if isinstance(window, list | tuple) else (window, window)
+    return None if before is None else Range(before.largest, before.bits + _log2(height * width))
+
+
+def _joined(node: fx.Node, known: Known) -> Range | None:
+    parts = [known[part] for part in node.args[0]]  # type: ignore[index, union-attr]
+    if any(part is None for part in parts):
+        return None
+    return Range(max(part.largest for part in parts if part), max(part.bits for part in parts if part))
+
+
+def _item(node: fx.Node, known: Known) -> Range | None:
+    """Outputs of a spike operator: the spikes come last."""
+    source, number = node.args
+    outputs = {"lif": 2, "lif_to_zero": 2, "stochastic_lif": 3, "stochastic_lif_to_zero": 3}
+    return SPIKES if outputs.get(_spike_op(source)) == number + 1 else None
+
+
+def _activity(node: fx.Node, known: Known) -> Range | None:
+    before = _same(node, known)
+    neurons = node.meta["val"].shape[-1]
+    return None if before is None else Range(neurons * before.largest**2, 2 * before.bits)
+
+
+RULES: dict[Any, Callable[[fx.Node, Known], Range | None]] = {
+    aten.flatten.using_ints: _same,
+    aten.view.default: _same,
+    aten.reshape.default: _same,
+    aten.pad.default: _same,
+    aten.constant_pad_nd.default: _same,
+    aten.slice.Tensor: _same,
+    aten.permute.default: _same,
+    aten.transpose.int: _same,
+    aten.unsqueeze.default: _same,
+    aten.squeeze.dim: _same,
+    aten.expand_as.default: _same,
+    aten.add.Tensor: _sum,
+    aten.mul.Tensor: _product,
+    aten.avg_pool2d.default: _mean,
+    aten.cat.default: _joined,
+}
+
+
+def _range(node: fx.Node, known: Known) -> Range | None:
+    if getattr(node.target, "__name__", "") == "getitem":
+        return _item(node, known)
+    op = _spike_op(node)
+    if op in ("heaviside", "stochastic_heaviside"):
+        return SPIKES
+    if op == "recurrent_activity":
+        return _activity(node, known)
+    rule = RULES.get(node.target)
+    return None if rule is None else rule(node, known)
+
+
+def _spike_op(node: Any) -> str:
+    name = str(getattr(node, "target", ""))
+    return name.split(".")[1] if name.startswith("axonnx.") else ""
+
+
+def _operand(argument: Any, known: Known) -> Range | None:
+    """A tensor's range, or that of a dyadic number in the graph."""
+    if isinstance(argument, fx.Node):
+        return known[argument]
+    if isinstance(argument, int):
+        return Range(abs(float(argument)), 0)
+    return None
+
+
+def _log2(number: int) -> int:
+    if number & (number - 1):
+        raise AssertionError(f"a window of {number} pixels is refused before it gets here")
+    return number.bit_length() - 1

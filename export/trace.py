@@ -1,0 +1,66 @@
+"""A collapsed network's step as a flat list of torch operators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from axonnx.export.step_module import Signature, StepModule, example, signature_of
+from axonnx.models import Network
+from axonnx.runtime.errors import AxonnxError
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The traced graph, the names of the constants it reads, and the signature it follows."""
+
+    graph: fx.Graph
+    constants: dict[str, str]  # placeholder -> name of the buffer, as in the collapsed network
+    signature: Signature
+
+    @property
+    def inputs(self) -> list[fx.Node]:
+        """Placeholders in the order of the step's arguments: x, states, noises, clock."""
+        found = [node for node in self.graph.nodes if node.op == "placeholder" and node.name not in self.constants]
+        return [node for node in found if node.meta.get("val") is not None]
+
+    def calls(self) -> list[fx.Node]:
+        """The operator calls in order."""
+        return [node for node in self.graph.nodes if node.op == "call_function"]
+
+
+def trace(network: Network, input_shape: tuple[int, ...]) -> Trace:
+    """Trace one step for any batch size."""
+    signature = signature_of(network, input_shape)
+    module = StepModule(network, signature)
+    arguments = example(signature)
+    batch = torch.export.Dim("batch", min=1)
+    try:
+        with torch.no_grad():
+            program = torch.export.export(module, arguments, dynamic_shapes=_dynamic(signature, batch), strict=False)
+    except (torch._dynamo.exc.UserError, RuntimeError) as fault:
+        raise AxonnxError(f"the network's compute() cannot be traced for any batch size: {fault}") from fault
+    buffers = {**program.graph_signature.inputs_to_buffers, **program.graph_signature.inputs_to_parameters}
+    constants = {placeholder: name.removeprefix("network.") for placeholder, name in buffers.items()}
+    if program.constants:
+        known = set(constants.values()) | {f"network.{name}" for name in constants.values()}
+        free = [name for name in program.constants if name not in known and not name.startswith("network.")]
+        if free:
+            raise AxonnxError("compute() makes tensors of its own; keep constants in buffers of a layer")
+    return Trace(program.graph, constants, signature)
+
+
+def _dynamic(signature: Signature, batch: Any) -> tuple[Any, ...]:
+    axis = {0: batch}
+    clock = {} if signature.clocked else None
+    return axis, [axis for _ in signature.states], [axis for _ in signature.noises], clock
+
+
+def constant(network: Network, name: str) -> Tensor:
+    """The buffer called ``name``."""
+    owner, _, last = name.rpartition(".")
+    value: Tensor = getattr(network.get_submodule(owner), last)
+    return value
