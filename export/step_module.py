@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from axonnx.export.layers import CollapsedBinaryNeuron, CollapsedLIF, CollapsedReadout, CollapsedSynapse
-from axonnx.models import MEAN_FIELD, Network, Replay, SpikingNetwork
+from axonnx.export.layers import CollapsedReadout, CollapsedSynapse
+from axonnx.models import Network, SpikingNetwork
 from axonnx.models.run import LayerState, LIFState, ReadoutState, Run, State
 from axonnx.runtime.errors import AxonnxError
 
@@ -76,7 +76,7 @@ class StepModule(nn.Module):
             layers.setdefault(slot.layer, {})[slot.field] = tensor
         state = State(0, {name: _layer_state(fields) for name, fields in layers.items()})
         drawn = {slot.layer: tensor for slot, tensor in zip(self.signature.noises, noises, strict=True)}
-        return Run(self.network, Replay(drawn) if drawn else MEAN_FIELD, state, clock=clock)
+        return Run(self.network, _Noise(drawn), state, clock=clock)
 
 
 _SEEN = {"spikes": "spikes", "membrane": "gap"}  # a collapsed layer's observation has its membrane as gap
@@ -85,7 +85,7 @@ _SEEN = {"spikes": "spikes", "membrane": "gap"}  # a collapsed layer's observati
 def signature_of(network: Network, input_shape: tuple[int, ...]) -> Signature:
     """Run one step on silence to learn which states there are and what shapes they have."""
     spiking = isinstance(network, SpikingNetwork)
-    run = Run(network, _AnyNoise())
+    run = Run(network, _Noise({}))
     with torch.no_grad():
         network.compute(torch.zeros(1, *input_shape), run)
     states = [
@@ -118,12 +118,15 @@ def example(signature: Signature, batch: int = 2) -> tuple[Any, ...]:
     return torch.zeros(batch, *signature.input_shape), zeros, noises, clock
 
 
-class _AnyNoise:
-    """Zeros for whoever asks."""
+@dataclass(frozen=True)
+class _Noise:
+    """The noise of one step, as it is; zeros where none is named."""
+
+    drawn: dict[str, Tensor]
 
     def noise(self, name: str, like: Tensor, step: int) -> Tensor:
-        """No noise in particular."""
-        return torch.zeros_like(like)
+        """This layer's noise."""
+        return self.drawn[name] if name in self.drawn else torch.zeros_like(like)
 
     def forced(self, name: str, like: Tensor, step: int) -> None:
         """Nothing."""
@@ -150,5 +153,3 @@ def _only_readout(network: nn.Module) -> str:
         raise AxonnxError(f"the network has {len(names)} read-outs; exactly one can be exported")
     return names[0]
 
-
-NEURONS = (CollapsedLIF, CollapsedBinaryNeuron)
