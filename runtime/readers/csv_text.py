@@ -62,7 +62,7 @@ def _whole_numbers(lines: list[str], width: int) -> NDArray[np.int64] | None:
     """The numbers [rows, width] by numpy's fast parser, or None where it might not take them exactly."""
     text = "".join(lines)
     if not lines or text.translate(PLAIN) or LONG_NUMBER.search(text):
-        return None  # numpy would read through a float, or pass over what it does not understand
+        return None  # numpy, the older the more, would read through a float or pass over what it does not know
     try:
         numbers = np.loadtxt(lines, np.int64, comments=None, delimiter=",", ndmin=2)
     except ValueError:

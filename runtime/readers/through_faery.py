@@ -23,8 +23,8 @@ UNSTATED = (65535, 65535)
 
 def read(path: Path, format_name: str) -> Recording:
     """Events of a file in a format that only faery knows; times as faery gives them, in microseconds."""
-    faery = _faery(path, format_name)
     _check_whole(path, format_name)
+    faery = _faery(path, format_name)
     try:
         stream = faery.events_stream_from_file(path, dimensions_fallback=UNSTATED, file_type=FILE_TYPE[format_name])
         size, array = stream.dimensions(), stream.to_array()

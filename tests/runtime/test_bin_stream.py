@@ -133,6 +133,14 @@ def test_events_for_a_flushed_bin_are_late():
     assert binner.flush().count == 1
     binner.push(make_events([6], [0]))
     assert binner.outside == Outside(late=1)
+    assert binner.flush().count == 0
+
+
+def test_events_before_the_origin_open_no_bin():
+    binner = Binner(LINE)
+    binner.push(make_events([-6], [0]))
+    assert binner.outside == Outside(before=1)
+    assert binner.flush().count == 0
 
 
 def test_an_event_off_the_sensor_still_tells_the_time():
@@ -168,13 +176,15 @@ def test_hours_of_silence_cost_no_memory():
     binning = Binning(sensor=Sensor(width=128, height=128), bins=10, bin_us=1000)
     binner = Binner(binning)
     tracemalloc.start()
-    completed = binner.push(make_events([0, 5 * HOUR], [1, 2]))
+    completed = binner.push(make_events([0, 5 * HOUR, 6 * HOUR], [1, 2, 3]))
     runs = list(completed.runs())
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert completed.count == 5 * 3_600_000
-    assert [run.frames is None for run in runs] == [False, True]
-    assert peak < 2 * 256 * binning.cells
+    assert completed.count == 6 * 3_600_000
+    assert [run.frames is None for run in runs] == [False, True, False, True]
+    assert runs[2].first == 5 * 3_600_000
+    assert runs[2].frames[0, 0, 0, 2] == 1
+    assert peak < 3 * 256 * binning.cells
 
 
 def test_blocks_are_bounded_in_bins_and_in_bytes():

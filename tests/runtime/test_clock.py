@@ -16,7 +16,7 @@ from axonnx.runtime.readers.clock import unwrap
         ([0, 200, 255, 3], [0, 200, 255, 259]),
         ([250, 1, 250, 2], [250, 257, 506, 514]),  # a rise by 249 of 256 is a silence
         ([250, 1, 255, 2], [250, 257, 255, 258]),  # one by 254 is an event from before the wrap
-        ([5, 255, 6], [5, 255, 262]),  # but not where no wrap was seen
+        ([0, 255, 6], [0, 255, 262]),  # but not where no wrap was seen
         ([100, 90, 110], [100, 90, 110]),  # events out of order, no wrap
     ],
 )

@@ -52,6 +52,7 @@ def test_a_header_alone_is_a_recording_without_events(tmp_path):
         ("t,x\n1,2\n1,abc\n", ["line 3, column x: found 'abc'"]),
         ("t,x\n1,\n", ["line 2, column x: found ''"]),
         ("t,x\n1,7\x1f\n", ["line 2, column x: found '7"]),
+        ("t,x\n10000000000000000000,1\n", ["line 2, column t: found '10000000000000000000'", "64 bits"]),
         ("t,x\n1,1-2\n", ["line 2, column x: found '1-2'"]),
         ("t,x\n1,2 3\n", ["line 2, column x: found '2 3'"]),
         ("t,x\n1,#2\n", ["line 2, column x: found '#2'"]),
