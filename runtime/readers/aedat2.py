@@ -54,7 +54,7 @@ def _davis(address: Words, sensor: Sensor) -> tuple[Words, Words, Words]:
     return sensor.width - 1 - (address >> 12 & 0x3FF), address >> 22 & 0x1FF, address >> 11 & 1
 
 
-def _cochlea(address: Words, sensor: Sensor) -> tuple[Words, Words, Words]:  # noqa: ARG001 (one signature for all)
+def _cochlea(address: Words, _sensor: Sensor) -> tuple[Words, Words, Words]:
     cell = (address & 1) << 3 | (address >> 1 & 1) << 2 | address >> 8 & 3
     return address >> 2 & 0x3F, cell, np.zeros_like(address)
 
