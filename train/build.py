@@ -128,7 +128,7 @@ def make_network(config: Config, prepared: Prepared) -> Network:
     spiking = not kind.startswith("binary")
     if spiking != (steps is not None):
         have = "no time axis" if steps is None else "a time axis"
-        fits = [name for name in NETWORKS if name.startswith("binary") != spiking]
+        fits = [name for name in NETWORKS if name.startswith("binary") == (steps is None)]
         raise AxonnxError(
             f"{config.data.name} has {have}, so model.network cannot be {kind!r}; it can be {', '.join(fits)}"
         )

@@ -66,7 +66,7 @@ def parse_overrides(words: Sequence[str]) -> Tree:
 def to_toml(config: Config) -> str:
     """The resolved configuration, as a file that gives the same run again."""
     lines: list[str] = []
-    _write_table(config.model_dump(mode="json", exclude_none=True), (), lines)
+    _write_table(config.model_dump(exclude_none=True), (), lines)
     return "\n".join(lines).strip() + "\n"
 
 
