@@ -137,6 +137,13 @@ def _inside(places, move, size):
     return (moved >= 0) & (moved < size)
 
 
+def test_events_that_were_dropped_do_not_fall_off_the_sensor_too():
+    batch = batch_of([400] * 60)
+    moved, both = augment(batch, shift_x=20), augment(batch, shift_x=20, drop=1.0)
+    assert both.off_sensor.sum() < 0.7 * moved.off_sensor.sum()
+    assert both.off_sensor.sum() + len(both.events) == pytest.approx(0.5 * len(batch[0]), rel=0.3)
+
+
 def test_shift_y_moves_rows_only():
     batch = batch_of([50] * 20)
     made = augment(batch, shift_y=1)

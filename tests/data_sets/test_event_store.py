@@ -1,4 +1,5 @@
 import logging
+import os
 
 import numpy as np
 import pytest
@@ -43,6 +44,14 @@ def test_recordings_are_converted_once(tmp_path, store):
     assert (first.labels.tolist(), first.groups.tolist()) == ([1, 0], [3, 4])
     assert isinstance(first.events, np.memmap)
     assert Source(tmp_path, groups=(-1, -1)).read(EventStore(tmp_path / "other")).groups is None
+
+
+def test_a_source_of_another_date_is_converted_again(tmp_path, store):
+    source = Source(tmp_path)
+    source.read(store)
+    os.utime(source.files[1], ns=(0, 10**18))
+    source.read(store)
+    assert source.conversions == 2
 
 
 def damage(path, kind):

@@ -32,7 +32,7 @@ DARKEST = 0.1
 SCENES_AT_ONCE = 64
 
 
-def load_static(root: str | Path | None = None) -> DataSplits:  # noqa: ARG001 (every loader takes a root)
+def load_static(root: str | Path | None = None) -> DataSplits:
     """The digits as images [N, 1, 8, 8] of values 0–16."""
     images, labels = _digits()
     whole = Frames(frames=images[:, None], labels=labels, classes=CLASSES)
@@ -41,7 +41,7 @@ def load_static(root: str | Path | None = None) -> DataSplits:  # noqa: ARG001 (
 
 
 def load_saccade(
-    root: str | Path | None = None,  # noqa: ARG001 (every loader takes a root)
+    root: str | Path | None = None,
     *,
     sensor: int = 16,
     saccade_us: int = 100_000,
