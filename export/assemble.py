@@ -57,7 +57,7 @@ def translate_step(members: list[Member], with_traces: bool) -> Step:
         body.prefix = member.prefix
         signature = member.trace.signature
         mine = member.slots("states"), member.slots("noises"), member.slots("traces") if with_traces else []
-        outputs = [node.args[0] for node in member.trace.graph.nodes if node.op == "output"][0]
+        outputs = next(node.args[0] for node in member.trace.graph.nodes if node.op == "output")
         new_states, out_logits, seen = _split(outputs, signature)
         clock = [CLOCK] if signature.clocked else []
         inputs = [INPUT, *(slot.name for slot in mine[0]), *(slot.name for slot in mine[1]), *clock]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -86,7 +86,9 @@ def _replacement(module: nn.Module, choose: WeightChoice, stochastic: bool) -> n
 
 def _synapse(module: Synapse, choose: WeightChoice, stochastic: bool) -> CollapsedSynapse:
     posterior, norm = module.posterior, module.norm
-    geometry = {"stride": module.stride, "padding": module.padding} if isinstance(module, Conv2d) else {}
+    geometry: dict[str, Any] = {}
+    if isinstance(module, Conv2d):
+        geometry = {"stride": module.stride, "padding": module.padding}
     weight = choose(posterior)
     if isinstance(norm, BatchNorm) and norm.steps is not None:
         scale, bias = (part.detach().clone() for part in norm.folded())

@@ -17,7 +17,7 @@ from axonnx.export.grid import Part, finest_grid, on_grid, units
 from axonnx.export.integers import store_as_integers
 from axonnx.export.layers import CollapsedBinaryNeuron, CollapsedLIF, CollapsedReadout
 from axonnx.export.ranges import SYNAPSES, Range, input_ranges
-from axonnx.export.trace import Trace, constant, trace
+from axonnx.export.trace import Trace, constant, operands, trace
 from axonnx.models import Network
 from axonnx.runtime.atomic_file import replacing
 from axonnx.runtime.contract import (
@@ -105,7 +105,7 @@ def put_on_grid(
     ranges = input_ranges(traced, Range(arriving.largest * 2.0**-arriving.shift, arriving.shift))
     certificates = []
     for group in _groups(traced):
-        names = [(traced.constants[node.args[1].name], _bias(traced, node)) for node in group]
+        names = [_names(traced, node) for node in group]
         parts = [_part(network, weight, bias, ranges[weight]) for weight, bias in names]
         s = finest_grid(parts, LARGEST[stored])
         for weight, bias in names:
@@ -189,7 +189,7 @@ def _groups(traced: Trace) -> list[list[fx.Node]]:
     calls = [node for node in traced.calls() if node.target in SYNAPSES]
     groups, grouped = [], set()
     for node in traced.calls():
-        terms = [term for term in node.args if isinstance(term, fx.Node) and term in calls]
+        terms = [term for term in operands(node) if isinstance(term, fx.Node) and term in calls]
         if node.target == torch.ops.aten.add.Tensor and len(terms) == 2 and _recurrent(traced, terms):
             groups.append(terms)
             grouped |= set(terms)
@@ -197,12 +197,15 @@ def _groups(traced: Trace) -> list[list[fx.Node]]:
 
 
 def _recurrent(traced: Trace, terms: list[fx.Node]) -> bool:
-    return any(traced.constants[term.args[1].name].endswith("recurrent_weight") for term in terms)  # type: ignore[union-attr]
+    return any(_names(traced, term)[0].endswith("recurrent_weight") for term in terms)
 
 
-def _bias(traced: Trace, node: fx.Node) -> str | None:
-    bias = node.args[2] if len(node.args) > 2 else None
-    return traced.constants[bias.name] if isinstance(bias, fx.Node) else None
+def _names(traced: Trace, node: fx.Node) -> tuple[str, str | None]:
+    """The names of a synapse call's weight and bias."""
+    _, weight, bias = (*operands(node), None)[:3]
+    name = traced.constant_of(weight)
+    assert name is not None, "a synapse's weight is a constant"
+    return name, traced.constant_of(bias)
 
 
 def _part(network: Network, weight: str, bias: str | None, reached_by: Range | None) -> Part:

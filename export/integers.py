@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper
@@ -10,20 +11,20 @@ from onnx import TensorProto, helper
 from axonnx.export.translate import Body
 from axonnx.runtime.contract import SynapseContract
 
-TYPES = {"int8": np.int8, "int16": np.int16}
+TYPES: dict[str, Any] = {"int8": np.int8, "int16": np.int16}
 
 
 def store_as_integers(body: Body, stored: Mapping[str, SynapseContract]) -> None:
-    """Replace each of these float constants by an integer one, a cast and a product; exact, for 2^−s is a power of two."""
+    """Replace each of these float constants by an integer one, a cast and a product with 2^−s, which is exact."""
     nodes = []
     for name, certificate in stored.items():
         weight = body.constants.pop(name)
         kind = certificate.stored_as
         quantised = np.rint(weight.astype(np.float64) * 2.0**certificate.grid)
         limits = np.iinfo(TYPES[kind])
-        assert limits.min <= quantised.min() and quantised.max() <= limits.max, name
+        assert limits.min <= quantised.min() <= quantised.max() <= limits.max, name
         body.constant(f"{name}/{kind}", quantised.astype(TYPES[kind]))
-        body.constant(f"{name}/step", np.float32(2.0**-certificate.grid))
+        body.constant(f"{name}/step", np.array(2.0**-certificate.grid, np.float32))
         nodes.append(
             helper.make_node("Cast", [f"{name}/{kind}"], [f"{name}/cast"], name=f"{name}/cast", to=TensorProto.FLOAT)
         )

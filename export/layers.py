@@ -98,7 +98,7 @@ class CollapsedBinaryNeuron(nn.Module):
         if self.stochastic:
             noise = _needed(run.noise(self, current.mean), run.name(self))
             variance = _variance(current)
-            spikes = ops.stochastic_heaviside(current.mean, variance, noise, self.threshold)
+            spikes: Tensor = ops.stochastic_heaviside(current.mean, variance, noise, self.threshold)
         else:
             spikes = ops.heaviside(current.mean, self.threshold)
         run.observe(self, Observation(current.mean, current.variance if self.stochastic else None, spikes))
@@ -195,7 +195,8 @@ class CollapsedLIF(nn.Module):
     def _arriving_variance(self, current: Current, spikes: Tensor) -> Tensor:
         variance = _variance(current)
         if self.recurrent_gain is not None:
-            return variance + self.recurrent_gain * ops.recurrent_activity(spikes)
+            activity: Tensor = ops.recurrent_activity(spikes)
+            return variance + self.recurrent_gain * activity
         if self.recurrent_spread is not None:
             return variance + nnf.linear(spikes * spikes, self.recurrent_spread)
         return variance

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from axonnx.export.trace import Trace
+from axonnx.export.trace import Trace, operands
 
 aten = torch.ops.aten
 
@@ -41,7 +41,10 @@ def input_ranges(trace: Trace, network_input: Range) -> dict[str, Range | None]:
     for node in trace.calls():
         known[node] = _range(node, known)
         if node.target in SYNAPSES:
-            found[trace.constants[node.args[1].name]] = known[node.args[0]]
+            x, weight, *_ = operands(node)
+            name = trace.constant_of(weight)
+            assert name is not None, "a synapse's weight is a constant"
+            found[name] = known[x]
     return found
 
 
@@ -49,18 +52,18 @@ SYNAPSES = (aten.linear.default, aten.conv2d.default)
 
 
 def _same(node: fx.Node, known: Known) -> Range | None:
-    return known[node.args[0]]  # type: ignore[index]
+    return known[operands(node)[0]]
 
 
 def _sum(node: fx.Node, known: Known) -> Range | None:
-    terms = [_operand(argument, known) for argument in node.args]
+    terms = [_operand(argument, known) for argument in operands(node)]
     if any(term is None for term in terms):
         return None
     return Range(sum(term.largest for term in terms if term), max(term.bits for term in terms if term))
 
 
 def _product(node: fx.Node, known: Known) -> Range | None:
-    terms = [_operand(argument, known) for argument in node.args]
+    terms = [_operand(argument, known) for argument in operands(node)]
     if len(terms) != 2 or terms[0] is None or terms[1] is None:
         return None
     return Range(terms[0].largest * terms[1].largest, terms[0].bits + terms[1].bits)
@@ -68,13 +71,13 @@ def _product(node: fx.Node, known: Known) -> Range | None:
 
 def _mean(node: fx.Node, known: Known) -> Range | None:
     before = _same(node, known)
-    window = node.args[1]
+    window = operands(node)[1]
     height, width = (window[0], window[-1]) if isinstance(window, list | tuple) else (window, window)
     return None if before is None else Range(before.largest, before.bits + _log2(height * width))
 
 
 def _joined(node: fx.Node, known: Known) -> Range | None:
-    parts = [known[part] for part in node.args[0]]  # type: ignore[index, union-attr]
+    parts = [known[part] for part in operands(node)[0]]
     if any(part is None for part in parts):
         return None
     return Range(max(part.largest for part in parts if part), max(part.bits for part in parts if part))
@@ -82,7 +85,7 @@ def _joined(node: fx.Node, known: Known) -> Range | None:
 
 def _item(node: fx.Node, known: Known) -> Range | None:
     """Outputs of a spike operator: the spikes come last."""
-    source, number = node.args
+    source, number = operands(node)
     outputs = {"lif": 2, "lif_to_zero": 2, "stochastic_lif": 3, "stochastic_lif_to_zero": 3}
     return SPIKES if outputs.get(_spike_op(source)) == number + 1 else None
 

@@ -125,7 +125,7 @@ class _Noise:
     drawn: dict[str, Tensor]
 
     def noise(self, name: str, like: Tensor, step: int) -> Tensor:
-        """This layer's noise."""
+        """The layer's noise."""
         return self.drawn[name] if name in self.drawn else torch.zeros_like(like)
 
     def forced(self, name: str, like: Tensor, step: int) -> None:
@@ -148,8 +148,7 @@ def _layer_state(fields: dict[str, Tensor]) -> LayerState:
 
 
 def _only_readout(network: nn.Module) -> str:
-    names = [name for name, module in network.named_modules() if isinstance(module, CollapsedReadout)]
+    names: list[str] = [name for name, module in network.named_modules() if isinstance(module, CollapsedReadout)]
     if len(names) != 1:
         raise AxonnxError(f"the network has {len(names)} read-outs; exactly one can be exported")
     return names[0]
-

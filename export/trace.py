@@ -27,6 +27,10 @@ class Trace:
         found = [node for node in self.graph.nodes if node.op == "placeholder" and node.name not in self.constants]
         return [node for node in found if node.meta.get("val") is not None]
 
+    def constant_of(self, operand: Any) -> str | None:
+        """The name of the buffer that an operand is; None for other operands and for none."""
+        return self.constants.get(operand.name) if isinstance(operand, fx.Node) else None
+
     def calls(self) -> list[fx.Node]:
         """The operator calls in order."""
         return [node for node in self.graph.nodes if node.op == "call_function"]
@@ -55,8 +59,13 @@ def trace(network: Network, input_shape: tuple[int, ...]) -> Trace:
 
 def _dynamic(signature: Signature, batch: Any) -> tuple[Any, ...]:
     axis = {0: batch}
-    clock = {} if signature.clocked else None
+    clock: dict[int, Any] | None = {} if signature.clocked else None
     return axis, [axis for _ in signature.states], [axis for _ in signature.noises], clock
+
+
+def operands(node: fx.Node) -> tuple[Any, ...]:
+    """A call's positional arguments."""
+    return node.args
 
 
 def constant(network: Network, name: str) -> Tensor:

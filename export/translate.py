@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from torch import fx
 
-from axonnx.export.trace import Trace, constant
+from axonnx.export.trace import Trace, constant, operands
 from axonnx.models import Network
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.opset import DOMAIN, OPS
@@ -77,7 +77,7 @@ class Translation:
         """The ONNX name of an operand: a value, a buffer or a number."""
         if not isinstance(argument, fx.Node):
             number = float(argument)
-            return self.body.constant(f"number/{number!r}", np.float32(number))
+            return self.body.constant(f"number/{number!r}", np.array(number, np.float32))
         if argument.name in self.trace.constants:
             name = self.trace.constants[argument.name]
             tensor = constant(self.network, name).detach().cpu().numpy()
@@ -113,8 +113,7 @@ class Translation:
         if spike_op is not None:
             self._spike_op(node, spike_op)
         elif getattr(node.target, "__name__", "") == "getitem":
-            source, number = node.args
-            assert isinstance(source, fx.Node) and isinstance(number, int)
+            source, number = operands(node)
             self.values[node] = self.outputs[source, number]
         elif node.target in RULES:
             self.values[node] = RULES[node.target](self, node)
@@ -124,7 +123,7 @@ class Translation:
     def _spike_op(self, node: fx.Node, op: str) -> None:
         name = self.name(node, op)
         outputs = [f"{name}:{output}" for output in OPS[op].outputs]
-        self.body.emit(op, [self.value(argument) for argument in node.args], outputs, name)
+        self.body.emit(op, [self.value(argument) for argument in operands(node)], outputs, name)
         self.values[node] = outputs[0]
         self.outputs |= {(node, number): output for number, output in enumerate(outputs)}
 
@@ -165,13 +164,15 @@ def _rank(node: Any) -> int:
 
 
 def _linear(t: Translation, node: fx.Node) -> str:
-    if _rank(node.args[0]) != 2:
-        raise AxonnxError(f"{t.layer(node)}: linear synapses on {_rank(node.args[0])} axes; flatten to [B, features]")
-    return t.plain(node, "Gemm", [t.value(argument) for argument in node.args if argument is not None], transB=1)
+    if _rank(operands(node)[0]) != 2:
+        raise AxonnxError(
+            f"{t.layer(node)}: linear synapses on {_rank(operands(node)[0])} axes; flatten to [B, features]"
+        )
+    return t.plain(node, "Gemm", [t.value(argument) for argument in operands(node) if argument is not None], transB=1)
 
 
 def _conv2d(t: Translation, node: fx.Node) -> str:
-    x, weight, bias, stride, padding, dilation, groups = (*node.args, *(None,) * 7)[:7]
+    x, weight, bias, stride, padding, dilation, groups = (*operands(node), *(None,) * 7)[:7]
     inputs = [t.value(argument) for argument in (x, weight, bias) if argument is not None]
     stride, padding = stride or [1, 1], padding or [0, 0]
     return t.plain(
@@ -189,13 +190,13 @@ def _binary(op: str) -> Rule:
     def rule(t: Translation, node: fx.Node) -> str:
         if node.kwargs:
             raise AxonnxError(f"{t.layer(node)}: {node.target} with {node.kwargs} has no exact form here")
-        return t.plain(node, op, [t.value(argument) for argument in node.args[:2]])
+        return t.plain(node, op, [t.value(argument) for argument in operands(node)[:2]])
 
     return rule
 
 
 def _average_pool(t: Translation, node: fx.Node) -> str:
-    x, window, *rest = node.args
+    x, window, *rest = operands(node)
     stride = rest[0] if rest and rest[0] else window
     if any(rest[1:]) or list(stride) != list(window):
         raise AxonnxError(
@@ -205,22 +206,22 @@ def _average_pool(t: Translation, node: fx.Node) -> str:
 
 
 def _reshape(t: Translation, node: fx.Node) -> str:
-    return t.plain(node, "Reshape", [t.value(node.args[0]), t.integers([0, *_shape(node)])])
+    return t.plain(node, "Reshape", [t.value(operands(node)[0]), t.integers([0, *_shape(node)])])
 
 
 def _flatten(t: Translation, node: fx.Node) -> str:
-    if _shape(node) == _shape(node.args[0]):
-        return t.value(node.args[0])
+    if _shape(node) == _shape(operands(node)[0]):
+        return t.value(operands(node)[0])
     return _reshape(t, node)
 
 
 def _cat(t: Translation, node: fx.Node) -> str:
-    parts, axis = (*node.args, 0)[:2]
+    parts, axis = (*operands(node), 0)[:2]
     return t.plain(node, "Concat", [t.value(part) for part in parts], axis=int(axis) % _rank(node))
 
 
 def _pad(t: Translation, node: fx.Node) -> str:
-    x, pads, *rest = node.args
+    x, pads, *rest = operands(node)
     if rest and rest[0] not in (0, 0.0, "constant"):
         raise AxonnxError(f"{t.layer(node)}: padding by {rest[0]!r}; only zeros are padded exactly")
     rank = _rank(node)
@@ -230,7 +231,7 @@ def _pad(t: Translation, node: fx.Node) -> str:
 
 
 def _slice(t: Translation, node: fx.Node) -> str:
-    x, axis, start, end, step = (*node.args, *(None,) * 5)[:5]
+    x, axis, start, end, step = (*operands(node), *(None,) * 5)[:5]
     if _shape(node) == _shape(x) and axis != 0:
         return t.value(x)
     if axis in (0, None):
@@ -242,12 +243,12 @@ def _slice(t: Translation, node: fx.Node) -> str:
 
 
 def _permute(t: Translation, node: fx.Node) -> str:
-    x, order = node.args
+    x, order = operands(node)
     return t.plain(node, "Transpose", [t.value(x)], perm=[int(axis) % _rank(node) for axis in order])
 
 
 def _expand_as(t: Translation, node: fx.Node) -> str:
-    x, like = node.args
+    x, like = operands(node)
     if _shape(x) == _shape(like):
         return t.value(x)
     shape = t.plain(node, "Shape", [t.value(like)])
@@ -255,7 +256,7 @@ def _expand_as(t: Translation, node: fx.Node) -> str:
 
 
 def _index_select(t: Translation, node: fx.Node) -> str:
-    table, axis, index = node.args
+    table, axis, index = operands(node)
     return t.plain(node, "Gather", [t.value(table), t.value(index)], axis=int(axis))
 
 
@@ -300,7 +301,7 @@ def _needed(wanted: list[fx.Node]) -> set[fx.Node]:
 
 
 def _key(node: fx.Node) -> Any:
-    return (node.target, _freeze(node.args), _freeze(node.kwargs))
+    return (node.target, _freeze(operands(node)), _freeze(node.kwargs))
 
 
 def _freeze(value: Any) -> Any:

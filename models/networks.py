@@ -196,7 +196,7 @@ def _dense(hidden: nn.ModuleList, readout: nn.Module, x: Tensor, run: Run) -> Te
 
 def _last_size(size: int, stages: int) -> int:
     """The resolution after all stages, which the final pooling covers whole."""
-    halvings = 2 ** (stages - 1)
+    halvings = 1 << (stages - 1)
     if size % halvings:
         raise ValueError(
             f"input of {size}×{size} pixels cannot be halved {stages - 1} times; expected a multiple of {halvings}"

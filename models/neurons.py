@@ -192,7 +192,8 @@ class LIF(nn.Module):
 
     def _finish(self, seen: Observation, state: LIFState, run: Run) -> Tensor:
         run.keep(self, state)
-        run.observe(self, seen if run.sequence else Observation(*(None if x is None else x[0] for x in seen)))
+        variance = None if seen.variance is None or run.sequence else seen.variance[0]
+        run.observe(self, seen if run.sequence else Observation(seen.gap[0], variance, seen.spikes[0]))
         return seen.spikes
 
 

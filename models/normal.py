@@ -29,12 +29,14 @@ def cdf(z: Tensor) -> Tensor:
 
 def logit_cdf(z: Tensor) -> Tensor:
     """ln(Φ(z) / (1 − Φ(z))), finite where Φ(z) underflows or rounds to one."""
-    return torch.special.log_ndtr(z) - torch.special.log_ndtr(-z)
+    logit: Tensor = torch.special.log_ndtr(z) - torch.special.log_ndtr(-z)
+    return logit
 
 
 def inverse_mills(z: Tensor) -> Tensor:
     """φ(z) / Φ(z), which tends to −z where both vanish and to 0 where Φ tends to one."""
-    return _SQRT_2_OVER_PI / torch.special.erfcx(-z * _INV_SQRT_2)
+    ratio: Tensor = _SQRT_2_OVER_PI / torch.special.erfcx(-z * _INV_SQRT_2)
+    return ratio
 
 
 def is_noisy(variance: Tensor) -> Tensor:

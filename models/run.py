@@ -79,7 +79,7 @@ class Run:
         self.before = State() if state is None else state
         self.after: dict[str, LayerState] = {}
         self.observations: dict[str, Observation] = {}
-        self._names = {id(module): name for name, module in network.named_modules()}
+        self._names: dict[int, str] = {id(module): name for name, module in network.named_modules()}
 
     @property
     def step(self) -> int:
@@ -127,4 +127,7 @@ class Run:
 
 
 def _detach(state: LayerState) -> LayerState:
-    return type(state)(*(None if value is None else value.detach() for value in state))
+    if isinstance(state, ReadoutState):
+        return ReadoutState(state.membrane.detach(), state.total.detach())
+    variance = None if state.variance is None else state.variance.detach()
+    return LIFState(state.membrane.detach(), variance, state.spikes.detach())

@@ -14,7 +14,7 @@ from axonnx.runtime.binning import Binning
 from axonnx.runtime.errors import AxonnxError
 
 METADATA_KEY = "axonnx"
-FORMAT = 1
+FORMAT: Literal[1] = 1
 
 
 class Part(BaseModel):

@@ -29,7 +29,7 @@ def refuse_non_finite(output: Output, loss: Loss, total: Tensor, norms: dict[str
     else:
         where = f"the gradient of {gradients[-1]!r} is" if gradients else "the loss is"
     raise NonFiniteError(
-        f"{when}: {where} not finite (loss {float(loss.total)}, gradients of {len(gradients)} of {len(norms)} "
+        f"{when}: {where} not finite (loss {loss.total.item()}, gradients of {len(gradients)} of {len(norms)} "
         f"parameters not finite). {REMEDY}"
     )
 

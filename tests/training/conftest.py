@@ -1,6 +1,5 @@
 """Common ground of the training tests: one thread, folders of their own, data made once."""
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,10 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from axonnx.train import run
 from axonnx.train.build import prepare
 from axonnx.train.configure import read_config
 
-from .tiny_runs import tiny_tree, write_data
+from .tiny_runs import write_config, write_data
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -37,6 +37,12 @@ def _own_folders(cache, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.fixture(autouse=True)
+def _no_pictures(monkeypatch) -> None:
+    """Drawing takes longer than a tiny run; runs that are set up for a whole module are drawn."""
+    monkeypatch.setattr(run, "draw_curves", lambda *_: False)
+
+
 @pytest.fixture(scope="session")
 def frames(tmp_path_factory) -> Path:
     """Sequences of frames, for spiking networks."""
@@ -52,20 +58,7 @@ def images(tmp_path_factory) -> Path:
 @pytest.fixture
 def config_file(tmp_path, frames):
     """A function that writes a tiny configuration and returns its path."""
-
-    def write(name: str = "tiny", data: Path = frames, **changes) -> str:
-        lines: list[str] = []
-        tree = tiny_tree(data, **changes)
-        for key, value in sorted(tree.items(), key=lambda item: isinstance(item[1], dict)):
-            if isinstance(value, dict):
-                lines += [f"[{key}]", *(f"{inner} = {json.dumps(setting)}" for inner, setting in value.items())]
-            else:
-                lines.append(f"{key} = {json.dumps(value)}")
-        path = tmp_path / f"{name}.toml"
-        path.write_text("\n".join(lines) + "\n", "utf-8")
-        return str(path)
-
-    return write
+    return lambda name="tiny", **changes: write_config(tmp_path / f"{name}.toml", frames, **changes)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """Data and networks so small that a whole run takes a fraction of a second, and what a run left behind."""
 
 import csv
+import json
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,18 @@ def tiny_tree(data: Path, *, time: bool = True, **changes: Any) -> dict[str, Any
 
 def tiny_config(data: Path, **changes: Any) -> Config:
     return check_config(tiny_tree(data, **changes), "tiny")
+
+
+def write_config(path: Path, data: Path, **changes: Any) -> str:
+    """A tiny configuration as a file; its path."""
+    lines: list[str] = []
+    for key, value in sorted(tiny_tree(data, **changes).items(), key=lambda item: isinstance(item[1], dict)):
+        if isinstance(value, dict):
+            lines += [f"[{key}]", *(f"{inner} = {json.dumps(setting)}" for inner, setting in value.items())]
+        else:
+            lines.append(f"{key} = {json.dumps(value)}")
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return str(path)
 
 
 def tiny_network(config: Config) -> tuple[Any, Prepared]:
