@@ -18,6 +18,7 @@ class Verb(NamedTuple):
 
 VERBS: dict[str, Verb] = {
     "train": Verb("axonnx.train.command:main", "train a network on events or images"),
+    "export": Verb("axonnx.export.command:main", "collapse a trained network into one ONNX file"),
     "eval": Verb("axonnx.train.command:main_eval", "accuracy and calibration of a trained network"),
 }
 

@@ -13,10 +13,13 @@ ROOT = Path(__file__).parents[2]
 FORBIDDEN = {
     "models": {"axonnx.train", "axonnx.export", "axonnx.runtime", "axonnx.cli", "onnx", "onnxruntime", "tonic"},
     "train": {"axonnx.export", "axonnx.cli", "onnx", "onnxruntime"},
-    "export": {"axonnx.cli"},
+    "export": {"axonnx.cli", "axonnx.train"},
     "runtime": {"torch", "axonnx.models", "axonnx.train", "axonnx.export", "axonnx.cli", "tonic", "sklearn"},
     "cli": {"torch", "onnx", "onnxruntime", "numpy"},
 }
+
+# A verb of export/ begins with a run folder, which only train/ can read.
+READS_RUNS = {"export/command.py"}
 
 
 def imported_names(source: str) -> set[str]:
@@ -42,7 +45,7 @@ def test_folders_import_only_what_the_design_allows(folder):
     paths = sorted((ROOT / folder).rglob("*.py"))
     assert paths
     found = {str(path.relative_to(ROOT)): breaches(folder, path.read_text("utf-8")) for path in paths}
-    assert {path: names for path, names in found.items() if names} == {}
+    assert {path: names for path, names in found.items() if names and path not in READS_RUNS} == {}
 
 
 @pytest.mark.parametrize(

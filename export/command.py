@@ -1,0 +1,258 @@
+"""``axonnx export``: from a run folder to one ONNX file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from axonnx.export.calibrate import calibrate
+from axonnx.export.exporter import (
+    Collapsed,
+    CollapseSettings,
+    build_model,
+    collapse_network,
+    make_contract,
+    write_model,
+)
+from axonnx.export.gap import Sampled, Score, gap_table, predict_with, score
+from axonnx.models import MEAN_FIELD, Network, Sample
+from axonnx.runtime.contract import InputContract, Provenance
+from axonnx.runtime.errors import AxonnxError
+from axonnx.train.build import Prepared, make_variant
+from axonnx.train.checkpoint import read_index
+from axonnx.train.config import Config
+from axonnx.train.configure import to_toml
+from axonnx.train.data.frames import Frames
+from axonnx.train.distributed import World
+from axonnx.train.loop import make_feeds
+from axonnx.train.metrics import wilson_interval
+from axonnx.train.run import load_run
+
+CALIBRATION_SAMPLES = 256
+GAP_WORTH_CLOSING = 0.01
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A run as the exporter needs it."""
+
+    config: Config
+    prepared: Prepared
+    network: Network
+    arriving: InputContract
+
+    @property
+    def bayesian(self) -> bool:
+        """Whether its weights have a posterior."""
+        return make_variant(self.config.variant).spread != "none"
+
+    def data(self, part: str, limit: int | None) -> Sampled:
+        """Batches of a part of the data set, ``limit`` samples at the most."""
+        feed = make_feeds(self.prepared, self.config, torch.device("cpu"), World())[part]
+        found: list[tuple[Tensor, Tensor]] = []
+        seen = 0
+        for batch in feed.epoch(0):
+            keep = len(batch.labels) if limit is None else min(len(batch.labels), limit - seen)
+            if keep <= 0:
+                break
+            axis = 1 if self.arriving.steps else 0
+            found.append((batch.x.narrow(axis, 0, keep), batch.labels[:keep]))
+            seen += keep
+        return found
+
+
+def load_trained(run: str) -> Trained:
+    """Read a run folder."""
+    config, prepared, network = load_run(run, "cpu")
+    return Trained(config, prepared, network.eval(), input_contract(config, prepared))
+
+
+def input_contract(config: Config, prepared: Prepared) -> InputContract:
+    """What the network was fed in training."""
+    return InputContract(
+        name="events",
+        shape=prepared.shape[-3:],
+        steps=prepared.steps,
+        binning=prepared.binning,
+        centre=config.data.centre,
+        shift=config.data.shift,
+        largest=_largest(config, prepared),
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """``axonnx export``."""
+    options = _parser().parse_args(arguments)
+    _check(options)
+    trained = load_trained(options.run)
+    settings = CollapseSettings(options.collapse, options.members, options.seed, options.prune, options.weights)
+    test = trained.data("test", options.limit)
+    tell = _silent if options.quiet else _tell
+    tell(f"measuring the gap on {sum(len(labels) for _, labels in test)} test samples")
+    scores = gap_table(
+        trained.network,
+        trained.arriving,
+        test,
+        wilson_interval,
+        passes=options.passes,
+        seed=options.seed,
+        bayesian=trained.bayesian,
+    )
+    thresholds = _calibrated(trained, settings, options, tell) if options.calibrate else None
+    collapsed = collapse_network(trained.network, trained.arriving, settings, thresholds)
+    if settings.prune is not None or settings.weights != "float32":
+        plain = collapse_network(trained.network, trained.arriving, _unreduced(settings), thresholds)
+        scores.append(_score("before pruning and rounding", plain, test, options.seed))
+    shipped = _score(_name(settings, options.calibrate), collapsed, test, options.seed)
+    scores.append(shipped)
+    accuracy = {entry.name: entry.as_dict() for entry in scores}
+    contract = make_contract(
+        collapsed, trained.prepared.splits.classes, options.form, accuracy, _provenance(options.run, trained)
+    )
+    size = write_model(build_model(collapsed, contract, options.trace), options.output)
+    print(_report(collapsed, scores, options.output, size, options.run))
+    _advise(scores[0], shipped, trained)
+    return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.members is None:
+        options.members = 8 if options.collapse == "sampled" else 1
+    if options.calibrate and options.collapse != "mfa":
+        raise AxonnxError(
+            "--calibrate makes a deterministic network fire as the noisy one did: only with --collapse mfa"
+        )
+    if not Path(options.output).resolve().parent.is_dir():
+        raise AxonnxError(f"{options.output}: there is no such folder; make it first")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "axonnx export",
+        description="Collapse a trained posterior and write it as one ONNX file, bit-exact in every runtime.",
+    )
+    parser.add_argument("run", help="a run folder of axonnx train")
+    parser.add_argument("-o", "--output", default="model.onnx", help="the file to write (default: %(default)s)")
+    parser.add_argument(
+        "--collapse",
+        choices=("mfa", "sampled", "stochastic"),
+        default="mfa",
+        help="means and no noise (default); an ensemble of weight sets; neurons that keep their noise",
+    )
+    parser.add_argument("--members", type=int, help="weight sets of --collapse sampled (default: 8)")
+    parser.add_argument("--seed", type=int, default=0, help="of sampled weights and of measured noise")
+    parser.add_argument("--calibrate", action="store_true", help="move thresholds so that firing rates survive")
+    parser.add_argument("--prune", type=float, metavar="SNR", help="remove weights with |mean|/std below this")
+    parser.add_argument("--weights", choices=("float32", "int16", "int8"), default="float32", help="how to store them")
+    parser.add_argument("--form", choices=("sequence", "step"), default="sequence", help="whole windows, or one step")
+    parser.add_argument("--trace", action="store_true", help="spikes and membranes of every layer as outputs")
+    parser.add_argument("--passes", type=int, default=8, help="noisy passes of the Bayesian predictive")
+    parser.add_argument("--limit", type=int, help="measure on this many test samples (default: all)")
+    parser.add_argument("--quiet", action="store_true", help="no progress, only the result")
+    return parser
+
+
+def _calibrated(
+    trained: Trained, settings: CollapseSettings, options: argparse.Namespace, tell: Tell
+) -> dict[str, Tensor]:
+    if not trained.bayesian:
+        raise AxonnxError("--calibrate needs a posterior; this network was trained without noise")
+    plain = collapse_network(trained.network, trained.arriving, settings).network
+    inputs = [x for x, _ in trained.data("train", CALIBRATION_SAMPLES)]
+    return calibrate(trained.network, plain, inputs, seed=options.seed, tell=tell)
+
+
+def _score(name: str, collapsed: Collapsed, data: Sampled, seed: int) -> Score:
+    noisy = collapsed.settings.mode == "stochastic"
+    fire = Sample(torch.Generator().manual_seed(seed)) if noisy else MEAN_FIELD
+    return score(name, predict_with([m.network for m in collapsed.members], fire), data, wilson_interval)
+
+
+def _name(settings: CollapseSettings, calibrated: bool) -> str:
+    parts = [
+        settings.mode,
+        "calibrated" if calibrated else "",
+        "" if settings.weights == "float32" else settings.weights,
+    ]
+    parts.append(f"pruned below {settings.prune:g}" if settings.prune is not None else "")
+    return "this file: " + ", ".join(part for part in parts if part)
+
+
+def _unreduced(settings: CollapseSettings) -> CollapseSettings:
+    return CollapseSettings(settings.mode, settings.members, settings.seed)
+
+
+def _largest(config: Config, prepared: Prepared) -> int:
+    if prepared.binning is not None:
+        return prepared.binning.limit
+    parts = [data.frames for data in prepared.splits.parts.values() if isinstance(data, Frames)]
+    values = [int(np.max(frames)) for frames in parts] + [int(np.min(frames)) for frames in parts]
+    return max(1, *(abs(value - config.data.centre) for value in values))
+
+
+def _provenance(run: str, trained: Trained) -> Provenance:
+    index = read_index(Path(run) / "checkpoint")
+    return Provenance(
+        checkpoint=index["files"]["weights"]["sha256"],
+        config=to_toml(trained.config),
+        data=trained.config.data.name,
+        data_digest=index["data_digest"],
+        versions=index["versions"],
+    )
+
+
+def _report(collapsed: Collapsed, scores: list[Score], output: str, size: int, run: str) -> str:
+    lines = [f"{'synapse':<34}{'weights':>9}{'zeros':>8}{'grid':>8}{'largest sum':>13}"]
+    for member in collapsed.members[:1]:
+        for certificate in collapsed.certificates[: len(collapsed.certificates) // len(collapsed.members)]:
+            weight = _weight(member.network, certificate.weight.removeprefix(member.prefix))
+            zeros = float((weight == 0).float().mean())
+            lines.append(
+                f"{certificate.name.removeprefix(member.prefix):<34}{weight.numel():>9}{100 * zeros:>7.1f}%"
+                f"{f'2^-{certificate.grid}':>8}{certificate.bound / 2**24:>12.3f}"
+            )
+    lines.append("(largest sum: in units of 2^24 grid steps; below 1, every order of additions gives the same bits)")
+    lines += ["", f"{'test accuracy':<44}{'':>8}  {'95 % interval':<18}{'NLL':>8}"]
+    for entry in scores:
+        low, high = entry.interval
+        interval = f"{100 * low:.1f} – {100 * high:.1f} %"
+        lines.append(f"{entry.name:<44}{100 * entry.accuracy:>6.1f} %  {interval:<18}{entry.nll:>8.3f}")
+    members = f", {len(collapsed.members)} members" if len(collapsed.members) > 1 else ""
+    lines += ["", f"wrote {output}: {size:,} bytes{members}", "next:"]
+    lines.append(f"  axonnx run {output} RECORDING")
+    lines.append(f"  axonnx verify {output} --run {run}")
+    lines.append(f"  axonnx profile {output} --run {run}")
+    return "\n".join(lines)
+
+
+def _weight(network: Network, name: str) -> Tensor:
+    owner, _, last = name.rpartition(".")
+    weight: Tensor = getattr(network.get_submodule(owner), last)
+    return weight
+
+
+def _advise(reference: Score, shipped: Score, trained: Trained) -> None:
+    """Say what closes the gap where one stays."""
+    gap = reference.accuracy - shipped.accuracy
+    if trained.bayesian and gap > GAP_WORTH_CLOSING:
+        print(
+            f"\nthe collapse costs {100 * gap:.1f} points. --calibrate may win some back; training that ends with a "
+            f"mean-field phase (--finetune.epochs 3) closes it for good",
+            file=sys.stderr,
+        )
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _silent(line: str) -> None:
+    pass
