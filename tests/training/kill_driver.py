@@ -1,7 +1,7 @@
 """Trains, dies by SIGKILL at a chosen point, and resumes: once for each point, in processes forked from this one.
 
 ``python kill_driver.py CONFIG.toml FOLDER``: FOLDER/whole is the run that nobody killed, FOLDER/<point> the others.
-Prints, as JSON, how both processes of each point ended and which files lay there in between.
+FOLDER/report.json says how both processes of each point ended and which files lay there in between.
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from axonnx.train import checkpoint, loop
+from axonnx.train import checkpoint, loop, run
 from axonnx.train.command import main
 
 # A file that is put in its place: its name, which time, and whether death comes before or after.
@@ -84,7 +84,6 @@ def in_child(job: Callable[[], object]) -> int:
     """How a process that did the job ended: 0, or minus the signal that ended it."""
     child = os.fork()
     if child == 0:
-        sys.stdout = sys.stderr
         try:
             job()
         except BaseException as fault:
@@ -107,11 +106,13 @@ def files(folder: Path) -> list[str]:
 if __name__ == "__main__":
     config, base = sys.argv[1], Path(sys.argv[2])
     torch.set_num_threads(1)
-    report = {"whole": in_child(lambda: train(config, base / "whole"))}
+    run.draw_curves = lambda *_: False  # takes longer than the run
+    train(config, base / "whole")  # here, so that what is imported late is imported once
+    report = {}
     for point in POINTS:
         out = base / point
         killed = in_child(lambda: train(config, out, point))  # noqa: B023 (it is used at once)
         left = files(out)
         resumed = in_child(lambda: main(["--resume", "--out", str(out), "--quiet"]))  # noqa: B023
         report[point] = {"killed": killed, "left": left, "resumed": resumed}
-    print(json.dumps(report))
+    (base / "report.json").write_text(json.dumps(report))

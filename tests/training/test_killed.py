@@ -37,13 +37,12 @@ def killed(tmp_path_factory, frames, cache):
     command = [sys.executable, kill_driver.__file__, str(source), str(folder)]
     done = subprocess.run(command, env=environment(cache), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout), folder
+    return json.loads((folder / "report.json").read_text()), folder
 
 
 @pytest.mark.parametrize("point", kill_driver.POINTS)
 def test_a_killed_run_resumes_to_the_same_bits(killed, point):
     report, folder = killed
-    assert report["whole"] == 0
     assert report[point]["killed"] == -signal.SIGKILL
     assert report[point]["resumed"] == 0
     assert same_bits(weights_of(folder / point), weights_of(folder / "whole"))
@@ -66,7 +65,7 @@ def test_its_results_are_complete_and_nothing_is_left_over(killed, point):
 def test_death_came_where_it_was_meant_to(killed):
     """What lay in the folders in between, so that the points are what they are called."""
     report, _ = killed
-    left = {point: set(found["left"]) for point, found in report.items() if point != "whole"}
+    left = {point: set(found["left"]) for point, found in report.items()}
     old, new = "checkpoint/weights-00001.safetensors", "checkpoint/weights-00002.safetensors"
     assert {old, new} <= left["between the tensor files"]
     assert "checkpoint/optimiser-00002.safetensors" not in left["between the tensor files"]
@@ -79,7 +78,7 @@ def test_death_came_where_it_was_meant_to(killed):
 
 
 def test_killed_from_outside_and_resumed_as_a_command(tmp_path, frames, cache):
-    source = write_config(tmp_path / "tiny.toml", frames, optimiser={"epochs": 12, "batch_size": 1})
+    source = write_config(tmp_path / "tiny.toml", frames, optimiser={"epochs": 6, "batch_size": 2})
     command = [sys.executable, "-m", "axonnx.train"]
     process = subprocess.Popen(
         [*command, source, "--out", "run"], env=environment(cache), cwd=tmp_path, stderr=subprocess.DEVNULL
@@ -94,8 +93,8 @@ def test_killed_from_outside_and_resumed_as_a_command(tmp_path, frames, cache):
         env=environment(cache), cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert resumed.returncode == 0, resumed.stderr
-    assert "epoch 12/12" in resumed.stderr
-    assert "epoch 1/12" not in resumed.stderr
+    assert "epoch 6/6" in resumed.stderr
+    assert "epoch 1/6" not in resumed.stderr
     main([source, "--out", "whole", "--quiet"])
     assert same_bits(weights_of(tmp_path / "run"), weights_of(tmp_path / "whole"))
     assert without_time(rows_of(tmp_path / "run")) == without_time(rows_of(tmp_path / "whole"))
