@@ -11,6 +11,7 @@ def leaky_sum(current: Tensor, membrane: Tensor, total: Tensor, decay: Tensor) -
 
     The additions happen in this order, step by step, so that a streamed network gives the same bits.
     """
+    assert not decay.requires_grad, "the read-out's decay is a constant"
     out: tuple[Tensor, Tensor] = _LeakySum.apply(current, membrane, total, decay)
     return out
 

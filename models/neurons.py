@@ -132,6 +132,8 @@ class LIF(nn.Module):
 
     def _sequence(self, current: Current, run: Run) -> Tensor:
         """All steps at once where the hand-written backward pass applies, step by step elsewhere."""
+        if current.activity is None and self.recurrent is not None and self.recurrent.posterior.log_std is not None:
+            current = Current(current.mean, torch.zeros_like(current.mean))  # only the recurrent weights are noisy
         state = self._state(current, run)
         noise, forced = self._fate(current.mean, run)
         if forced is None and self.settings.reset == "subtract":

@@ -5,8 +5,8 @@ import math
 import torch
 from torch import Tensor
 
-# A neuron with a smaller variance than this (κ < 1e-10) counts as noiseless: it fires deterministically
-# and passes no gradient, instead of dividing by a κ that is all rounding.
+# A neuron with a smaller variance than this (κ < 1e-10) passes no gradient, instead of dividing by a κ that is all
+# rounding, and has no share in the KL.
 VARIANCE_FLOOR = 1e-20
 
 _INV_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)

@@ -1,0 +1,141 @@
+"""An exported file as read from disk: known to be ours, of a version we know, with its contract, unedited where it counts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError
+
+from axonnx.runtime.contract import METADATA_KEY, Contract, read_contract
+from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.opset import DOMAIN, ONNX_OPSET, OPS, VERSION, function
+
+STANDARD = ("", "ai.onnx")
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFile:
+    """The ONNX model, the contract in its metadata, and where both come from."""
+
+    proto: onnx.ModelProto
+    contract: Contract
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """What error texts call the file."""
+        return self.path.name
+
+
+def load_model(path: str | os.PathLike[str]) -> ModelFile:
+    """Read an exported file; whatever is not one, or is of a version not known here, is refused with the reason."""
+    path = Path(path)
+    proto = _read(path)
+    _check_versions(proto, path.name)
+    _check_functions(proto, path.name)
+    return ModelFile(proto, _contract(proto, path.name), path)
+
+
+def _read(path: Path) -> onnx.ModelProto:
+    try:
+        data = path.read_bytes()
+    except OSError as fault:
+        raise AxonnxError(f"{path}: cannot be read: {fault.strerror or fault}") from None
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except DecodeError:
+        raise AxonnxError(
+            f"{path.name}: {len(data)} bytes that are not an ONNX model: another kind of file, or one cut short. "
+            f"Copy or export it again"
+        ) from None
+    if not proto.graph.node or not proto.opset_import:
+        raise AxonnxError(f"{path.name}: {len(data)} bytes without an ONNX graph in them. Copy or export the file again")
+    return proto
+
+
+def every_node(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """All nodes of a graph and of the graphs inside it."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from every_node(attribute.g)
+
+
+def _check_versions(proto: onnx.ModelProto, where: str) -> None:
+    versions = {entry.domain if entry.domain not in STANDARD else "": entry.version for entry in proto.opset_import}
+    for node in every_node(proto.graph):
+        domain = "" if node.domain in STANDARD else node.domain
+        if domain == DOMAIN:
+            _check_spike_op(node, versions.get(DOMAIN, 0), where)
+        elif domain:
+            raise AxonnxError(
+                f"{where}: node {node.name!r} is {domain}::{node.op_type}; this runtime knows ONNX's own operators and "
+                f"those of {DOMAIN}. Export the network with axonnx"
+            )
+    if versions.get("") != ONNX_OPSET:
+        raise AxonnxError(
+            f"{where}: its standard operators are of opset {versions.get('', 'none')}; this runtime knows opset "
+            f"{ONNX_OPSET}. Upgrade axonnx, or export the network again"
+        )
+
+
+def _check_spike_op(node: onnx.NodeProto, version: int, where: str) -> None:
+    if version != VERSION:
+        raise AxonnxError(
+            f"{where}: node {node.name!r} is {DOMAIN}::{node.op_type} version {version}; this runtime knows versions "
+            f"{VERSION}. Upgrade axonnx, or re-export with --opset {VERSION}."
+        )
+    if node.op_type not in OPS:
+        raise AxonnxError(
+            f"{where}: node {node.name!r} is {DOMAIN}::{node.op_type}, which this runtime does not know; known are "
+            f"{', '.join(sorted(OPS))}. Upgrade axonnx"
+        )
+
+
+def _check_functions(proto: onnx.ModelProto, where: str) -> None:
+    """A body that differs from ours means other spikes in other runtimes than in this one."""
+    found = {entry.name: entry for entry in proto.functions}
+    if len(found) != len(proto.functions):
+        raise AxonnxError(f"{where}: it defines an operator twice. Export the network again")
+    for name, body in found.items():
+        if body.domain != DOMAIN or name not in OPS:
+            raise AxonnxError(
+                f"{where}: it defines the operator {body.domain}::{name}, which this runtime does not know; known are "
+                f"{', '.join(sorted(OPS))} of {DOMAIN}"
+            )
+        if _plain(body) != _plain(function(name)):
+            raise AxonnxError(
+                f"{where}: its body of {DOMAIN}::{name} is not that of version {VERSION} ({OPS[name].formula}): it "
+                f"would fire otherwise in other runtimes than in this one. Export the network again"
+            )
+    used = {node.op_type for node in every_node(proto.graph) if node.domain == DOMAIN}
+    if used - found.keys():
+        raise AxonnxError(
+            f"{where}: it uses {', '.join(sorted(used - found.keys()))} of {DOMAIN} without their bodies, so no other "
+            f"runtime can run it. Export the network again"
+        )
+
+
+def _plain(body: onnx.FunctionProto) -> bytes:
+    """What a function does, without remarks."""
+    copy = onnx.FunctionProto()
+    copy.CopyFrom(body)
+    copy.ClearField("doc_string")
+    copy.ClearField("metadata_props")
+    return bytes(copy.SerializeToString(deterministic=True))
+
+
+def _contract(proto: onnx.ModelProto, where: str) -> Contract:
+    texts = [entry.value for entry in proto.metadata_props if entry.key == METADATA_KEY]
+    if len(texts) != 1:
+        raise AxonnxError(
+            f"{where}: {len(texts)} contracts under {METADATA_KEY!r} in its metadata; expected one. This ONNX file was "
+            f"not written by axonnx export, or its metadata was removed on the way"
+        )
+    return read_contract(texts[0], where)
