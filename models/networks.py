@@ -89,8 +89,8 @@ class RecurrentSNN(SpikingMLP):
 class _ResidualTrunk(nn.Module):
     """Stem, stages of residual blocks, and the neurons on top: [… , C, H, W] to spikes for each channel.
 
-    Each stage after the first halves the resolution. Depth in the paper's counting:
-    2 + 2·(blocks in all), stem and read-out included.
+    Each stage after the first halves the resolution, and so may the stem (``stem_stride``). Depth in the paper's
+    counting: 2 + 2·(blocks in all), stem and read-out included.
     """
 
     def __init__(
@@ -101,9 +101,10 @@ class _ResidualTrunk(nn.Module):
         variant: Variant,
         neuron: NeuronFactory,
         shortcut: Shortcut,
+        stem_stride: int,
     ) -> None:
         super().__init__()
-        self.stem = Conv2d(inputs, widths[0], 3, variant, padding=1)
+        self.stem = Conv2d(inputs, widths[0], 3, variant, stride=stem_stride, padding=1)
         previous = [widths[0], *widths[:-1]]
         self.blocks = nn.ModuleList(
             ResidualBlock(
@@ -141,10 +142,15 @@ class BinaryResNet(BinaryNetwork):
         *,
         size: int = 32,
         shortcut: Shortcut = "pool",
+        stem_stride: int = 1,
     ) -> None:
         super().__init__()
-        self.trunk = _ResidualTrunk(inputs, widths, blocks, variant, lambda: BinaryNeuron(variant), shortcut)
-        self.pool = AveragePool2d(_last_size(size, len(widths)))
+
+        def neuron() -> nn.Module:
+            return BinaryNeuron(variant)
+
+        self.trunk = _ResidualTrunk(inputs, widths, blocks, variant, neuron, shortcut, stem_stride)
+        self.pool = AveragePool2d(_last_size(size, stem_stride, len(widths)))
         self.readout = LinearReadout(widths[-1], classes)
 
     def compute(self, x: Tensor, run: Run) -> Tensor:
@@ -167,12 +173,17 @@ class SpikingResNet(SpikingNetwork):
         *,
         size: int = 32,
         shortcut: Shortcut = "pool",
+        stem_stride: int = 1,
         steps: int | None = None,
     ) -> None:
         super().__init__()
         settings, variant = settings or LIFSettings(), variant.through_time(steps)
-        self.trunk = _ResidualTrunk(inputs, widths, blocks, variant, lambda: LIF(variant, settings), shortcut)
-        self.pool = AveragePool2d(_last_size(size, len(widths)))
+
+        def neuron() -> nn.Module:
+            return LIF(variant, settings)
+
+        self.trunk = _ResidualTrunk(inputs, widths, blocks, variant, neuron, shortcut, stem_stride)
+        self.pool = AveragePool2d(_last_size(size, stem_stride, len(widths)))
         self.readout = LeakyReadout(widths[-1], classes, settings.decay)
 
     def compute(self, x: Tensor, run: Run) -> Tensor:
@@ -194,11 +205,9 @@ def _dense(hidden: nn.ModuleList, readout: nn.Module, x: Tensor, run: Run) -> Te
     return logits
 
 
-def _last_size(size: int, stages: int) -> int:
+def _last_size(size: int, stem_stride: int, stages: int) -> int:
     """The resolution after all stages, which the final pooling covers whole."""
-    halvings = 1 << (stages - 1)
-    if size % halvings:
-        raise ValueError(
-            f"input of {size}×{size} pixels cannot be halved {stages - 1} times; expected a multiple of {halvings}"
-        )
-    return size // halvings
+    shrink = stem_stride << (stages - 1)
+    if size % shrink:
+        raise ValueError(f"input of {size}×{size} pixels cannot shrink {shrink} times; expected a multiple of {shrink}")
+    return size // shrink

@@ -161,8 +161,8 @@ NEURON_SETTINGS = ("threshold", "decay", "learn_decay", "reset", "base_std")
 
 def _options(model: ModelConfig, kind: str) -> dict[str, Any]:
     """The sizes that were given, refused where this network has no such size."""
-    takes = ("widths", "blocks", "shortcut") if "resnet" in kind else ("hidden",)
-    given = {key: getattr(model, key) for key in ("hidden", "widths", "blocks", "shortcut")}
+    takes = ("widths", "blocks", "shortcut", "stem_stride") if "resnet" in kind else ("hidden",)
+    given = {key: getattr(model, key) for key in ("hidden", "widths", "blocks", "shortcut", "stem_stride")}
     given = {key: value for key, value in given.items() if value is not None}
     wrong = sorted(set(given) - set(takes))
     if kind.startswith("binary"):

@@ -45,6 +45,7 @@ class ModelConfig(Section):
     widths: tuple[PositiveInt, ...] | None = Field(default=None, description="channels of each residual stage")
     blocks: PositiveInt | None = Field(default=None, description="residual blocks in each stage")
     shortcut: Literal["pool", "conv"] | None = Field(default=None, description="how a stage's first shortcut shrinks")
+    stem_stride: Literal[1, 2, 4] | None = Field(default=None, description="how much the first convolution shrinks")
     threshold: PositiveFloat | None = Field(default=None, description="θ of spiking neurons")
     decay: float | None = Field(default=None, ge=0, le=1, description="β of spiking neurons")
     learn_decay: bool | None = Field(default=None, description="learn β for each layer")

@@ -158,7 +158,7 @@ def test_every_granularity_trains(kind, granularity):
 def test_shapes_that_fit_no_network_are_refused():
     with pytest.raises(ValueError, match="hidden is empty; expected the sizes of at least one hidden layer"):
         BinaryMLP(4, [], 2)
-    with pytest.raises(ValueError, match=r"input of 30×30 pixels cannot be halved 2 times; expected a multiple of 4"):
+    with pytest.raises(ValueError, match=r"input of 30×30 pixels cannot shrink 4 times; expected a multiple of 4"):
         SpikingResNet(size=30)
 
 
