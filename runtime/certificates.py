@@ -72,8 +72,8 @@ def check_bound(units: float, together: list[Synapse], where: str) -> None:
     for synapse in together:
         if synapse.stated.bound < units:
             raise AxonnxError(
-                f"{where}: sums of synapse {names} can reach {units:g} units; the certificate of {synapse.name!r} states "
-                f"{synapse.stated.bound:g}. A weight or the certificate was changed; export the network again"
+                f"{where}: sums of synapse {names} can reach {units:g} units; the certificate of {synapse.name!r} "
+                f"states {synapse.stated.bound:g}. A weight or the certificate was changed; export the network again"
             )
 
 
@@ -95,5 +95,6 @@ def _check_grid(values: NDArray[Any], grid: int, what: str) -> None:
         index = tuple(int(axis[0]) for axis in np.nonzero(off))
         raise AxonnxError(
             f"{what} {list(index)} is {float(values[index])!r}, which is no multiple of 2^-{grid}: "
-            f"{int(off.sum())} of {values.size} numbers are off the grid, so sums are not exact. Export the network again"
+            f"{int(off.sum())} of {values.size} numbers are off the grid, so sums are not exact. "
+            f"Export the network again"
         )

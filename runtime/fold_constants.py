@@ -13,7 +13,9 @@ from onnx import helper, numpy_helper
 Constants = dict[str, NDArray[Any]]
 
 
-def fold(nodes: Sequence[onnx.NodeProto], constants: Mapping[str, NDArray[Any]]) -> tuple[list[onnx.NodeProto], Constants]:
+def fold(
+    nodes: Sequence[onnx.NodeProto], constants: Mapping[str, NDArray[Any]]
+) -> tuple[list[onnx.NodeProto], Constants]:
     """The nodes that are left once those on constants alone are computed, and all constants."""
     known: Constants = dict(constants)
     left = []

@@ -1,4 +1,4 @@
-"""An exported file as read from disk: known to be ours, of a version we know, with its contract, unedited where it counts."""
+"""An exported file as read from disk: ours, of a version we know, with its contract, unedited where it counts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def _read(path: Path) -> onnx.ModelProto:
             f"Copy or export it again"
         ) from None
     if not proto.graph.node or not proto.opset_import:
-        raise AxonnxError(f"{path.name}: {len(data)} bytes without an ONNX graph in them. Copy or export the file again")
+        raise AxonnxError(
+            f"{path.name}: {len(data)} bytes without an ONNX graph in them. Copy or export the file again"
+        )
     return proto
 
 

@@ -48,7 +48,9 @@ def check_sequence(graph: onnx.GraphProto, contract: Contract, where: str) -> on
     """The Scan of a sequence; its states must begin at zero and its logits be the mean over time."""
     scans = [node for node in graph.node if node.op_type == "Scan"]
     if len(scans) != 1:
-        raise AxonnxError(f"{where}: {len(scans)} loops over time in a sequence; expected one. Export the network again")
+        raise AxonnxError(
+            f"{where}: {len(scans)} loops over time in a sequence; expected one. Export the network again"
+        )
     scan = scans[0]
     entering = helper.get_node_attr_value(scan, "num_scan_inputs")
     body = helper.get_node_attr_value(scan, "body")

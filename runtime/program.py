@@ -79,7 +79,9 @@ class Conv(Instruction):
         """Weights and geometry, as far as it is not the usual."""
         text = f"weight={self.weight}" + (f", bias={self.bias}" if self.bias else "")
         odd = {"strides": (1, 1), "pads": (0,) * 4, "dilations": (1, 1), "group": 1}
-        return text + "".join(f", {key}={getattr(self, key)}" for key, usual in odd.items() if getattr(self, key) != usual)
+        return text + "".join(
+            f", {key}={getattr(self, key)}" for key, usual in odd.items() if getattr(self, key) != usual
+        )
 
 
 @dataclass(frozen=True)

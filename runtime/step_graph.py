@@ -1,4 +1,4 @@
-"""One time step of a file's network (or a whole binary network) as a graph: the body of its Scan, or the graph itself."""
+"""One time step of a network (or a whole binary network) as a graph: the body of a file's Scan, or its graph itself."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ def step_graph(file: ModelFile) -> StepGraph:
     body: onnx.GraphProto = helper.get_node_attr_value(scan, "body")
     entering = helper.get_node_attr_value(scan, "num_scan_inputs")
     inner = [value.name for value in body.input][-entering:]
-    return _graph(file, body, body.node, list(body.input), dict(zip(inner, list(scan.input)[-entering:], strict=True)), ())
+    return _graph(
+        file, body, body.node, list(body.input), dict(zip(inner, list(scan.input)[-entering:], strict=True)), ()
+    )
 
 
 def _graph(
@@ -76,13 +78,14 @@ def _graph(
     arriving = [slot for slot in slots if slot.name == file.contract.input.name]
     if len(arriving) != 1 or arriving[0].shape != file.contract.input.shape:
         raise AxonnxError(
-            f"{file.name}: its contract names the input {file.contract.input.name!r} {list(file.contract.input.shape)}; "
-            f"the graph has {[(slot.name, list(slot.shape)) for slot in arriving] or 'no such input'}"
+            f"{file.name}: its contract names the input {file.contract.input.name!r} {list(file.contract.input.shape)}"
+            f"; the graph has {[(slot.name, list(slot.shape)) for slot in arriving] or 'no such input'}"
         )
     noises = tuple(slot for slot in slots if slot.name.startswith("noise/"))
     states = tuple(slot for slot in slots if slot not in noises and slot not in arriving)
     _check_states(file, states, noises)
     clocked = any(value.name == CLOCK for value in inputs)
+    _check_clock(file, left, constants)
     return StepGraph(arriving[0], states, noises, clocked, tuple(left), constants, logits)
 
 
@@ -97,6 +100,17 @@ def _check_states(file: ModelFile, states: tuple[Slot, ...], noises: tuple[Slot,
         raise AxonnxError(
             f"{file.name}: its contract names the noises {sorted(drawn)}, its graph {sorted(s.name for s in noises)}"
         )
+
+
+def _check_clock(file: ModelFile, nodes: Sequence[onnx.NodeProto], constants: Mapping[str, NDArray[Any]]) -> None:
+    """A sequence's clock goes on by one."""
+    for node in nodes:
+        if NEXT + CLOCK in node.output:
+            step = constants.get(node.input[1]) if node.op_type == "Add" and node.input[0] == CLOCK else None
+            if step is None or step.tolist() != [1]:
+                raise AxonnxError(
+                    f"{file.name}: node {node.name!r}: its clock does not count steps. Export the network again"
+                )
 
 
 def _renamed(node: onnx.NodeProto, renames: Mapping[str, str]) -> onnx.NodeProto:
