@@ -59,7 +59,7 @@ def wilson_interval(successes: int, trials: int, z: float = 1.959964) -> tuple[f
     centre = share + z * z / (2 * trials)
     spread = z * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
     scale = 1 + z * z / trials
-    return float((centre - spread) / scale), float((centre + spread) / scale)
+    return max(0.0, float((centre - spread) / scale)), min(1.0, float((centre + spread) / scale))
 
 
 def expected_calibration_error(confidence: NDArray[np.floating], right: NDArray[np.bool_]) -> float:

