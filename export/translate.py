@@ -172,10 +172,16 @@ def _linear(t: Translation, node: fx.Node) -> str:
 
 
 def _conv2d(t: Translation, node: fx.Node) -> str:
+    """A convolution, and a reshape that changes nothing.
+
+    onnxruntime joins a convolution with the sum or the product behind it: it begins to add up at the other summand
+    (a membrane, a residual stream), or multiplies the weights by the factor, and both leave the grid. It joins
+    nothing across a reshape, which costs no time.
+    """
     x, weight, bias, stride, padding, dilation, groups = (*operands(node), *(None,) * 7)[:7]
     inputs = [t.value(argument) for argument in (x, weight, bias) if argument is not None]
     stride, padding = stride or [1, 1], padding or [0, 0]
-    return t.plain(
+    out = t.plain(
         node,
         "Conv",
         inputs,
@@ -184,6 +190,7 @@ def _conv2d(t: Translation, node: fx.Node) -> str:
         dilations=list(dilation or [1, 1]),
         group=groups or 1,
     )
+    return t.plain(node, "Reshape", [out, t.integers([0, *_shape(node)])])
 
 
 def _binary(op: str) -> Rule:
