@@ -27,20 +27,28 @@ def kl_of_neurons(gap: Tensor, variance: Tensor, batch: int) -> Tensor:
 
 
 class _NeuronKL(torch.autograd.Function):
-    """½ Σ ln(1 + d²/v) with its two derivatives written out: a training step spends as little on it as it can."""
+    """½ Σ ln(1 + d²/v) with its two derivatives written out, a part at a time: what fits a cache stays in it."""
 
     @staticmethod
     def forward(ctx: Any, gap: Tensor, variance: Tensor) -> Tensor:
         ctx.save_for_backward(gap, variance)
-        return 0.5 * _log1p_square(gap, variance).sum()
+        parts = zip(gap.flatten().split(_BLOCK), variance.flatten().split(_BLOCK), strict=True)
+        return 0.5 * torch.stack([_log1p_square(d, v).sum() for d, v in parts]).sum()
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         """d/(v + d²) and −½ d²/(v (v + d²)); zero where there is no noise."""
         gap, variance = ctx.saved_tensors
-        weight = is_noisy(variance) * grad / (variance + gap * gap).clamp_(min=VARIANCE_FLOOR)
-        by_gap = gap * weight
-        return by_gap, -0.5 * gap * by_gap / variance.clamp(min=VARIANCE_FLOOR)
+        by_gap, by_variance = torch.empty_like(gap), torch.empty_like(gap)
+        whole = (gap, variance, by_gap, by_variance)
+        for d, v, to_gap, to_variance in zip(*(part.flatten().split(_BLOCK) for part in whole), strict=True):
+            weight = torch.addcmul(v, d, d).clamp_(min=VARIANCE_FLOOR).reciprocal_().mul_(is_noisy(v) * grad)
+            torch.mul(d, weight, out=to_gap)
+            torch.mul(to_gap, d, out=to_variance).mul_(-0.5).div_(v.clamp(min=VARIANCE_FLOOR))
+        return by_gap, by_variance
+
+
+_BLOCK = 1 << 16  # elements
 
 
 def quadratic_of_neurons(gap: Tensor, variance: Tensor, batch: int) -> Tensor:

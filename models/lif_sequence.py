@@ -102,7 +102,7 @@ class _LIFSequence(torch.autograd.Function):
             torch.sub(membrane, threshold, out=gap[t])
             if spreading is not None and remembered is not None and total is not None:
                 remembered = (decay_squared * remembered).add_(spreading)
-                total[t] = remembered if base is None else remembered + base
+                torch.add(remembered, 0.0 if base is None else base, out=total[t])
             last_spikes = estimator.output(
                 gap[t], None if total is None else total[t], None if noise is None else noise[t]
             )
@@ -188,8 +188,15 @@ def _activity_grads(
     """Gradients of the two factors of the arriving variance."""
     if v_grads is None or activity is None:
         return None, None
-    by_activity = _times(v_grads, gain).sum_to_size(activity.shape) if ctx.needs_input_grad[1] else None
-    by_gain = (v_grads * activity).sum_to_size(gain.shape) if gain is not None and ctx.needs_input_grad[2] else None
+    if gain is None:
+        return v_grads.sum_to_size(activity.shape), None
+    dense = gain.dim() == 1 and len(gain) == v_grads.shape[-1] and activity.shape[-1] == 1
+    by_activity = by_gain = None
+    if ctx.needs_input_grad[1]:
+        by_activity = v_grads @ gain[:, None] if dense else (v_grads * gain).sum_to_size(activity.shape)
+    if ctx.needs_input_grad[2]:
+        flat = activity.flatten(), v_grads.flatten(0, -2)
+        by_gain = flat[0] @ flat[1] if dense else (v_grads * activity).sum_to_size(gain.shape)
     return by_activity, by_gain
 
 

@@ -73,19 +73,25 @@ class GaussianPosterior(nn.Module):
         return variance if self.mask is None else variance * self.mask
 
     def spread_of(
-        self, product: Callable[[Tensor, Tensor], Tensor], squares: Tensor, scale: Tensor | None = None
+        self, product: Callable[[Tensor, Tensor], Tensor], x: Tensor, scale: Tensor | None = None
     ) -> tuple[Tensor | None, Tensor | None]:
-        """Σ_j (a_i σ_ij)² o_j² for ``product(o², weight)``, as the activity and gain of a ``Current``.
-
-        Where all weights of a neuron share their σ, Σ_j σ² o_j² = σ² Σ_j o_j² costs one extra neuron a layer.
-        """
+        """Σ_j (a_i σ_ij)² x_j² for ``product(x², weight)``, as the activity and gain of a ``Current``."""
         if self.log_std is None:
             return None, None
-        if self.granularity == "weight" or self.mask is not None:
-            return product(squares, self.full_variance * _square_rows(scale, self.raw_mean.dim())), None
-        activity = product(squares, torch.ones_like(self.raw_mean[:1]))
+        gain = self.shared_gain(scale)
+        if gain is None:
+            return product(x.square(), self.full_variance * _square_rows(scale, self.raw_mean.dim())), None
+        return product(x.square(), torch.ones_like(self.raw_mean[:1])), gain
+
+    def shared_gain(self, scale: Tensor | None = None) -> Tensor | None:
+        """a_i² σ_i² for each channel, where all weights of a neuron share their σ; None where they do not.
+
+        Then Σ_j σ² x_j² = σ² Σ_j x_j², and noise costs one extra neuron a layer.
+        """
+        if self.log_std is None or self.granularity == "weight" or self.mask is not None:
+            return None
         gain = self.variance.flatten() if scale is None else self.variance.flatten() * scale.square()
-        return activity, gain.reshape(-1, *(1,) * (self.raw_mean.dim() - 2))
+        return gain.reshape(-1, *(1,) * (self.raw_mean.dim() - 2))
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         """Draw one weight set w = m + σ ε."""

@@ -13,6 +13,7 @@ import torch.nn.functional as nnf
 from torch import Tensor, nn
 
 from axonnx.models.current import Current
+from axonnx.models.linear_moments import linear_moments
 from axonnx.models.normalisation import BatchNorm, ChannelScale, make_normalisation
 from axonnx.models.posterior import GaussianPosterior
 from axonnx.models.run import Run
@@ -31,13 +32,18 @@ class Synapse(nn.Module, ABC):
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """The linear map of this synapse with any weight of its shape (or a single row of it)."""
 
+    def constants(self) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """a ⊙ m, b and a: what scale and bias make of the posterior's means."""
+        weight = self.posterior.mean
+        if not isinstance(self.norm, ChannelScale):
+            return weight, None, None
+        scale, bias = self.norm.folded()
+        return weight * scale.reshape(-1, *(1,) * (weight.dim() - 1)), bias, scale
+
     def moments(self, x: Tensor) -> Current:
         """Mean and variance of a ⊙ (W·x) + b over the posterior."""
-        scale, bias = self.norm.folded() if isinstance(self.norm, ChannelScale) else (None, None)
-        weight = self.posterior.mean
-        if scale is not None:
-            weight = weight * scale.reshape(-1, *(1,) * (weight.dim() - 1))
-        spread = self.posterior.spread_of(self.product, x.square(), scale) if self.posterior.log_std is not None else ()
+        weight, bias, scale = self.constants()
+        spread = self.posterior.spread_of(self.product, x, scale)
         return Current(self.product(x, weight, bias), *spread)
 
     def forward(self, x: Tensor, run: Run) -> Current:
@@ -56,6 +62,14 @@ class Linear(Synapse):
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """x Wᵀ + b"""
         return nnf.linear(x, weight, bias)
+
+    def moments(self, x: Tensor) -> Current:
+        """Mean and variance of a ⊙ (W·x) + b; of shared variances the gain alone is left to multiply."""
+        weight, bias, scale = self.constants()
+        gain = self.posterior.shared_gain(scale)
+        if gain is None:
+            return super().moments(x)
+        return Current(*linear_moments(x, weight, bias), gain)
 
 
 class Conv2d(Synapse):
