@@ -76,21 +76,22 @@ class Completed:
         """The bins in order, in blocks of frames and long silences."""
         at = self.first
         while at < self.stop:
-            busy = self._next_busy(at)
+            busy = self.next_busy(at)
             if busy - at >= self.block_bins or busy == self.stop:
                 yield Run(at, busy - at, None)
                 at = busy
             else:
                 count = min(self.block_bins, self.stop - at)
-                yield Run(at, count, self._frames(at, count))
+                yield Run(at, count, self.frames(at, count))
                 at += count
 
-    def _next_busy(self, at: int) -> int:
+    def next_busy(self, at: int) -> int:
         """The first bin from `at` on that is not silent, or stop."""
         entry = np.searchsorted(self.bin, np.uint64(at))
         return int(self.bin[entry]) if entry < len(self.bin) else self.stop
 
-    def _frames(self, first: int, count: int) -> NDArray[np.uint8]:
+    def frames(self, first: int, count: int) -> NDArray[np.uint8]:
+        """`count` complete bins from bin `first` on, [count, C, H, W]."""
         start = np.searchsorted(self.bin, np.uint64(first))
         stop = np.searchsorted(self.bin, np.uint64(first + count - 1), side="right")
         frames = np.zeros((count, *self.frame_shape), np.uint8)
@@ -125,6 +126,16 @@ class Binner:
         origin = 0 if binning.origin == "zero" else None
         nothing = np.zeros(binning.cells, np.int64)
         self.restore(state or BinnerState(origin, 0, False, nothing, 0, Outside(), 0))
+
+    @property
+    def origin(self) -> int | None:
+        """The time at which bin 0 begins; None before the first event where that is the origin."""
+        return self._origin
+
+    @property
+    def bin(self) -> int:
+        """The open bin: all before it are complete."""
+        return self._bin
 
     def save(self) -> BinnerState:
         """The state as a value of its own, which later pushes do not change."""

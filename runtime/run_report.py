@@ -1,0 +1,59 @@
+"""Decisions and summaries as ``axonnx run`` prints them: readable lines, or a JSON object each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from axonnx.runtime.decision import Decision
+
+
+def decision_json(decision: Decision) -> str:
+    """One line of JSON."""
+    return json.dumps(decision.as_dict())
+
+
+def summary_json(facts: Mapping[str, object]) -> str:
+    """One line of JSON, marked as the summary."""
+    return json.dumps({"summary": True, **facts})
+
+
+def decision_line(decision: Decision, length: int) -> str:
+    """Time, label, probability and entropy; what closes a window says so."""
+    where = f"sample {decision.window:<6}" if decision.t_us is None else f"{decision.t_us / 1e6:>13.6f} s"
+    width = max(len(name) for name in decision.classes)
+    line = f"{where}  {decision.label:<{width}}  {100 * decision.confidence:>5.1f} %  entropy {decision.entropy:.3f}"
+    if decision.mutual_information is not None:
+        line += f"  mutual information {decision.mutual_information:.3f}"
+    return line + _mark(decision, length)
+
+
+def _mark(decision: Decision, length: int) -> str:
+    if decision.t_us is None or not decision.final:
+        return ""
+    early = f", early, after {decision.steps} of {length} bins" if decision.early else ""
+    silent = f", of {decision.windows:,} silent windows" if decision.windows > 1 else ""
+    return f"  final{early}{silent}"
+
+
+def summary_lines(facts: Mapping[str, Any]) -> str:
+    """The same facts for people."""
+    lines = []
+    if "events" in facts:
+        lines.append(f"events     {facts['events']:,} read, {facts['binned']:,} binned{_events(facts)}")
+        skipped = f", {facts['bins_skipped']:,} of them skipped" if facts["bins_skipped"] else ""
+        lines.append(f"bins       {facts['bins']:,}{skipped}")
+    else:
+        lines.append(f"samples    {facts['samples']:,}")
+    lines.append(f"decisions  {facts['decisions']:,}, by the engine {facts['engine']}")
+    if facts["spikes"] is not None:
+        lines.append("spikes     " + ", ".join(f"{name} {count:,}" for name, count in facts["spikes"].items()))
+    return "\n".join(lines)
+
+
+def _events(facts: Mapping[str, Any]) -> str:
+    parts = [f"{count:,} dropped ({reason.replace('_', ' ')})" for reason, count in facts["dropped"].items()]
+    parts += [f"{facts[key]:,} {key}" for key in ("pending", "sorted", "clipped") if facts[key]]
+    parts += [f"{count:,} {kind.replace('_', ' ')} skipped" for kind, count in facts["skipped"].items()]
+    return "".join(f", {part}" for part in parts)

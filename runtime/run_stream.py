@@ -1,0 +1,86 @@
+"""A source of events through a session: reordered, moved onto the network's sensor, decided, and all accounted for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from axonnx.runtime.adapt import Adapter, refuse_larger, size
+from axonnx.runtime.bin_settings import Sensor
+from axonnx.runtime.decision import Decision
+from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.reorder import Reorder
+from axonnx.runtime.session import Session
+from axonnx.runtime.sources import FileSource, Source, limited
+
+
+class StreamRun:
+    """Events on their way: source → reorder → adapt → session. Events read = binned + dropped + pending."""
+
+    def __init__(
+        self, source: Source, session: Session, reorder: Reorder, adapter: Adapter, most_events: int | None = None
+    ) -> None:
+        self.source, self.session, self.reorder, self.adapter = source, session, reorder, adapter
+        self.most_events = most_events
+        self.read = 0
+
+    def decisions(self) -> Iterator[Decision]:
+        """As they are made, to the end of the source and of its last window."""
+        for events in limited(self.source.chunks(), self.most_events):
+            self.read += len(events)
+            yield from self.session.stream(self.adapter(self.reorder.push(events)))
+        yield from self.session.stream(self.adapter(self.reorder.flush()))
+        yield from self.session.flush()
+
+    def summary(self) -> dict[str, object]:
+        """What was read and what became of it."""
+        progress = self.session.progress
+        dropped = self.dropped()
+        return {
+            "events": self.read,
+            "binned": progress.binned,
+            "dropped": dropped,
+            "pending": self.read - progress.binned - sum(dropped.values()),
+            "sorted": self.reorder.sorted,
+            "clipped": progress.clipped,
+            "skipped": dict(self.source.skipped),
+            "bins": progress.bins,
+            "bins_skipped": progress.tally.skipped,
+            "decisions": progress.decisions,
+            "spikes": dict(progress.tally.spikes) or None,
+            "operations": dict(progress.tally.operations) or None,
+        }
+
+    def dropped(self) -> dict[str, int]:
+        """Events that are in no bin, by the first reason that held."""
+        counts = {"disorder": self.reorder.dropped, **self.adapter.dropped}
+        for reason, count in self.session.progress.outside.as_dict().items():
+            counts[reason] = counts.get(reason, 0) + count
+        return {reason: count for reason, count in counts.items() if count}
+
+
+def source_sensor(source: Source, stated: Sensor | None, target: Sensor, fitted: bool) -> Sensor | None:
+    """The sensor that made the events: as the source or the user states it; None where neither does.
+
+    A recording that reaches beyond the network's sensor and is not fitted to it is refused even so.
+    """
+    if stated is not None and source.sensor is not None and size(stated) != size(source.sensor):
+        raise AxonnxError(f"{source.name}: its sensor is {size(source.sensor)}, as it says itself, not {size(stated)}")
+    if stated is None and source.sensor is None and isinstance(source, FileSource) and not fitted:
+        _refuse_wide(source, target)
+    return source.sensor if stated is None else stated
+
+
+def _refuse_wide(source: FileSource, target: Sensor) -> None:
+    events = source.recording.events
+    if len(events):
+        reach = Sensor(width=int(np.max(events["x"])) + 1, height=int(np.max(events["y"])) + 1)
+        try:
+            refuse_larger(reach, target)
+        except AxonnxError:
+            raise AxonnxError(
+                f"{source.name}: its events reach over {size(reach)} pixels and the network's sensor is {size(target)}."
+                f" State the sensor's size and say how it is to fit: --sensor WxH with --resize, --crop centre or "
+                f"--crop X,Y. With --sensor {target.width}x{target.height} events beyond it are dropped and counted"
+            ) from None

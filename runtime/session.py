@@ -1,0 +1,181 @@
+"""Events in, decisions out: a network that follows a stream.
+
+    session = Session(engine, seed=0)
+    for events in chunks:
+        for decision in session.push(events): …
+    session.flush()
+
+Any chunking of a stream gives the same decisions, bit for bit. A bin gives its decision once an event of a later bin
+shows that it is over. Time moves with events on the sensor only: what is off it, or of no known polarity, is counted
+and otherwise as if it had not been. Whole silent windows in a row give one decision, the last one's, with their number
+in ``windows``; the bins of a silence that are in a window with events give theirs as all others do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import Literal
+
+from axonnx.runtime.bin_rules import Outside, cells_of
+from axonnx.runtime.bin_stream import LAST_BIN, Binner, Completed
+from axonnx.runtime.decision import Decision
+from axonnx.runtime.engine import Engine
+from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.events import Events, check_events
+from axonnx.runtime.session_state import Progress, SessionState, fingerprint
+from axonnx.runtime.state import State, check_state
+from axonnx.runtime.stream_noise import stream_noise
+from axonnx.runtime.windows import Outcome, Rules, Windows
+
+
+class Session:
+    """One stream through one network.
+
+    seed        of a stochastic file's noise, which depends on (seed, window, step, layer) alone
+    continuous  keep the membranes from window to window
+    stop_at     a window's decision is final as soon as the winner's probability reaches this
+    every_bin   a decision for each bin; without, only final ones (the same bits, several bins at a time)
+    origin      where bin 0 begins on the stream's clock: a time in µs, the "first" event, or as the contract says
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        seed: int = 0,
+        continuous: bool = False,
+        stop_at: float | None = None,
+        every_bin: bool = True,
+        origin: int | Literal["first"] | None = None,
+    ) -> None:
+        rules = Rules(continuous, stop_at, every_bin)
+        self.engine, self.seed = engine, seed
+        self._windows = Windows(engine, stream_noise(engine.program, seed), rules)
+        binning = engine.program.contract.input.binning
+        assert binning is not None  # Windows has refused such files
+        self._binner = Binner(binning)
+        if origin is not None:
+            self._begin_at(None if origin == "first" else origin)
+        self._progress = Progress()
+        self._unfinished = False
+
+    @property
+    def progress(self) -> Progress:
+        """Events and bins so far, by what became of them."""
+        bins = replace(self._progress, clipped=self._binner.clipped, tally=self._windows.tally)
+        return replace(bins, outside=self._progress.outside + self._binner.outside)
+
+    def push(self, events: Events) -> list[Decision]:
+        """The decisions of the bins that these events complete."""
+        return list(self.stream(events))
+
+    def stream(self, events: Events) -> Iterator[Decision]:
+        """The same one by one, in memory that does not grow with their number; to be gone through to the end."""
+        return self._decide(self._binner.push(self._on_sensor(check_events(events))))
+
+    def advance(self, t_us: int) -> list[Decision]:
+        """The decisions of the bins that end at or before ``t_us``: no event of them is to come."""
+        return list(self._decide(self._binner.advance(t_us)))
+
+    def flush(self) -> list[Decision]:
+        """The decisions of what is left, with silence up to the end of the open window; none where nothing came."""
+        done = self._binner.flush()
+        decisions = list(self._decide(done))
+        to_come = min(-done.stop % self._windows.length, LAST_BIN + 1 - done.stop)
+        return decisions + list(self._decide(self._binner.flush(done.stop + to_come)))
+
+    def save(self) -> SessionState:
+        """All that is needed to go on, as a value of its own."""
+        self._check_finished()
+        state, windows = self._windows.state, self._windows
+        arrays = {name: array.copy() for name, array in state.arrays.items()}
+        progress = replace(self._progress, tally=windows.tally)
+        return SessionState(self._identity, self._binner.save(), state.step, arrays, windows.decided, progress)
+
+    def restore(self, state: SessionState) -> None:
+        """Go on from a saved state; that of another network, seed or rule is refused."""
+        if state.identity != self._identity:
+            differing = [key for key, value in self._identity.items() if state.identity.get(key) != value]
+            raise AxonnxError(
+                f"{self.engine.program.name}: the saved session differs in {', '.join(differing)}; restore it into a "
+                f"session of the same file with the same seed and settings"
+            )
+        network = check_state(self.engine.program, State(state.step, dict(state.arrays)))
+        self._binner.restore(state.binner)
+        self._windows.state, self._windows.decided = network, state.decided
+        self._windows.tally, self._progress = state.progress.tally, state.progress
+        self._unfinished = False
+
+    @cached_property
+    def _identity(self) -> dict[str, object]:
+        rules = self._windows.rules
+        return {
+            "network": fingerprint(self.engine.program),
+            "seed": self.seed,
+            "continuous": rules.continuous,
+            "stop_at": rules.stop_at,
+            "every_bin": rules.every_bin,
+        }
+
+    def _begin_at(self, origin: int | None) -> None:
+        self._binner.restore(replace(self._binner.save(), origin=origin))
+
+    def _on_sensor(self, events: Events) -> Events:
+        """Events that count and may move time on; the first event of all sets the origin where that is the rule."""
+        self._check_finished()
+        if self._binner.origin is None and len(events):
+            self._begin_at(int(events["t"][0]))
+        _, off_sensor, bad_polarity = cells_of(events, self._binner.binning)
+        wrong = off_sensor | bad_polarity
+        outside = Outside(off_sensor=int(off_sensor.sum()), bad_polarity=int(bad_polarity.sum()))
+        before = self._progress
+        self._progress = replace(before, events=before.events + len(events), outside=before.outside + outside)
+        return events[~wrong] if wrong.any() else events
+
+    def _decide(self, completed: Completed) -> Iterator[Decision]:
+        self._check_finished()
+        before = self._progress
+        counted = before.counted + int(completed.value.sum(dtype=int))
+        self._progress = replace(before, bins=before.bins + completed.count, counted=counted)
+        self._unfinished = completed.count > 0
+        return self._decisions(completed)
+
+    def _decisions(self, completed: Completed) -> Iterator[Decision]:
+        for outcome in self._outcomes(completed):
+            self._progress = replace(self._progress, decisions=self._progress.decisions + 1)
+            yield self._decision(outcome)
+        self._unfinished = False
+
+    def _outcomes(self, completed: Completed) -> Iterator[Outcome]:
+        windows, at = self._windows, completed.first
+        while at < completed.stop:
+            window, step = divmod(at, windows.length)
+            silent = (completed.next_busy(at) - at) // windows.length if step == 0 else 0
+            if silent:
+                yield windows.silence(window, silent)
+                at += silent * windows.length
+                continue
+            count = min(windows.length - step, completed.stop - at, completed.block_bins)
+            yield from windows.pass_through(at, completed.frames(at, count))
+            at += count
+
+    def _decision(self, outcome: Outcome) -> Decision:
+        origin = self._binner.origin
+        assert origin is not None
+        return Decision(
+            t_us=origin + (outcome.bin + 1) * self._binner.binning.bin_us,
+            bin=outcome.bin,
+            window=outcome.bin // self._windows.length,
+            steps=outcome.steps,
+            member_logits=outcome.logits,
+            classes=self.engine.program.contract.classes,
+            final=outcome.final,
+            early=outcome.early,
+            windows=outcome.windows,
+        )
+
+    def _check_finished(self) -> None:
+        if self._unfinished:
+            raise AxonnxError("session: the decisions of the last chunk were not gone through to the end; do so first")
