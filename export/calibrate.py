@@ -8,6 +8,7 @@ exceeds as often as the noisy neuron fired; a few rounds each, for a spike's res
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -33,7 +34,7 @@ def calibrate(
     wanted = firing_rates(noisy, inputs, passes, seed)
     thresholds: dict[str, Tensor] = {}
     for name, rate in wanted.items():
-        neuron = deterministic.get_submodule(name)
+        neuron: Any = deterministic.get_submodule(name)
         for _ in range(ROUNDS):
             seen = [deterministic(x).observations[name].gap for x in inputs]
             neuron.threshold = _threshold_for(seen, rate, neuron.threshold, deterministic)
@@ -47,11 +48,14 @@ def firing_rates(network: Network, inputs: Sequence[Tensor], passes: int, seed: 
     """How often each neuron (or channel) of each layer fires, over all inputs and ``passes`` passes."""
     fire = MEAN_FIELD if seed is None else Sample(torch.Generator().manual_seed(seed))
     totals: dict[str, Tensor] = {}
+    counts: dict[str, int] = {}
     for x in inputs:
         for _ in range(passes):
             for name, seen in network(x, fire).observations.items():
-                totals[name] = totals.get(name, torch.zeros(())) + _per_channel(seen.spikes, network).mean(1)
-    return {name: total / (passes * len(inputs)) for name, total in totals.items()}
+                spikes = _per_channel(seen.spikes, network)
+                totals[name] = totals.get(name, torch.zeros(())) + spikes.sum(1)
+                counts[name] = counts.get(name, 0) + spikes.shape[1]
+    return {name: total / counts[name] for name, total in totals.items()}
 
 
 def _per_channel(values: Tensor, network: Network) -> Tensor:

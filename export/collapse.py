@@ -50,6 +50,7 @@ class WeightChoice:
 @torch.no_grad()
 def collapse(network: Network, choose: WeightChoice, stochastic: bool = False) -> Network:
     """A copy of ``network`` in which every layer is a constant; ``compute`` and all names stay as they are."""
+    _refuse_second_names(network)
     collapsed = copy.deepcopy(network).cpu().float().eval()
     for name, module in list(collapsed.named_modules()):
         replacement = _replacement(module, choose, stochastic)
@@ -141,6 +142,17 @@ def _lif(module: LIF, choose: WeightChoice, stochastic: bool) -> CollapsedLIF:
 def _put(network: nn.Module, name: str, module: nn.Module) -> None:
     parent, _, last = name.rpartition(".")
     setattr(network.get_submodule(parent), last, module)
+
+
+def _refuse_second_names(network: nn.Module) -> None:
+    first: dict[int, str] = {}
+    for name, module in network.named_modules(remove_duplicate=False):
+        known = first.setdefault(id(module), name)
+        if known != name:
+            raise AxonnxError(
+                f"the layer {name!r} is {known!r} by a second name, and names in a file are unique: keep it once, and "
+                f"call it twice"
+            )
 
 
 def _refuse_leftovers(network: nn.Module) -> None:

@@ -105,6 +105,7 @@ def main(arguments: Sequence[str]) -> int:
         passes=options.passes,
         seed=options.seed,
         bayesian=trained.bayesian,
+        tell=tell,
     )
     thresholds = _calibrated(trained, settings, options, tell) if options.calibrate else None
     collapsed = collapse_network(trained.network, trained.arriving, settings, thresholds)
@@ -130,6 +131,11 @@ def _check(options: argparse.Namespace) -> None:
         raise AxonnxError(
             "--calibrate makes a deterministic network fire as the noisy one did: only with --collapse mfa"
         )
+    for option in ("passes", "limit"):
+        if (number := getattr(options, option)) is not None and number < 1:
+            raise AxonnxError(f"--{option} is {number}; expected 1 or more")
+    if Path(options.output).is_dir():
+        raise AxonnxError(f"{options.output}: a folder; name the file to write, e.g. {options.output}/model.onnx")
     if not Path(options.output).resolve().parent.is_dir():
         raise AxonnxError(f"{options.output}: there is no such folder; make it first")
 

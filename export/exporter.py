@@ -11,13 +11,14 @@ import onnx
 import torch
 from torch import Tensor, fx, nn
 
-from axonnx.export.assemble import Form, Member, sequence_model, step_model, translate_step
+from axonnx.export.assemble import INPUT, Form, Member, sequence_model, step_model, translate_step
 from axonnx.export.collapse import Mode, WeightChoice, collapse, needs_posterior
-from axonnx.export.grid import Part, finest_grid, on_grid, units
+from axonnx.export.grid import UNITS, Part, finest_grid, on_grid, units
 from axonnx.export.integers import store_as_integers
 from axonnx.export.layers import CollapsedBinaryNeuron, CollapsedLIF, CollapsedReadout
 from axonnx.export.ranges import SYNAPSES, Range, input_ranges
 from axonnx.export.trace import Trace, constant, operands, trace
+from axonnx.export.translate import check_operators
 from axonnx.models import Network
 from axonnx.runtime.atomic_file import replacing
 from axonnx.runtime.contract import (
@@ -82,16 +83,21 @@ def collapse_network(
 ) -> Collapsed:
     """Collapse ``network`` and put it on the grid; ``thresholds`` (of a calibration) replace the neurons' own."""
     settings = settings or CollapseSettings()
+    if input_contract.name != INPUT:
+        raise AxonnxError(f"the input is called {input_contract.name!r}; in a file it is always {INPUT!r}")
     if settings.mode != "mfa":
         needs_posterior(network)
     members, certificates = [], []
+    generator = torch.Generator().manual_seed(settings.seed) if settings.mode == "sampled" else None
+    choice = WeightChoice(generator, settings.prune)
     for number in range(settings.members):
         prefix = f"member{number}/" if settings.members > 1 else ""
-        generator = torch.Generator().manual_seed(settings.seed + number) if settings.mode == "sampled" else None
-        choice = WeightChoice(generator, settings.prune)
         collapsed = collapse(network, choice, stochastic=settings.mode == "stochastic")
         _set_thresholds(collapsed, thresholds or {})
         traced = trace(collapsed, input_contract.shape)
+        check_operators(traced)
+        if _split_activities(collapsed, traced, input_contract):
+            traced = trace(collapsed, input_contract.shape)
         certificates += put_on_grid(collapsed, traced, input_contract, settings.weights, prefix)
         members.append(Member(collapsed, traced, prefix))
     return Collapsed(tuple(members), settings, input_contract, tuple(certificates), bool(thresholds))
@@ -102,12 +108,13 @@ def put_on_grid(
     network: Network, traced: Trace, arriving: InputContract, stored: Stored, prefix: str = ""
 ) -> list[SynapseContract]:
     """Round every synapse's weights and bias to its grid, in place; the certificates."""
-    ranges = input_ranges(traced, Range(arriving.largest * 2.0**-arriving.shift, arriving.shift))
+    ranges = input_ranges(traced, _arriving_range(arriving))
     certificates = []
     for group in _groups(traced):
         names = [_names(traced, node) for node in group]
         parts = [_part(network, weight, bias, ranges[weight]) for weight, bias in names]
-        s = finest_grid(parts, LARGEST[stored])
+        trained = all(_is_trained(weight) for weight, _ in names)
+        s = finest_grid(parts, LARGEST[stored] if trained else None, ", ".join(prefix + weight for weight, _ in names))
         for weight, bias in names:
             for name in (weight, bias) if bias else (weight,):
                 constant(network, name).copy_(on_grid(constant(network, name), s))
@@ -135,8 +142,12 @@ def make_contract(
     provenance: Provenance | None = None,
 ) -> Contract:
     """All that the file's holder needs to know."""
-    spiking = collapsed.members[0].trace.signature.spiking
+    first = collapsed.members[0]
+    spiking = first.trace.signature.spiking
     settings = collapsed.settings
+    logits = constant(first.network, f"{first.trace.signature.readout}.bias").numel()
+    if len(classes) != logits:
+        raise AxonnxError(f"{len(classes)} classes are named; the network tells {logits} apart")
     return Contract(
         kind="spiking" if spiking else "binary",
         form=form,
@@ -178,6 +189,23 @@ def write_model(model: onnx.ModelProto, path: str | Path) -> int:
     return len(data)
 
 
+def _arriving_range(arriving: InputContract) -> Range:
+    return Range(arriving.largest * 2.0**-arriving.shift, arriving.shift)
+
+
+def _split_activities(network: Network, traced: Trace, arriving: InputContract) -> bool:
+    """Make the sums of squares Σ x² that are too long for float32 shorter; whether there were any."""
+    found = False
+    for name, reached_by in input_ranges(traced, _arriving_range(arriving)).items():
+        if name.endswith(".ones") and reached_by is not None:
+            most = (UNITS - 1) // int(reached_by.largest * 2.0**reached_by.bits)
+            if constant(network, name)[0].numel() > most:
+                synapse: Any = network.get_submodule(name.removesuffix(".ones"))
+                synapse.split_activity(most)
+                found = True
+    return found
+
+
 def _set_thresholds(network: Network, thresholds: Mapping[str, Tensor]) -> None:
     for name, threshold in thresholds.items():
         neuron: Any = network.get_submodule(name)
@@ -185,15 +213,23 @@ def _set_thresholds(network: Network, thresholds: Mapping[str, Tensor]) -> None:
 
 
 def _groups(traced: Trace) -> list[list[fx.Node]]:
-    """Synapse calls that share a grid: a recurrent sum and the sum it is added to can use one accumulator."""
-    calls = [node for node in traced.calls() if node.target in SYNAPSES]
-    groups, grouped = [], set()
+    """Synapses that share a grid: a recurrent sum and the sum it is added to can use one accumulator.
+
+    A synapse that is called twice is the first call here; what reaches it holds for both.
+    """
+    calls: dict[tuple[str, str | None], fx.Node] = {}
     for node in traced.calls():
-        terms = [term for term in operands(node) if isinstance(term, fx.Node) and term in calls]
+        if node.target in SYNAPSES:
+            calls.setdefault(_names(traced, node), node)
+    groups = {names: [node] for names, node in calls.items()}
+    for node in traced.calls():
+        terms = [term for term in operands(node) if isinstance(term, fx.Node) and term.target in SYNAPSES]
         if node.target == torch.ops.aten.add.Tensor and len(terms) == 2 and _recurrent(traced, terms):
-            groups.append(terms)
-            grouped |= set(terms)
-    return groups + [[node] for node in calls if node not in grouped]
+            one, other = (groups[_names(traced, term)] for term in terms)
+            if one is not other:
+                one += other
+                groups |= {_names(traced, term): one for term in other}
+    return list({id(group): group for group in groups.values()}.values())
 
 
 def _recurrent(traced: Trace, terms: list[fx.Node]) -> bool:
@@ -230,6 +266,8 @@ def _layers(member: Member) -> list[LayerContract]:
         shapes = [slot.shape for slot in (*signature.states, *signature.traces) if slot.layer == name]
         noise = next((f"noise/{member.prefix}{name}" for slot in signature.noises if slot.layer == name), None)
         common = {"name": member.prefix + name, "states": states, "noise": noise}
+        if isinstance(module, CollapsedLIF | CollapsedBinaryNeuron) and not shapes:
+            continue  # compute() never calls it
         if isinstance(module, CollapsedLIF):
             op = ("StochasticLIF" if module.stochastic else "LIF") + ("ToZero" if module.reset == "zero" else "")
             found.append(

@@ -37,21 +37,25 @@ class Part:
         return float((rows if self.bias is None else rows + self.bias.double().abs()).max())
 
 
-def finest_grid(parts: list[Part], largest_integer: int | None = None) -> int:
+def finest_grid(parts: list[Part], largest_integer: int | None = None, where: str = "weights") -> int:
     """The largest s at which the sum of all ``parts`` is exact once they are rounded to it.
 
-    ``largest_integer`` bounds |w| · 2^s as well: 127 for weights that are stored in 8 bits.
+    ``largest_integer`` bounds |w| · 2^s as well: 127 for weights that are stored in 8 bits. ``where`` is what an
+    error text calls them.
     """
     bits = max(part.reached_by.bits for part in parts)
     total = sum(part.bound() for part in parts)
+    if not math.isfinite(total):
+        raise AxonnxError(f"{where}: they hold numbers that are not finite. Train again, with a lower rate")
     s = FINEST if total == 0 else min(FINEST, math.floor(math.log2(UNITS / total)) - bits + 1)
     while not _fits(parts, s, largest_integer):
         s -= 1
-        if s < -FINEST:
-            raise AxonnxError(
-                f"no grid makes these sums exact (largest sum {total:g}, {bits} bits behind the input's point): "
-                f"weights are too large or not finite"
-            )
+    if s < -FINEST or any(_vanishes(part.weight, s) for part in parts):
+        raise AxonnxError(
+            f"{where}: sums of up to {total:g}, with {bits} bits behind the input's point, are exact on a grid of "
+            f"2^{-s} at the finest, on which weights vanish. Let fewer or smaller numbers arrive (clip or centre the "
+            f"input), or train again, with a lower rate, where weights have grown beyond measure"
+        )
     return s
 
 
@@ -64,6 +68,11 @@ def units(parts: list[Part], s: int) -> float:
     """The largest possible partial sum of ``parts`` on the grid, in units of the last place that can occur."""
     bits = max(part.reached_by.bits for part in parts)
     return sum(part.bound() for part in parts) * 2.0 ** (s + bits)
+
+
+def _vanishes(weight: Tensor, s: int) -> bool:
+    """Whether nothing is left of a weight tensor that held something."""
+    return bool(weight.any()) and not bool(on_grid(weight, s).any())
 
 
 def _fits(parts: list[Part], s: int, largest_integer: int | None) -> bool:

@@ -27,6 +27,7 @@ class CollapsedSynapse(nn.Module):
     bias: Tensor | None
     gain: Tensor | None
     spread: Tensor | None
+    ones: Tensor
     step_scale: Tensor | None
     step_bias: Tensor | None
 
@@ -65,8 +66,26 @@ class CollapsedSynapse(nn.Module):
         if self.step_scale is not None and self.step_bias is not None:
             mean = mean * self._rows(self.step_scale, mean, run) + self._rows(self.step_bias, mean, run)
         if self.gain is not None:
-            return Current(mean, self.product(x * x, cast(Tensor, self.ones)), self.gain)
+            return Current(mean, self._activity(x * x), self.gain)
         return Current(mean, None if self.spread is None else self.product(x * x, self.spread))
+
+    def split_activity(self, largest_share: int) -> None:
+        """Sum up Σ x² over shares of at most so many inputs, each of them exact, and then the shares in order."""
+        inputs = torch.arange(self.weight[0].numel())
+        shares = inputs.split(largest_share)
+        rows = [torch.isin(inputs, share).float().reshape(self.weight[0].shape) for share in shares]
+        self.ones = torch.stack(rows)
+
+    def _activity(self, squares: Tensor) -> Tensor:
+        shares = self.product(squares, self.ones)
+        if len(self.ones) == 1:
+            return shares
+        flat = self.weight.dim() == 2
+        each = [slice(number, number + 1) for number in range(len(self.ones))]
+        total, *rest = [shares[..., share] if flat else shares[..., share, :, :] for share in each]
+        for share in rest:
+            total = total + share
+        return total
 
     def _rows(self, table: Tensor, like: Tensor, run: Run) -> Tensor:
         """The rows of this pass's time steps, to broadcast over [(T,) B, C, …]."""

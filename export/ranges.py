@@ -14,6 +14,7 @@ import torch
 from torch import fx
 
 from axonnx.export.trace import Trace, operands
+from axonnx.runtime.errors import AxonnxError
 
 aten = torch.ops.aten
 
@@ -24,6 +25,11 @@ class Range:
 
     largest: float
     bits: int
+
+    @property
+    def exact(self) -> bool:
+        """Whether every such number is a float32."""
+        return self.largest * 2.0**self.bits < 2**24
 
 
 SPIKES = Range(1.0, 0)
@@ -39,13 +45,25 @@ def input_ranges(trace: Trace, network_input: Range) -> dict[str, Range | None]:
         known[node] = SPIKES if slot.field == "spikes" else None
     found: dict[str, Range | None] = {}
     for node in trace.calls():
-        known[node] = _range(node, known)
+        value = _range(node, known, trace)
+        known[node] = value if value is not None and value.exact else None
         if node.target in SYNAPSES:
             x, weight, *_ = operands(node)
             name = trace.constant_of(weight)
-            assert name is not None, "a synapse's weight is a constant"
-            found[name] = known[x]
+            if name is None:
+                raise AxonnxError(
+                    f"{trace.where(node)}: a product of two values that change has no exact form here; the weights of "
+                    f"a synapse are constants"
+                )
+            found[name] = _either(found[name], known[x]) if name in found else known[x]
     return found
+
+
+def _either(one: Range | None, other: Range | None) -> Range | None:
+    """What holds for both: a synapse may be used twice."""
+    if one is None or other is None:
+        return None
+    return Range(max(one.largest, other.largest), max(one.bits, other.bits))
 
 
 SYNAPSES = (aten.linear.default, aten.conv2d.default)
@@ -69,11 +87,27 @@ def _product(node: fx.Node, known: Known) -> Range | None:
     return Range(terms[0].largest * terms[1].largest, terms[0].bits + terms[1].bits)
 
 
-def _mean(node: fx.Node, known: Known) -> Range | None:
+def _mean(node: fx.Node, known: Known, where: str) -> Range:
     before = _same(node, known)
     window = operands(node)[1]
-    height, width = (window[0], window[-1]) if isinstance(window, list | tuple) else (window, window)
-    return None if before is None else Range(before.largest, before.bits + _log2(height * width))
+    height, width = window[0], window[-1]
+    if height * width & (height * width - 1):
+        raise AxonnxError(
+            f"{where}: an average over {height} × {width} pixels is not exact; pool over windows of a power of two "
+            f"(AveragePool2d)"
+        )
+    if before is None:
+        raise AxonnxError(
+            f"{where}: an average over real numbers depends on the order of additions; pool spikes or event counts, "
+            f"and currents with AveragePool2d.current"
+        )
+    found = Range(before.largest, before.bits + (height * width).bit_length() - 1)
+    if not found.exact:
+        raise AxonnxError(
+            f"{where}: sums over {height} × {width} pixels of up to {before.largest:g} do not fit into float32; pool "
+            f"over smaller windows, or clip the input"
+        )
+    return found
 
 
 def _joined(node: fx.Node, known: Known) -> Range | None:
@@ -110,12 +144,11 @@ RULES: dict[Any, Callable[[fx.Node, Known], Range | None]] = {
     aten.expand_as.default: _same,
     aten.add.Tensor: _sum,
     aten.mul.Tensor: _product,
-    aten.avg_pool2d.default: _mean,
     aten.cat.default: _joined,
 }
 
 
-def _range(node: fx.Node, known: Known) -> Range | None:
+def _range(node: fx.Node, known: Known, trace: Trace) -> Range | None:
     if getattr(node.target, "__name__", "") == "getitem":
         return _item(node, known)
     op = _spike_op(node)
@@ -123,6 +156,8 @@ def _range(node: fx.Node, known: Known) -> Range | None:
         return SPIKES
     if op == "recurrent_activity":
         return _activity(node, known)
+    if node.target == aten.avg_pool2d.default:
+        return _mean(node, known, trace.where(node))
     rule = RULES.get(node.target)
     return None if rule is None else rule(node, known)
 
@@ -139,9 +174,3 @@ def _operand(argument: Any, known: Known) -> Range | None:
     if isinstance(argument, int):
         return Range(abs(float(argument)), 0)
     return None
-
-
-def _log2(number: int) -> int:
-    if number & (number - 1):
-        raise AssertionError(f"a window of {number} pixels is refused before it gets here")
-    return number.bit_length() - 1

@@ -27,6 +27,16 @@ class Trace:
         found = [node for node in self.graph.nodes if node.op == "placeholder" and node.name not in self.constants]
         return [node for node in found if node.meta.get("val") is not None]
 
+    def layer(self, node: fx.Node) -> str:
+        """The module that made this call, in the network's own names; empty for compute() itself."""
+        stack = node.meta.get("nn_module_stack") or {}
+        path = str(next(reversed(stack.values()))[0]) if stack else ""
+        return path.partition(".")[2]
+
+    def where(self, node: fx.Node) -> str:
+        """What an error text calls the place of this call."""
+        return self.layer(node) or "compute()"
+
     def constant_of(self, operand: Any) -> str | None:
         """The name of the buffer that an operand is; None for other operands and for none."""
         return self.constants.get(operand.name) if isinstance(operand, fx.Node) else None
@@ -46,7 +56,10 @@ def trace(network: Network, input_shape: tuple[int, ...]) -> Trace:
         with torch.no_grad():
             program = torch.export.export(module, arguments, dynamic_shapes=_dynamic(signature, batch), strict=False)
     except (torch._dynamo.exc.UserError, RuntimeError) as fault:
-        raise AxonnxError(f"the network's compute() cannot be traced for any batch size: {fault}") from fault
+        raise AxonnxError(
+            f"the network's compute() cannot be traced for any batch size; it must look neither at the values of its "
+            f"tensors nor at the number of samples: {fault}"
+        ) from fault
     buffers = {**program.graph_signature.inputs_to_buffers, **program.graph_signature.inputs_to_parameters}
     constants = {placeholder: name.removeprefix("network.") for placeholder, name in buffers.items()}
     if program.constants:
@@ -54,7 +67,27 @@ def trace(network: Network, input_shape: tuple[int, ...]) -> Trace:
         free = [name for name in program.constants if name not in known and not name.startswith("network.")]
         if free:
             raise AxonnxError("compute() makes tensors of its own; keep constants in buffers of a layer")
-    return Trace(program.graph, constants, signature)
+    traced = Trace(program.graph, constants, signature)
+    _refuse_mixed_samples(traced)
+    return traced
+
+
+def _refuse_mixed_samples(traced: Trace) -> None:
+    """Every value that depends on the input must be [B, …] with fixed sizes after the batch."""
+    arriving = traced.inputs[: 1 + len(traced.signature.states) + len(traced.signature.noises)]
+    batch, by_sample = str(arriving[0].meta["val"].shape[0]), set(arriving)
+    for node in traced.calls():
+        value = node.meta["val"]
+        if isinstance(value, torch.SymInt) or by_sample.isdisjoint(node.all_input_nodes):
+            continue
+        by_sample.add(node)
+        for tensor in (value,) if isinstance(value, Tensor) else value:
+            first, *rest = tensor.shape or [None]
+            if str(first) != batch or not all(isinstance(size, int) for size in rest):
+                raise AxonnxError(
+                    f"{traced.where(node)}: {node.target} gives {list(tensor.shape)} of a batch of {batch}: samples "
+                    f"must stay apart, along the first axis. Leave that axis as it is"
+                )
 
 
 def _dynamic(signature: Signature, batch: Any) -> tuple[Any, ...]:

@@ -69,7 +69,7 @@ class Translation:
             self.values[node] = name
         needed = _needed(wanted)
         for node in self.trace.calls():
-            if node in needed:
+            if node in needed and not _is_size(node):
                 self._call(node)
         return [self.value(node) for node in wanted]
 
@@ -84,15 +84,9 @@ class Translation:
             return self.body.constant(self.body.prefix + name, tensor)
         return self.values[argument]
 
-    def layer(self, node: fx.Node) -> str:
-        """The module that made this call, in the network's own names."""
-        stack = node.meta.get("nn_module_stack") or {}
-        path = next(reversed(stack.values()))[0] if stack else ""
-        return str(path).removeprefix("network.").removeprefix("network")
-
     def name(self, node: fx.Node, op: str) -> str:
         """A unique node name that begins with its layer's."""
-        base = self.body.prefix + (self.layer(node) or "network")
+        base = self.body.prefix + (self.trace.layer(node) or "network")
         first = base if op in OPS or op in ("Gemm", "Conv") else f"{base}/{op}"
         name, number = first, 1
         while name in self.names:
@@ -112,13 +106,11 @@ class Translation:
         spike_op = SPIKE_OPS.get(str(node.target))
         if spike_op is not None:
             self._spike_op(node, spike_op)
-        elif getattr(node.target, "__name__", "") == "getitem":
+        elif _is_item(node):
             source, number = operands(node)
             self.values[node] = self.outputs[source, number]
-        elif node.target in RULES:
-            self.values[node] = RULES[node.target](self, node)
         else:
-            raise AxonnxError(_refusal(node, self.layer(node)))
+            self.values[node] = RULES[node.target](self, node)
 
     def _spike_op(self, node: fx.Node, op: str) -> None:
         name = self.name(node, op)
@@ -166,7 +158,7 @@ def _rank(node: Any) -> int:
 def _linear(t: Translation, node: fx.Node) -> str:
     if _rank(operands(node)[0]) != 2:
         raise AxonnxError(
-            f"{t.layer(node)}: linear synapses on {_rank(operands(node)[0])} axes; flatten to [B, features]"
+            f"{t.trace.where(node)}: linear synapses on {_rank(operands(node)[0])} axes; flatten to [B, features]"
         )
     return t.plain(node, "Gemm", [t.value(argument) for argument in operands(node) if argument is not None], transB=1)
 
@@ -196,7 +188,10 @@ def _conv2d(t: Translation, node: fx.Node) -> str:
 def _binary(op: str) -> Rule:
     def rule(t: Translation, node: fx.Node) -> str:
         if node.kwargs:
-            raise AxonnxError(f"{t.layer(node)}: {node.target} with {node.kwargs} has no exact form here")
+            raise AxonnxError(
+                f"{t.trace.where(node)}: {node.target} with {dict(node.kwargs)} has no exact form here; write the "
+                f"product and the sum one by one"
+            )
         return t.plain(node, op, [t.value(argument) for argument in operands(node)[:2]])
 
     return rule
@@ -207,7 +202,8 @@ def _average_pool(t: Translation, node: fx.Node) -> str:
     stride = rest[0] if rest and rest[0] else window
     if any(rest[1:]) or list(stride) != list(window):
         raise AxonnxError(
-            f"{t.layer(node)}: average pooling with padding or overlapping windows has no exact form here"
+            f"{t.trace.where(node)}: average pooling with padding or overlapping windows has no exact form here; pool "
+            f"without them (AveragePool2d)"
         )
     return t.plain(node, "AveragePool", [t.value(x)], kernel_shape=list(window), strides=list(stride))
 
@@ -230,7 +226,7 @@ def _cat(t: Translation, node: fx.Node) -> str:
 def _pad(t: Translation, node: fx.Node) -> str:
     x, pads, *rest = operands(node)
     if rest and rest[0] not in (0, 0.0, "constant"):
-        raise AxonnxError(f"{t.layer(node)}: padding by {rest[0]!r}; only zeros are padded exactly")
+        raise AxonnxError(f"{t.trace.where(node)}: padding by {rest[0]!r}; only zeros are padded exactly")
     rank = _rank(node)
     pairs = [(0, 0)] * (rank - len(pads) // 2) + [(pads[i], pads[i + 1]) for i in range(len(pads) - 2, -1, -2)]
     ends = t.integers([before for before, _ in pairs] + [after for _, after in pairs])
@@ -241,10 +237,8 @@ def _slice(t: Translation, node: fx.Node) -> str:
     x, axis, start, end, step = (*operands(node), *(None,) * 5)[:5]
     if _shape(node) == _shape(x) and axis != 0:
         return t.value(x)
-    if axis in (0, None):
-        if not start and (end is None or end >= 2**62):
-            return t.value(x)
-        raise AxonnxError(f"{t.layer(node)}: compute() takes samples out of the batch, which has no fixed size")
+    if axis in (0, None):  # of all samples: any other slice of the batch was refused when it was traced
+        return t.value(x)
     bounds = [t.integers([int(value)]) for value in (start or 0, 2**62 if end is None else end, axis, step or 1)]
     return t.plain(node, "Slice", [t.value(x), *bounds])
 
@@ -288,13 +282,29 @@ RULES: dict[Any, Rule] = {
 }
 
 
-def _refusal(node: fx.Node, layer: str) -> str:
-    known = sorted({str(target) for target in RULES} | set(SPIKE_OPS))
-    return (
-        f"{layer or 'compute()'}: the operator {node.target} has no form that gives the same bits in every runtime. "
-        f"Build the step of axonnx.models layers, sums, reshapes, concatenations, zero padding, slices and average "
-        f"pooling over power-of-two windows ({len(known)} operators are known)"
-    )
+def check_operators(trace: Trace) -> None:
+    """Refuse a step that needs an operator without a rule here."""
+    output = next(node for node in trace.graph.nodes if node.op == "output")
+    needed = _needed(output.all_input_nodes)
+    for node in trace.calls():
+        known = node.target in RULES or str(node.target) in SPIKE_OPS or _is_item(node) or _is_size(node)
+        if node in needed and not known:
+            raise AxonnxError(
+                f"{trace.where(node)}: the operator {node.target} has no form that gives the same bits in every "
+                f"runtime. Build the step of axonnx.models layers, sums, reshapes, concatenations, zero padding, "
+                f"slices and average pooling over power-of-two windows ({len(RULES) + len(SPIKE_OPS)} operators are "
+                f"known)"
+            )
+
+
+def _is_item(node: fx.Node) -> bool:
+    """One of several outputs."""
+    return getattr(node.target, "__name__", "") == "getitem"
+
+
+def _is_size(node: fx.Node) -> bool:
+    """The number of samples, which no rule asks for."""
+    return isinstance(node.meta.get("val"), torch.SymInt)
 
 
 def _needed(wanted: list[fx.Node]) -> set[fx.Node]:
