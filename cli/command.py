@@ -19,6 +19,7 @@ class Verb(NamedTuple):
 VERBS: dict[str, Verb] = {
     "train": Verb("axonnx.train.command:main", "train a network on events or images"),
     "export": Verb("axonnx.export.command:main", "collapse a trained network into one ONNX file"),
+    "verify": Verb("axonnx.export.verify_command:main", "compare a file with its training network, bit for bit"),
     "run": Verb("axonnx.runtime.run_command:main", "run an exported file on events, frames or images"),
     "inspect": Verb("axonnx.runtime.inspect_command:main", "show what an exported file promises and does"),
     "eval": Verb("axonnx.train.command:main_eval", "accuracy and calibration of a trained network"),

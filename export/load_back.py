@@ -1,0 +1,71 @@
+"""The training network with a file's own weights in it: what must give the file's bits."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from axonnx.export.layers import CollapsedBinaryNeuron, CollapsedLIF, CollapsedReadout, CollapsedSynapse
+from axonnx.models import LIF, BinaryNeuron, GaussianPosterior, LeakyReadout, LinearReadout, Network
+from axonnx.models.normalisation import BatchNorm, ChannelScale
+from axonnx.models.synapses import Synapse
+
+
+@torch.no_grad()
+def load_back(network: Network, collapsed: Network) -> Network:
+    """A copy of ``network`` whose posterior means, scales, biases and thresholds are the collapsed ones.
+
+    Everything else is the training code: its layers, its pass through time, its firing decision.
+    """
+    loaded = copy.deepcopy(network).cpu().float().eval()
+    sources = dict(collapsed.named_modules())
+    for name, module in list(loaded.named_modules()):
+        source = sources.get(name)
+        if isinstance(module, Synapse) and isinstance(source, CollapsedSynapse):
+            _synapse(module, source)
+        elif isinstance(module, LIF) and isinstance(source, CollapsedLIF):
+            module.threshold = source.threshold.clone()
+            if module.recurrent is not None and source.recurrent_weight is not None:
+                module.recurrent.posterior.raw_mean.copy_(source.recurrent_weight)
+        elif isinstance(module, BinaryNeuron) and isinstance(source, CollapsedBinaryNeuron):
+            module.threshold = source.threshold.clone()
+        elif isinstance(module, LeakyReadout | LinearReadout) and isinstance(source, CollapsedReadout):
+            module.weight.copy_(source.weight)
+            module.bias.copy_(source.bias)
+    return loaded
+
+
+def _synapse(module: Synapse, source: CollapsedSynapse) -> None:
+    """Weights that hold the scale already go with a scale of one; batch norm through time stays as it is."""
+    if isinstance(module.norm, BatchNorm) and module.norm.steps is None:
+        module.norm = ChannelScale(len(source.weight))
+    if isinstance(module.norm, ChannelScale) and source.bias is not None:
+        module.norm.scale.fill_(1.0)
+        module.norm.bias.copy_(source.bias)
+    module.posterior.raw_mean.copy_(source.weight)
+    if source.gain is not None or source.spread is not None:
+        module.posterior = _LoadedPosterior(module.posterior, source)
+
+
+class _LoadedPosterior(GaussianPosterior):
+    """A posterior whose variances are the file's a² σ², which hold the scale too."""
+
+    def __init__(self, posterior: GaussianPosterior, source: CollapsedSynapse) -> None:
+        super().__init__(tuple(posterior.raw_mean.shape), posterior.granularity, posterior.spread)
+        self.load_state_dict(posterior.state_dict())
+        self._gain, self._spread = source.gain, source.spread
+
+    def shared_gain(self, scale: Tensor | None = None) -> Tensor | None:
+        """The file's gain."""
+        return self._gain
+
+    def spread_of(
+        self, product: Callable[[Tensor, Tensor], Tensor], x: Tensor, scale: Tensor | None = None
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """By the file's gain, or by its variances of single weights."""
+        if self._spread is not None:
+            return product(x.square(), self._spread), None
+        return product(x.square(), torch.ones_like(self.raw_mean[:1])), self._gain

@@ -1,0 +1,117 @@
+"""Each spike operator by itself: torch, its body in two stock runtimes, and the engine's kernel, on awkward numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+from numpy.typing import NDArray
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+from axonnx.export import ops
+from axonnx.runtime import numpy_ops
+from axonnx.runtime.opset import DOMAIN, IR_VERSION, ONNX_OPSET, OPS, VERSION, function
+
+Floats = NDArray[np.float32]
+NEURONS = 64
+PARAMETERS = ("decay", "threshold", "base_variance")
+
+TORCH: dict[str, Any] = {
+    "Heaviside": ops.heaviside,
+    "StochasticHeaviside": ops.stochastic_heaviside,
+    "LIF": ops.lif,
+    "LIFToZero": ops.lif_to_zero,
+    "StochasticLIF": ops.stochastic_lif,
+    "StochasticLIFToZero": ops.stochastic_lif_to_zero,
+    "LeakySum": ops.leaky_sum,
+    "RecurrentActivity": ops.recurrent_activity,
+    "PoolPairs": ops.pool_pairs,
+}
+KERNELS: dict[str, Any] = {
+    "Heaviside": numpy_ops.heaviside,
+    "StochasticHeaviside": numpy_ops.stochastic_heaviside,
+    "LIF": numpy_ops.lif,
+    "LIFToZero": numpy_ops.lif_to_zero,
+    "StochasticLIF": numpy_ops.stochastic_lif,
+    "StochasticLIFToZero": numpy_ops.stochastic_lif_to_zero,
+    "LeakySum": numpy_ops.leaky_sum,
+}
+
+
+def check_op(name: str, seed: int = 0) -> tuple[int, list[str]]:
+    """How many numbers were compared, and which implementations differ from torch."""
+    feeds = awkward_inputs(name, np.random.default_rng(seed))
+    expected = _torch(name, feeds)
+    model = one_op_model(name, feeds)
+    others = {
+        "onnxruntime": _session(model).run(None, feeds),
+        "onnx.reference": ReferenceEvaluator(model).run(None, feeds),
+    }
+    if name in KERNELS:
+        others["numpy kernel"] = _kernel(name, feeds)
+    different = [
+        f"{name}: {who} differs from torch in {int((a != b).sum())} of {a.size} numbers of {output!r}"
+        for who, found in others.items()
+        for output, a, b in zip(OPS[name].outputs, expected, found, strict=True)
+        if not np.array_equal(a, b)
+    ]
+    return len(others) * sum(array.size for array in expected), different
+
+
+def awkward_inputs(name: str, random: np.random.Generator) -> dict[str, Floats]:
+    """Random numbers, with silence and exact ties among them."""
+    shape = (3, 4, 8, 8) if name == "PoolPairs" else (8, NEURONS)
+    feeds = {key: random.normal(size=shape).astype(np.float32) for key in OPS[name].inputs}
+    for key in feeds:
+        if key == "spikes":
+            feeds[key] = (random.random(shape) < 0.3).astype(np.float32)
+        if "variance" in key:
+            feeds[key] = np.abs(feeds[key])
+    if "threshold" in feeds:
+        feeds["threshold"] = np.full(NEURONS, 1.0, np.float32)
+    if "decay" in feeds:
+        feeds["decay"] = np.array(0.90483743, np.float32)
+    if "base_variance" in feeds:
+        feeds["base_variance"] = np.array(0.04, np.float32)
+    for key in set(feeds) - set(PARAMETERS):
+        if feeds[key].ndim == 2:
+            feeds[key][0] = 0.0  # silence
+    if "current" in feeds and "threshold" in feeds:  # a membrane exactly on its threshold
+        feeds["current"][1] = feeds["threshold"]
+        for key in ("membrane", "spikes", "noise", "variance", "arriving_variance"):
+            if key in feeds:
+                feeds[key][1] = 0.0
+    return feeds
+
+
+def one_op_model(name: str, feeds: dict[str, Floats]) -> onnx.ModelProto:
+    """A model of this operator alone."""
+    inputs = [helper.make_tensor_value_info(key, TensorProto.FLOAT, value.shape) for key, value in feeds.items()]
+    outputs = [helper.make_tensor_value_info(key, TensorProto.FLOAT, None) for key in OPS[name].outputs]
+    node = helper.make_node(name, list(OPS[name].inputs), list(OPS[name].outputs), domain=DOMAIN)
+    return helper.make_model(
+        helper.make_graph([node], name, inputs, outputs),
+        ir_version=IR_VERSION,
+        opset_imports=[helper.make_opsetid("", ONNX_OPSET), helper.make_opsetid(DOMAIN, VERSION)],
+        functions=[function(name)],
+    )
+
+
+def _torch(name: str, feeds: dict[str, Floats]) -> list[Floats]:
+    found = TORCH[name](*(torch.from_numpy(np.asarray(value)) for value in feeds.values()))
+    return [part.numpy() for part in (found if isinstance(found, tuple) else (found,))]
+
+
+def _kernel(name: str, feeds: dict[str, Floats]) -> list[Floats]:
+    parameters = {key: feeds[key] for key in PARAMETERS if key in feeds}
+    found = KERNELS[name](*(value for key, value in feeds.items() if key not in PARAMETERS), parameters)
+    return list(found)
+
+
+def _session(model: onnx.ModelProto) -> Any:
+    import onnxruntime
+
+    return onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
