@@ -4,7 +4,7 @@ config.toml    the resolved configuration; ``axonnx train config.toml`` repeats 
 results.csv    a row for each epoch
 metrics.json   final figures for each part of the data
 curves.png     loss, accuracy and firing rates over the epochs
-checkpoint/    weights, optimiser and noise state (safetensors + JSON)
+checkpoint/    weights and optimiser (safetensors), their hashes, versions and random state (JSON)
 log.txt        what happened when
 tensorboard/   the columns of results.csv for TensorBoard, where that is installed
 """

@@ -58,6 +58,13 @@ def test_a_spoiled_weight_is_traced_to_its_layer(parameter, time, variant, value
     assert "Lower optimiser.weight_rate" in text
 
 
+def test_in_a_residual_network_the_first_layer_that_the_stream_reaches_is_named(images, poison):
+    """Spikes carry no NaN on, but the stream of a residual network does, through all blocks."""
+    poison("trunk.blocks.0.conv2.posterior.raw_mean")
+    model = {"network": "binary-resnet", "widths": [2, 2], "blocks": 1}
+    assert "the membranes of layer 'trunk.blocks.1.neuron1' are not finite" in fault_of(images, model=model)
+
+
 def test_a_gradient_alone_is_traced_to_the_layer_nearest_to_the_loss(frames, monkeypatch):
     """The backward pass carries NaN from where it arises towards the input: the last layer in order is to blame."""
     make = loop._gradient_norms

@@ -73,7 +73,7 @@ def test_a_bar_shows_loss_accuracy_rate_and_remaining_time():
     tell(Bar(out), pause=0.11)  # a bar is drawn ten times a second at most
     shown = out.getvalue()
     assert "epoch 3/4:" in shown
-    assert re.search(r"2/3 \[00:00<00:00", shown)  # time spent and time left
+    assert re.search(r"2/3 \[\d\d:\d\d<\d\d:\d\d", shown)  # time spent and time left
     assert "loss 0.500, accuracy 75.0 %, rate 0.125" in shown
     assert shown.splitlines()[-1].strip().startswith("epoch 3/4  loss 0.1235")
 
