@@ -22,6 +22,7 @@ VERBS: dict[str, Verb] = {
     "verify": Verb("axonnx.export.verify_command:main", "compare a file with its training network, bit for bit"),
     "run": Verb("axonnx.runtime.run_command:main", "run an exported file on events, frames or images"),
     "inspect": Verb("axonnx.runtime.inspect_command:main", "show what an exported file promises and does"),
+    "profile": Verb("axonnx.export.profile_command:main", "spikes, operations, time and energy of exported files"),
     "eval": Verb("axonnx.train.command:main_eval", "accuracy and calibration of a trained network"),
 }
 

@@ -1,0 +1,172 @@
+"""``axonnx profile``: what files cost to run, and what they are worth."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.runtime.atomic_file import replacing, write_text
+from axonnx.runtime.compile_program import compile_file
+from axonnx.runtime.contract import Contract
+from axonnx.runtime.energy import Hardware, read_hardware
+from axonnx.runtime.engine import Engine
+from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.numpy_engine import NumpyEngine
+from axonnx.runtime.profile import profile
+from axonnx.runtime.program import Program
+
+Floats = NDArray[np.float32]
+Batches = Iterable[tuple[Floats, NDArray[np.int64]]]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """``axonnx profile``."""
+    options = _parser().parse_args(arguments)
+    hardware = read_hardware(options.hardware)
+    results = [profile_file(path, options, hardware) for path in options.models]
+    if options.output:
+        write_text(options.output, json.dumps(results[0] if len(results) == 1 else results, indent=1))
+    if options.plot:
+        draw_trade_off(options.plot, results)
+    if options.json:
+        print(json.dumps(results[0] if len(results) == 1 else results))
+    else:
+        print(
+            "\n\n".join([*(_table(result) for result in results), *([_side_by_side(results)] if results[1:] else [])])
+        )
+    return 0
+
+
+def profile_file(path: str, options: argparse.Namespace, hardware: Hardware) -> dict[str, Any]:
+    """Profile one file on the data that the options name."""
+    program = compile_file(path)
+    engine = _engine(program, options.engine)
+    data = _from_run(options) if options.run else _from_npz(options, program.contract)
+    return {**profile(engine, data, hardware, options.seed), "model": path}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "axonnx profile", description="Spikes, operations, memory, time and energy of exported files, measured."
+    )
+    parser.add_argument("models", nargs="+", metavar="model.onnx", help="one file, or several to compare")
+    parser.add_argument("--run", help="a run folder, whose test data is used")
+    parser.add_argument("--data", help="or an npz with frames [N, T, C, H, W] (images [N, C, H, W]) and labels")
+    parser.add_argument("--limit", type=int, default=256, help="samples (default: %(default)s)")
+    parser.add_argument("--engine", choices=("auto", "numpy", "numba"), default="auto")
+    parser.add_argument("--hardware", metavar="TOML", help="energies of your hardware; default: 45 nm")
+    parser.add_argument("--seed", type=int, default=0, help="of the noise of stochastic files")
+    parser.add_argument("--plot", metavar="PNG", help="draw accuracy against energy, and early exit")
+    parser.add_argument("--json", action="store_true", help="the result as JSON")
+    parser.add_argument("-o", "--output", help="also write the JSON to this file")
+    return parser
+
+
+def _engine(program: Program, name: str) -> Engine:
+    if name != "numpy":
+        try:
+            from axonnx.runtime.numba_engine import NumbaEngine
+
+            return NumbaEngine(program)
+        except ModuleNotFoundError:
+            if name == "numba":
+                raise AxonnxError("--engine numba: numba is not installed; pip install 'axonnx[fast]'") from None
+    return NumpyEngine(program)
+
+
+def _from_run(options: argparse.Namespace) -> Batches:
+    from axonnx.export.command import load_trained  # needs torch, which a device without a run does not have
+
+    data = load_trained(options.run).data("test", options.limit)
+    return [(x.numpy(), labels.numpy()) for x, labels in data]
+
+
+def _from_npz(options: argparse.Namespace, contract: Contract) -> Batches:
+    if options.data is None:
+        raise AxonnxError("which data? --run RUN takes a run's test data, --data samples.npz your own")
+    try:
+        with np.load(options.data) as file:
+            frames = next((file[key] for key in ("frames", "x") if key in file), None)
+            labels = next((file[key] for key in ("labels", "label", "y") if key in file), None)
+    except (OSError, ValueError) as fault:
+        raise AxonnxError(f"{options.data}: not an npz file: {fault}") from None
+    if frames is None or labels is None:
+        raise AxonnxError(f"{options.data}: expected arrays 'frames' and 'labels'")
+    shape = ((contract.input.steps,) if contract.input.steps else ()) + contract.input.shape
+    if frames.shape[1:] != shape:
+        raise AxonnxError(f"{options.data}: samples are {list(frames.shape[1:])}; the file takes {list(shape)}")
+    x = (frames[: options.limit].astype(np.float32) - contract.input.centre) * np.float32(2.0**-contract.input.shift)
+    kept = labels[: options.limit].astype(np.int64)
+    timed = np.ascontiguousarray(x.swapaxes(0, 1)) if contract.kind == "spiking" else x
+    return [(timed, kept)]
+
+
+def _table(result: dict[str, Any]) -> str:
+    totals, energy = result["totals"], result["energy"]
+    lines = [f"{result['model']} ({result['collapse']}), {result['samples']} samples, engine {result['engine']}", ""]
+    lines.append(f"{'layer':<34}{'neurons':>9}{'rate':>9}{'spikes/inference':>18}")
+    for layer in result["layers"]:
+        spikes = layer["spikes_per_inference"]
+        lines.append(f"{layer['name']:<34}{layer['neurons']:>9}{layer['rate']:>9.4f}{spikes:>18.1f}")
+    lines += ["", f"{'synapse':<34}{'weights':>9}{'zeros':>8}{'ACs':>13}{'MACs':>13}{'dense':>14}{'done':>8}"]
+    for entry in result["synapses"]:
+        done = (entry["accumulates"] + entry["multiply_accumulates"]) / entry["dense_operations"]
+        lines.append(
+            f"{entry['name']:<34}{entry['weights']:>9}{100 * entry['connection_sparsity']:>7.1f}%"
+            f"{entry['accumulates']:>13,.0f}{entry['multiply_accumulates']:>13,.0f}"
+            f"{entry['dense_operations']:>14,}{100 * done:>7.1f}%"
+        )
+    sparsity = 100 * totals["activation_sparsity"]
+    lines += [
+        "",
+        f"input events        {totals['events_in']:>14,.1f}   activation sparsity {sparsity:.2f} %",
+        f"membrane updates    {totals['membrane_updates']:>14,}   footprint {totals['footprint_bytes']:,} bytes",
+        f"latency             {result['latency_ms_per_step']:>11.3f} ms   for each step and sample, in this process",
+        f"energy              {energy['total_nj']:>11.1f} nJ   dense {energy['dense_nj']:.1f} nJ; {energy['hardware']}",
+        f"accuracy            {100 * result['accuracy']:>12.1f} %   ECE {result['ece']:.3f}",
+    ]
+    if result["early_exit"]:
+        exits = ", ".join(
+            f"{e['stop_at']:g}: {100 * e['accuracy']:.1f} % after {e['mean_steps']:.1f} steps"
+            for e in result["early_exit"]
+        )
+        lines.append(f"early exit          {exits}")
+    return "\n".join(lines)
+
+
+def _side_by_side(results: list[dict[str, Any]]) -> str:
+    lines = [f"{'file':<34}{'accuracy':>10}{'ECE':>8}{'spikes':>10}{'energy nJ':>12}{'bytes':>12}"]
+    for result in results:
+        spikes = sum(layer["spikes_per_inference"] for layer in result["layers"])
+        lines.append(
+            f"{result['model'][-33:]:<34}{100 * result['accuracy']:>8.1f} %{result['ece']:>8.3f}{spikes:>10,.0f}"
+            f"{result['energy']['total_nj']:>12,.1f}{result['totals']['footprint_bytes']:>12,}"
+        )
+    return "\n".join(lines)
+
+
+def draw_trade_off(path: str, results: list[dict[str, Any]]) -> None:
+    """A picture: accuracy against energy of every file, and decision time against accuracy."""
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        raise AxonnxError("--plot needs matplotlib: pip install 'axonnx[report]'") from None
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    cost, when = figure.subplots(1, 2)
+    for result in results:
+        label = f"{result['collapse']} ({result['model'].rpartition('/')[2]})"
+        cost.plot(result["energy"]["total_nj"], 100 * result["accuracy"], "o", label=label)
+        exits = result["early_exit"]
+        when.plot([e["mean_steps"] for e in exits], [100 * e["accuracy"] for e in exits], ".-", label=label)
+    cost.set(xlabel="energy of an inference (nJ)", ylabel="accuracy (%)", xscale="log")
+    when.set(xlabel="mean time steps to the decision", ylabel="accuracy (%)")
+    for axes in (cost, when):
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize="small")
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)
