@@ -17,6 +17,7 @@ class Verb(NamedTuple):
 
 
 VERBS: dict[str, Verb] = {
+    "demo": Verb("axonnx.export.demo_command:main", "the whole pipeline on the embedded data, in minutes"),
     "train": Verb("axonnx.train.command:main", "train a network on events or images"),
     "export": Verb("axonnx.export.command:main", "collapse a trained network into one ONNX file"),
     "verify": Verb("axonnx.export.verify_command:main", "compare a file with its training network, bit for bit"),

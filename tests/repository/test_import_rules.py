@@ -19,7 +19,7 @@ FORBIDDEN = {
 }
 
 # A verb of export/ begins with a run folder, which only train/ can read.
-READS_RUNS = {"export/command.py", "export/report_command.py", "export/verify_command.py"}
+READS_RUNS = {f"export/{verb}command.py" for verb in ("", "demo_", "profile_", "report_", "verify_")}
 
 
 def imported_names(source: str) -> set[str]:

@@ -1,0 +1,64 @@
+"""A recording in the terminal: the events as they come, and the decision as it forms."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+BAR = 24
+UP = "\x1b[{}A"
+CLEAR = "\x1b[K"
+COLOURS = {0: "\x1b[90m·\x1b[0m", 1: "\x1b[32m█\x1b[0m", 2: "\x1b[31m█\x1b[0m", 3: "\x1b[33m█\x1b[0m"}
+
+
+class LiveView:
+    """Redraws one picture in place: pixels (green: brighter, red: darker, yellow: both) beside probability bars."""
+
+    def __init__(self, out: TextIO, classes: Sequence[str], seconds_per_frame: float = 0.05) -> None:
+        self.out, self.classes, self.pause = out, classes, seconds_per_frame
+        self.lines = 0
+
+    def show(self, frame: NDArray[np.generic], probabilities: Floats, title: str) -> None:
+        """One time bin: a frame [C, H, W] and the decision so far."""
+        picture = picture_rows(frame)
+        bars = bar_rows(probabilities, self.classes)
+        height = max(len(picture), len(bars))
+        blank = " " * frame.shape[-1]
+        rows = [
+            f"{(picture[i] if i < len(picture) else blank)}   {bars[i] if i < len(bars) else ''}{CLEAR}"
+            for i in range(height)
+        ]
+        text = "\n".join([f"{title}{CLEAR}", *rows]) + "\n"
+        self.out.write((UP.format(self.lines) + "\r" if self.lines else "") + text)
+        self.out.flush()
+        self.lines = height + 1
+        time.sleep(self.pause)
+
+
+def picture_rows(frame: NDArray[np.generic]) -> list[str]:
+    """A frame [C, H, W] as rows of coloured characters; at most 32 pixels high, larger ones are thinned out."""
+    step = -(-frame.shape[-2] // 32)
+    thin = frame[:, ::step, ::step]
+    on = thin[-1] != 0
+    off = thin[0] != 0 if len(thin) > 1 else np.zeros_like(on)
+    return [
+        "".join(COLOURS[int(a) + 2 * int(b)] for a, b in zip(*row, strict=True)) for row in zip(on, off, strict=True)
+    ]
+
+
+def bar_rows(probabilities: Floats, classes: Sequence[str], most: int = 12) -> list[str]:
+    """The likeliest classes with a bar each, in the order of the classes."""
+    shown = sorted(np.argsort(-probabilities)[:most].tolist())
+    width = max(len(classes[i]) for i in shown)
+    best = int(probabilities.argmax())
+    rows = []
+    for i in shown:
+        bar = "█" * round(BAR * float(probabilities[i]))
+        line = f"{classes[i]:>{width}} {bar:<{BAR}} {100 * float(probabilities[i]):5.1f} %"
+        rows.append(f"\x1b[1m{line} ◀\x1b[0m" if i == best else line)
+    return rows
