@@ -77,10 +77,12 @@ class Session:
 
     def advance(self, t_us: int) -> list[Decision]:
         """The decisions of the bins that end at or before ``t_us``: no event of them is to come."""
+        self._check_finished()
         return list(self._decide(self._binner.advance(t_us)))
 
     def flush(self) -> list[Decision]:
         """The decisions of what is left, with silence up to the end of the open window; none where nothing came."""
+        self._check_finished()
         done = self._binner.flush()
         decisions = list(self._decide(done))
         to_come = min(-done.stop % self._windows.length, LAST_BIN + 1 - done.stop)
@@ -135,7 +137,6 @@ class Session:
         return events[~wrong] if wrong.any() else events
 
     def _decide(self, completed: Completed) -> Iterator[Decision]:
-        self._check_finished()
         before = self._progress
         counted = before.counted + int(completed.value.sum(dtype=int))
         self._progress = replace(before, bins=before.bins + completed.count, counted=counted)

@@ -1,0 +1,46 @@
+"""Common ground of the stream tests: exported files, engines on them, one thread."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from axonnx.runtime.compile_program import compile_file
+from axonnx.runtime.engine import Engine
+from axonnx.runtime.numpy_engine import NumpyEngine
+
+from .small_models import export_all
+
+
+@pytest.fixture(scope="package", autouse=True)
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory) -> dict[str, Path]:
+    return export_all(tmp_path_factory.mktemp("exported"))
+
+
+@pytest.fixture(scope="session")
+def engines(files) -> Callable[[str], Engine]:
+    """The reference engine of a file, made once."""
+    made: dict[str, Engine] = {}
+
+    def engine(name: str) -> Engine:
+        if name not in made:
+            made[name] = NumpyEngine(compile_file(files[name]))
+        return made[name]
+
+    return engine
+
+
+@pytest.fixture
+def environment(tmp_path) -> dict[str, str]:
+    """For fresh interpreters: one thread, caches of their own."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(tmp_path)}
