@@ -1,0 +1,64 @@
+"""The proof: an exported file gives the bits of the collapsed torch network, in onnxruntime and in onnx.reference."""
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from torch import Tensor
+
+from axonnx.runtime.contract import InputContract
+
+from .cases import CASES, Case
+from .running import Comparison, Exported, Values
+from .small_networks import counts
+
+SPIKING = ("spikes", "membranes", "logits")
+BINARY = ("spikes", "logits")
+
+pytestmark = pytest.mark.parametrize("case", CASES, ids=str)
+
+
+def inputs_of(arriving: InputContract) -> list[Tensor]:
+    """From silence to saturation, batches of 1 and 7, T from 1 to 200."""
+    silence = torch.zeros_like(counts(arriving, 1, 60))
+    saturation = torch.full_like(counts(arriving, 7, 25), arriving.largest)
+    return [counts(arriving, 7, 200), counts(arriving, 1, 1), counts(arriving, 1, 33, 0.05), silence, saturation]
+
+
+def kinds_of(exported: Exported) -> tuple[str, ...]:
+    return SPIKING if exported.contract.kind == "spiking" else BINARY
+
+
+def check(exported: Exported, x: Tensor, found: Values, noises: dict[str, Tensor], tally: Comparison) -> Values:
+    expected = exported.on_torch(x, noises)
+    comparison = Comparison()
+    comparison.add(expected, found)
+    tally.add(expected, found)
+    comparison.hold(kinds_of(exported))
+    return expected
+
+
+def test_full_check_and_strict_shape_inference_pass(case: Case, case_of):
+    model = case_of(case).model
+    onnx.checker.check_model(model, full_check=True)
+    inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    assert [value.name for value in inferred.graph.output] == [value.name for value in model.graph.output]
+
+
+def test_torch_and_onnxruntime_give_the_same_bits(case: Case, case_of, tally):
+    exported = case_of(case)
+    for number, x in enumerate(inputs_of(exported.contract.input)):
+        noises = exported.noises(x, seed=number)
+        check(exported, x, exported.on_onnxruntime(x, noises), noises, tally)
+
+
+def test_torch_and_the_onnx_reference_give_the_same_bits(case: Case, case_of, tally):
+    exported = case_of(case)
+    for x in (counts(exported.contract.input, 2, 4), torch.zeros_like(counts(exported.contract.input, 1, 2))):
+        noises = exported.noises(x)
+        found = exported.on_reference(x, noises)
+        check(exported, x, found, noises, tally)
+        again = exported.on_onnxruntime(x, noises)
+        for name in ("probabilities", "entropy", "mutual_information"):
+            if name in found:  # softmax and logarithm are not exact, and decide no spike
+                np.testing.assert_allclose(found[name], again[name], rtol=1e-5, atol=1e-6)
