@@ -1,0 +1,19 @@
+"""The first number of each row in a compiled program's table."""
+
+(
+    LOAD,
+    SCAN,
+    LINEAR,
+    CONV,
+    FIRE,
+    FIRE_NOISY,
+    LEAKY_SUM,
+    ARITHMETIC,
+    MOVE,
+    ACTIVITY,
+    POOL_PAIRS,
+    AVERAGE_POOL,
+    ROW,
+    COPY,
+) = range(14)
+COLUMNS = 32
