@@ -13,6 +13,8 @@ from axonnx.runtime.numpy_engine import NumpyEngine
 
 from .small_models import export_all
 
+BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+
 
 @pytest.fixture(scope="package", autouse=True)
 def one_thread() -> Iterator[None]:
@@ -38,6 +40,19 @@ def engines(files) -> Callable[[str], Engine]:
         return made[name]
 
     return engine
+
+
+@pytest.fixture
+def real() -> Callable[[str], Path]:
+    """The path of a real recording; skips the test where it is not to be had."""
+    folder = Path(os.environ.get("AXONNX_DATA", BESIDE_THE_REPOSITORY))
+
+    def path(name: str) -> Path:
+        if not (folder / name).exists():
+            pytest.skip(f"{folder / name} is not there; set AXONNX_DATA to the folder of the real recordings")
+        return folder / name
+
+    return path
 
 
 @pytest.fixture
