@@ -13,6 +13,7 @@ Backwards in time, with s the estimator's slopes and W the recurrent means:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,21 +93,20 @@ class _LIFSequence(torch.autograd.Function):
         total = None if activity is None else torch.empty_like(mean)
         first_membrane, first_variance, first_spikes = membrane, remembered, last_spikes
         transposed = None if weight is None else weight.t()
-        decay_squared = decay * decay
-        for t in range(mean.shape[0]):
-            arriving, spreading = mean[t], None if activity is None else _times(activity[t], gain)
+        decay_squared, one = decay * decay, bool((threshold == 1).all())
+        fire = _decision(estimator, gap, total, noise, spikes)
+        arrivals, activities = mean.unbind(0), (None,) * len(mean) if activity is None else activity.unbind(0)
+        for t, (arriving, active) in enumerate(zip(arrivals, activities, strict=True)):
+            spreading = None if active is None else _times(active, gain)
             if transposed is not None:
                 arriving = torch.mm(last_spikes, transposed).add_(arriving)
                 spreading = _recurrent_variance(last_spikes, spread, spreading)
-            membrane = (decay * membrane).add_(arriving).sub_(threshold * last_spikes)
+            membrane = (decay * membrane).add_(arriving).sub_(last_spikes if one else threshold * last_spikes)
             torch.sub(membrane, threshold, out=gap[t])
             if spreading is not None and remembered is not None and total is not None:
                 remembered = (decay_squared * remembered).add_(spreading)
                 torch.add(remembered, 0.0 if base is None else base, out=total[t])
-            last_spikes = estimator.output(
-                gap[t], None if total is None else total[t], None if noise is None else noise[t]
-            )
-            spikes[t] = last_spikes
+            last_spikes = fire(t)
         ctx.estimator = estimator
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(
@@ -141,25 +141,23 @@ class _LIFSequence(torch.autograd.Function):
         decay, threshold, base, weight, spread, activity, gain = saved[7:]
         feedback = None if weight is None else weight - torch.diag(threshold.expand(len(weight)))
         decay_squared = decay * decay
+        through, squared = float(decay), float(decay_squared)
         h_grads = torch.empty_like(gap)
-        v_grads = None
+        to_variance = total is not None
+        v_grads = torch.empty_like(gap) if to_variance else None
         slopes = _Slopes(ctx.estimator, gap, total, spikes, noise)
         for t in range(len(spikes) - 1, -1, -1):
             slope, slope_variance = slopes[t]
             o_grad = None if by_spikes is None else by_spikes[t]
-            if t == len(spikes) - 1:
-                h_grad, v_grad = by_membrane, by_variance  # of the state after the last step
-            else:
-                o_grad = _feedback(o_grad, h_grads[t + 1], feedback, threshold)
-                h_grad = decay * h_grads[t + 1]
-                if v_grads is not None:
-                    v_grad = decay_squared * v_grads[t + 1]
-                    if spread is not None:
-                        o_grad = o_grad + _variance_feedback(v_grads[t + 1], spikes[t], spread)
-            _sum_into(h_grads[t], slope, o_grad, h_grad, None if by_gap is None else by_gap[t])
-            if not (slope_variance is None and by_total is None and by_variance is None):
-                v_grads = torch.empty_like(gap) if v_grads is None else v_grads
-                _sum_into(v_grads[t], slope_variance, o_grad, v_grad, None if by_total is None else by_total[t])
+            later, later_variance = None, None
+            if t < len(spikes) - 1:
+                later, later_variance = h_grads[t + 1], None if v_grads is None else v_grads[t + 1]
+                o_grad = _feedback(o_grad, later, feedback, threshold)
+                if later_variance is not None and spread is not None:
+                    o_grad = _variance_feedback(o_grad, later_variance, spikes[t], spread)
+            _sum_into(h_grads[t], by_gap, t, later, through, by_membrane, slope, o_grad)
+            if v_grads is not None:
+                _sum_into(v_grads[t], by_total, t, later_variance, squared, by_variance, slope_variance, o_grad)
         before = torch.cat([first_spikes[None], spikes[:-1]])
         first_h = h_grads[0]
         return (
@@ -234,16 +232,53 @@ _BLOCK = 1 << 16  # elements
 
 
 def _sum_into(
-    out: Tensor, slope: Tensor | None, o_grad: Tensor | None, carried: Tensor | None, incoming: Tensor | None
+    out: Tensor,
+    incoming: Tensor | None,
+    t: int,
+    later: Tensor | None,
+    decay: float,
+    last: Tensor | None,
+    slope: Tensor | None,
+    o_grad: Tensor | None,
 ) -> None:
-    """Incoming + what the next step carries back + slope · ∂L/∂o; absent terms are zero."""
-    if slope is None or o_grad is None:
-        out.zero_()
+    """incoming[t] + what the next step carries back (after the last: the state's) + slope · ∂L/∂o; absent is zero."""
+    if later is not None:
+        if incoming is None:
+            torch.mul(later, decay, out=out)
+        else:
+            torch.add(incoming[t], later, alpha=decay, out=out)
     else:
-        torch.mul(slope, o_grad, out=out)
-    for term in (carried, incoming):
-        if term is not None:
-            out.add_(term)
+        out.zero_()
+        for term in (last, None if incoming is None else incoming[t]):
+            if term is not None:
+                out.add_(term)
+    if slope is not None and o_grad is not None:
+        out.addcmul_(slope, o_grad)
+
+
+def _decision(
+    estimator: Estimator, gap: Tensor, total: Tensor | None, noise: Tensor | None, spikes: Tensor
+) -> Callable[[int], Tensor]:
+    """A function that fires step t into ``spikes``: the estimator's own, or ``firing.decide`` in fewer operations.
+
+    ``decide`` asks κ² (ε|ε|) ≥ −d|d|; here both sides are negated, which changes no bit of the answer.
+    """
+    if type(estimator).output is not Estimator.output:
+
+        def general(t: int) -> Tensor:
+            drawn = None if noise is None else noise[t]
+            return spikes[t].copy_(estimator.output(gap[t], None if total is None else total[t], drawn))
+
+        return general
+    if total is None or noise is None:
+        return lambda t: torch.ge(gap[t], 0.0, out=spikes[t])
+    variance, against = total, (noise * noise.abs()).neg_()
+
+    def noisy(t: int) -> Tensor:
+        push, d = variance[t] * against[t], gap[t]
+        return torch.le(push, d.abs().mul_(d), out=spikes[t])
+
+    return noisy
 
 
 def _feedback(o_grad: Tensor | None, h_grad: Tensor, feedback: Tensor | None, threshold: Tensor) -> Tensor:
@@ -254,12 +289,12 @@ def _feedback(o_grad: Tensor | None, h_grad: Tensor, feedback: Tensor | None, th
     return torch.mm(h_grad, feedback) if o_grad is None else torch.addmm(o_grad, h_grad, feedback)
 
 
-def _variance_feedback(v_grad: Tensor, spikes: Tensor, spread: Tensor) -> Tensor:
-    """∂L/∂o[t] through the next κ²: 2 o_k Σ_{i≠k} ν_ik² ∂L/∂κ²_i."""
+def _variance_feedback(o_grad: Tensor, v_grad: Tensor, spikes: Tensor, spread: Tensor) -> Tensor:
+    """∂L/∂o[t] with what comes through the next κ²: 2 o_k Σ_{i≠k} ν_ik² ∂L/∂κ²_i."""
     if spread.dim() == 2:
-        return 2.0 * spikes * torch.mm(v_grad, spread)
+        return torch.addcmul(o_grad, spikes, torch.mm(v_grad, spread), value=2.0)
     weighted = spread * v_grad
-    return 2.0 * spikes * (weighted.sum(-1, keepdim=True) - weighted)
+    return torch.addcmul(o_grad, spikes, weighted.sum(-1, keepdim=True) - weighted, value=2.0)
 
 
 def _first_spikes_grad(
@@ -274,7 +309,7 @@ def _first_spikes_grad(
     if not ctx.needs_input_grad[6]:
         return None
     grad = _feedback(None, h_grad, feedback, threshold)
-    return grad if v_grads is None or spread is None else grad + _variance_feedback(v_grads[0], first_spikes, spread)
+    return grad if v_grads is None or spread is None else _variance_feedback(grad, v_grads[0], first_spikes, spread)
 
 
 def _decay_grad(
