@@ -20,8 +20,9 @@ $(READY): pyproject.toml constraints.txt
 
 test: lint types pytest  ## lint, types and every test
 
+# Two workers, one thread each: a test file stays on one worker, so that what it exports or trains is made once.
 pytest: $(READY)
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(READY)   ## ruff, rules and format
 	$(BIN)/ruff check .
