@@ -52,8 +52,8 @@ def input_ranges(trace: Trace, network_input: Range) -> dict[str, Range | None]:
             name = trace.constant_of(weight)
             if name is None:
                 raise AxonnxError(
-                    f"{trace.where(node)}: a product of two values that change has no exact form here; the weights of "
-                    f"a synapse are constants"
+                    f"{trace.where(node)}: the weights of a linear map or convolution are worked out in compute(), so "
+                    f"no grid can be laid over them; keep them in a layer"
                 )
             found[name] = _either(found[name], known[x]) if name in found else known[x]
     return found
@@ -74,6 +74,7 @@ def _same(node: fx.Node, known: Known) -> Range | None:
 
 
 def _sum(node: fx.Node, known: Known) -> Range | None:
+    """A sum or a difference: of their magnitudes there is only one."""
     terms = [_operand(argument, known) for argument in operands(node)]
     if any(term is None for term in terms):
         return None
@@ -134,6 +135,7 @@ RULES: dict[Any, Callable[[fx.Node, Known], Range | None]] = {
     aten.flatten.using_ints: _same,
     aten.view.default: _same,
     aten.reshape.default: _same,
+    aten.unflatten.int: _same,
     aten.pad.default: _same,
     aten.constant_pad_nd.default: _same,
     aten.slice.Tensor: _same,
@@ -143,6 +145,7 @@ RULES: dict[Any, Callable[[fx.Node, Known], Range | None]] = {
     aten.squeeze.dim: _same,
     aten.expand_as.default: _same,
     aten.add.Tensor: _sum,
+    aten.sub.Tensor: _sum,
     aten.mul.Tensor: _product,
     aten.cat.default: _joined,
 }

@@ -187,11 +187,6 @@ def _conv2d(t: Translation, node: fx.Node) -> str:
 
 def _binary(op: str) -> Rule:
     def rule(t: Translation, node: fx.Node) -> str:
-        if node.kwargs:
-            raise AxonnxError(
-                f"{t.trace.where(node)}: {node.target} with {dict(node.kwargs)} has no exact form here; write the "
-                f"product and the sum one by one"
-            )
         return t.plain(node, op, [t.value(argument) for argument in operands(node)[:2]])
 
     return rule
@@ -224,9 +219,9 @@ def _cat(t: Translation, node: fx.Node) -> str:
 
 
 def _pad(t: Translation, node: fx.Node) -> str:
-    x, pads, *rest = operands(node)
-    if rest and rest[0] not in (0, 0.0, "constant"):
-        raise AxonnxError(f"{t.trace.where(node)}: padding by {rest[0]!r}; only zeros are padded exactly")
+    x, pads, *by = operands(node)
+    if any(value not in (0, None, "constant") for value in by):
+        raise AxonnxError(f"{t.trace.where(node)}: padding by {by[-1]!r}; only padding by zeros has a form here")
     rank = _rank(node)
     pairs = [(0, 0)] * (rank - len(pads) // 2) + [(pads[i], pads[i + 1]) for i in range(len(pads) - 2, -1, -2)]
     ends = t.integers([before for before, _ in pairs] + [after for _, after in pairs])
@@ -294,6 +289,11 @@ def check_operators(trace: Trace) -> None:
                 f"runtime. Build the step of axonnx.models layers, sums, reshapes, concatenations, zero padding, "
                 f"slices and average pooling over power-of-two windows ({len(RULES) + len(SPIKE_OPS)} operators are "
                 f"known)"
+            )
+        if node in needed and node.kwargs:  # the rules read positions alone
+            raise AxonnxError(
+                f"{trace.where(node)}: {node.target} with {dict(node.kwargs)} has no exact form here; write it as "
+                f"several plain operators"
             )
 
 

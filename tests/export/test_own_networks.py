@@ -1,0 +1,125 @@
+"""Networks that are not shipped go the same way: collapse, export in all three modes, comparison to the last bit."""
+
+import pytest
+import torch
+
+from axonnx.export.exporter import CollapseSettings
+from axonnx.models import LIF, Current, LeakyReadout, Linear, Network
+from axonnx.runtime.contract import InputContract
+
+from .own_networks import TwoBinaryBranches, TwoBranches, Wired
+from .running import Comparison, Exported, export
+from .small_networks import counts, stir
+
+SPIKING = InputContract(name="events", shape=(2, 8, 8), steps=60, largest=7)
+BINARY = InputContract(name="events", shape=(3, 8, 8), steps=None, largest=128, shift=6)
+VECTOR = InputContract(name="events", shape=(12,), steps=30, largest=9)
+MODES = {
+    "mfa": CollapseSettings(),
+    "sampled": CollapseSettings("sampled", 3, seed=7),
+    "stochastic": CollapseSettings("stochastic"),
+    "int8": CollapseSettings(weights="int8"),
+    "pruned": CollapseSettings("stochastic", prune=0.5),
+}
+
+
+def made(kind: type[Network]) -> Network:
+    torch.manual_seed(11)
+    network = kind()
+    stir(network)
+    return network.eval()
+
+
+def compare(exported: Exported, steps: int = 60) -> Comparison:
+    comparison = Comparison()
+    arriving = exported.contract.input
+    for x in (counts(arriving, 7, steps), counts(arriving, 1, 3, 1.0)):
+        noises = exported.noises(x)
+        expected = exported.on_torch(x, noises)
+        comparison.add(expected, exported.on_onnxruntime(x, noises))
+    short = counts(arriving, 2, 3)
+    noises = exported.noises(short)
+    comparison.add(exported.on_torch(short, noises), exported.on_reference(short, noises))
+    return comparison
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_two_branches_a_skip_a_pooling_and_a_recurrent_layer(mode):
+    exported = export(made(TwoBranches), SPIKING, MODES[mode])
+    comparison = compare(exported)
+    comparison.hold(("spikes", "membranes", "logits"))
+    layers = {layer.name for layer in exported.contract.layers if "member" not in layer.name}
+    expected = {"fine_neuron", "coarse_neuron", "inner_neuron", "memory", "readout"}
+    assert layers == (expected if mode != "sampled" else set())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_two_branches_without_time(mode):
+    compare(export(made(TwoBinaryBranches), BINARY, MODES[mode])).hold(("spikes", "logits"))
+
+
+def test_every_layer_of_an_own_network_fires_and_rests():
+    """A comparison of silent layers would prove little."""
+    exported = export(made(TwoBranches), SPIKING)
+    for name, value in exported.on_torch(counts(SPIKING, 7, 60), {}).items():
+        if "spikes/" in name:
+            assert 0.01 < value.mean() < 0.99, name
+
+
+def test_a_synapse_may_be_called_twice():
+    """Once on counts of up to 9, once on spikes: its grid must hold for the larger."""
+
+    def compute(net, x, run):
+        return net.readout(net.late(net.shared(net.early(net.shared(x, run), run), run), run), run)
+
+    torch.manual_seed(0)
+    network = Wired(compute, shared=Linear(12, 12), early=LIF(), late=LIF(), readout=LeakyReadout(12, 3))
+    exported = export(network, VECTOR)
+    compare(exported, 30).hold(("spikes", "membranes", "logits"))
+    certificates = [c for c in exported.contract.synapses if c.name == "shared"]
+    assert [(c.input_max, c.input_bits) for c in certificates] == [(9.0, 0)]
+
+
+def test_a_layer_that_is_never_called_is_left_out():
+    def compute(net, x, run):
+        return net.readout(net.neuron(net.synapse(x, run), run), run)
+
+    layers = {"synapse": Linear(12, 8), "neuron": LIF(), "readout": LeakyReadout(8, 3)}
+    exported = export(Wired(compute, **layers, idle=LIF(), other=Linear(2, 2)), VECTOR)
+    assert [layer.name for layer in exported.contract.layers] == ["neuron", "readout"]
+    assert not [tensor.name for tensor in exported.model.graph.initializer if "other" in tensor.name]
+
+
+@pytest.mark.parametrize("name", ["network", "network1", "events", "logits", "time"])
+def test_layers_may_have_names_that_the_exporter_uses_itself(name):
+    def compute(net, x, run):
+        return net.readout(net.get_submodule(name)(net.synapse(x, run), run), run)
+
+    layers = {"synapse": Linear(12, 8), name: LIF(), "readout": LeakyReadout(8, 3)}
+    exported = export(Wired(compute, **layers), VECTOR)
+    compare(exported, 10).hold(("spikes", "membranes", "logits"))
+    assert exported.contract.layers[0].states == (f"membrane/{name}", f"spikes/{name}")
+    body = next(node for node in exported.model.graph.node if node.op_type == "Scan").attribute[0].g
+    assert name in [node.name for node in body.node if node.op_type == "LIF"]
+
+
+def test_the_number_of_samples_may_be_asked_for():
+    def compute(net, x, run):
+        flat = x.flatten(2) if run.sequence else x.reshape(x.shape[0], -1)
+        return net.readout(net.neuron(net.synapse(flat, run), run), run)
+
+    arriving = InputContract(name="events", shape=(3, 4), steps=30, largest=9)
+    network = Wired(compute, synapse=Linear(12, 8), neuron=LIF(), readout=LeakyReadout(8, 3))
+    compare(export(network, arriving), 30).hold(("spikes", "membranes", "logits"))
+
+
+def test_slices_pads_permutations_and_sums_of_currents():
+    def compute(net, x, run):
+        halves = x[..., :6], x[..., 6:]
+        currents = net.one(halves[0], run) + net.two(halves[1], run)
+        spikes = net.neuron(Current(currents.mean * 0.75 - 0.125), run)
+        wider = torch.nn.functional.pad(spikes, (1, 3))
+        return net.readout(wider, run)
+
+    layers = {"one": Linear(6, 8), "two": Linear(6, 8), "neuron": LIF(), "readout": LeakyReadout(12, 3)}
+    compare(export(Wired(compute, **layers), VECTOR), 30).hold(("spikes", "membranes", "logits"))
