@@ -38,7 +38,7 @@ class FrameRun:
         drawn = [self._noise(first + number, 0, steps) for number in range(len(samples))]
         noise = {name: np.concatenate([each[name] for each in drawn], axis=1) for name in self.engine.program.noises}
         chunk = self.engine.advance(self.engine.initial_state(len(samples)), x, noise)
-        self.tally += Tally.of(steps * len(samples), chunk.activity)
+        self.tally.count(steps * len(samples), chunk.activity)
         if contract.logits == "direct":
             return chunk.logits.copy()
         mean: NDArray[np.float32] = chunk.logits / np.float32(steps)

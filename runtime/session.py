@@ -27,6 +27,7 @@ from axonnx.runtime.events import Events, check_events
 from axonnx.runtime.session_state import Progress, SessionState, fingerprint
 from axonnx.runtime.state import State, check_state
 from axonnx.runtime.stream_noise import stream_noise
+from axonnx.runtime.tally import Tally
 from axonnx.runtime.windows import Outcome, Rules, Windows
 
 
@@ -58,14 +59,14 @@ class Session:
         self._binner = Binner(binning)
         if origin is not None:
             self._begin_at(None if origin == "first" else origin)
-        self._progress = Progress()
+        self._progress, self._decided = Progress(), 0
         self._unfinished = False
 
     @property
     def progress(self) -> Progress:
         """Events and bins so far, by what became of them."""
-        bins = replace(self._progress, clipped=self._binner.clipped, tally=self._windows.tally)
-        return replace(bins, outside=self._progress.outside + self._binner.outside)
+        outside = self._progress.outside + self._binner.outside
+        return replace(self._own_progress(), outside=outside, clipped=self._binner.clipped)
 
     def push(self, events: Events) -> list[Decision]:
         """The decisions of the bins that these events complete."""
@@ -93,8 +94,9 @@ class Session:
         self._check_finished()
         state, windows = self._windows.state, self._windows
         arrays = {name: array.copy() for name, array in state.arrays.items()}
-        progress = replace(self._progress, tally=windows.tally)
-        return SessionState(self._identity, self._binner.save(), state.step, arrays, windows.decided, progress)
+        return SessionState(
+            self._identity, self._binner.save(), state.step, arrays, windows.decided, self._own_progress()
+        )
 
     def restore(self, state: SessionState) -> None:
         """Go on from a saved state; that of another network, seed or rule is refused."""
@@ -107,8 +109,13 @@ class Session:
         network = check_state(self.engine.program, State(state.step, dict(state.arrays)))
         self._binner.restore(state.binner)
         self._windows.state, self._windows.decided = network, state.decided
-        self._windows.tally, self._progress = state.progress.tally, state.progress
+        self._windows.tally = state.progress.tally + Tally()
+        self._progress, self._decided = state.progress, state.progress.decisions
         self._unfinished = False
+
+    def _own_progress(self) -> Progress:
+        """Without what the binner counts."""
+        return replace(self._progress, decisions=self._decided, tally=self._windows.tally + Tally())
 
     @cached_property
     def _identity(self) -> dict[str, object]:
@@ -145,7 +152,7 @@ class Session:
 
     def _decisions(self, completed: Completed) -> Iterator[Decision]:
         for outcome in self._outcomes(completed):
-            self._progress = replace(self._progress, decisions=self._progress.decisions + 1)
+            self._decided += 1
             yield self._decision(outcome)
         self._unfinished = False
 

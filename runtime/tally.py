@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self
 
-from axonnx.runtime.engine import Activity
+from axonnx.runtime.engine import Activity, Counts
 
 
-@dataclass(frozen=True)
+@dataclass
 class Tally:
-    """Counts over all samples; spikes and operations stay empty with an engine that does not count them."""
+    """Running counts over all samples; spikes and operations stay empty with an engine that does not count them."""
 
     computed: int = 0  # bins the network went through, or whose outcome is known to be that of bins it went through
     skipped: int = 0  # bins that no decision needed
-    spikes: Mapping[str, int] = field(default_factory=dict)
-    operations: Mapping[str, int] = field(default_factory=dict)
+    spikes: dict[str, int] = field(default_factory=dict)
+    operations: dict[str, int] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, bins: int, activity: Activity | None) -> Self:
-        """The counts of one chunk of so many bins."""
-        if activity is None:
-            return cls(bins)
-        spikes = {name: int(counts.sum()) for name, counts in activity.spikes.items()}
-        operations = {name: int(counts.sum()) for name, counts in activity.operations.items()}
-        return cls(bins, 0, spikes, operations)
+    def count(self, bins: int, activity: Activity | None) -> None:
+        """Add one chunk of so many bins."""
+        self.computed += bins
+        if activity is not None:
+            _count(self.spikes, activity.spikes)
+            _count(self.operations, activity.operations)
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(
@@ -42,6 +39,12 @@ class Tally:
             {name: count * times for name, count in self.spikes.items()},
             {name: count * times for name, count in self.operations.items()},
         )
+
+
+def _count(into: dict[str, int], counts: Mapping[str, Counts]) -> None:
+    for name, each in counts.items():
+        # A single sample is the rule on a stream, and no sum is quicker than none.
+        into[name] = into.get(name, 0) + (int(each[0]) if len(each) == 1 else int(each.sum()))
 
 
 def _sum(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:

@@ -85,7 +85,7 @@ class Windows:
             outcome = self._silence_from_here(window, count)
         elif self.engine.program.noises:
             # Nothing of a window reaches the next one: only the last is of any consequence.
-            self.tally += Tally(skipped=(count - 1) * self.length)
+            self.tally.skipped += (count - 1) * self.length
             outcome = self._silent_window(window + count - 1)
         else:
             outcome = self._silence_from_rest(window, count)
@@ -99,7 +99,7 @@ class Windows:
         size = 1 if every_bin or self.rules.stop_at is not None else len(frames)
         for at in range(0, len(frames), size):
             if self.decided:
-                self.tally += Tally(skipped=len(frames) - at)
+                self.tally.skipped += len(frames) - at
                 return
             logits = self._advance(window, step + at, frames[at : at + size])
             outcome = self._outcome(first + at + size - 1, step + at + size, logits)
@@ -169,7 +169,7 @@ class Windows:
         x = to_input(frames[:, np.newaxis], self.contract.input)
         chunk = self.engine.advance(self.state, x, self.noise(window, step, len(frames)))
         self.state = chunk.state
-        self.tally += Tally.of(len(frames), chunk.activity)
+        self.tally.count(len(frames), chunk.activity)
         if self.contract.logits == "direct":
             return chunk.logits[:, 0].copy()
         mean: Floats = chunk.logits[:, 0] / np.float32(step + len(frames))
