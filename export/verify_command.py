@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -149,6 +150,7 @@ def _limited(data: Sampled, samples: int) -> Sampled:
 def _result(found: Verification, options: argparse.Namespace) -> dict[str, Any]:
     totals = {key: sum(getattr(c, key) for c in found.comparisons) for key in ("spikes", "membranes", "logits")}
     divergences = [entry.as_dict()["first"] for entry in found.comparisons if entry.first is not None]
+    divergences.sort(key=lambda first: math.inf if first["step"] is None else first["step"])  # spikes before logits
     plain = found.unrounded
     unrounded = None
     if plain is not None and plain.spikes:
