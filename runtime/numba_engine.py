@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from axonnx.runtime import numba_interpreter as compiled
 from axonnx.runtime.engine import Activity, Chunk, check_input, trace_sources
-from axonnx.runtime.numba_interpreter import run
 from axonnx.runtime.numba_plan import Plan, aligned
 from axonnx.runtime.program import Program
 from axonnx.runtime.state import State, check_state
 
 Floats = NDArray[np.float32]
+Counts = NDArray[np.int64]
 NO_TRACE = np.zeros((0, 0, 0), np.float32)
 
 
@@ -42,6 +45,46 @@ class PackedState(State):
         return len(self.memory)
 
 
+class CountedActivity(Activity):
+    """Counts of one chunk [B, rows], sorted by layer and synapse when asked for."""
+
+    def __init__(self, counts: Counts, plan: Plan) -> None:
+        self.counts, self.plan = counts, plan
+
+    @cached_property
+    def spikes(self) -> Mapping[str, Counts]:  # type: ignore[override]
+        """Of each layer."""
+        return {i.layer: self.counts[:, self.plan.row_of[i.name]] for i in self.plan.firing}
+
+    @cached_property
+    def operations(self) -> Mapping[str, Counts]:  # type: ignore[override]
+        """Of each synapse."""
+        return {name: self.counts[:, self.plan.row_of[name]] for name in self.plan.program.synapses}
+
+
+class Workspace:
+    """One thread's memory and event lists, and the numbers it hands to the compiled loop."""
+
+    def __init__(self, plan: Plan) -> None:
+        contract = plan.program.contract.input
+        self.memory = aligned(plan.storage.memory, np.float32)
+        self.events = aligned(plan.storage.events + 16, np.int32)
+        self.call = np.zeros(compiled.CALL_SIZE, np.int64)
+        self.at = self.call.ctypes.data
+        fixed = {
+            compiled.TABLE: plan.table,
+            compiled.MEMORY: self.memory,
+            compiled.CONSTANTS: plan.constants,
+            compiled.EVENTS: self.events,
+            compiled.TABLES: plan.tables,
+        }
+        for place, array in fixed.items():
+            self.call[place] = array.ctypes.data
+            self.call[place + 1] = len(array)
+        self.call[compiled.AT_START] = plan.at_start
+        self.call[compiled.SCALE], self.call[compiled.LARGEST] = 2**contract.shift, contract.largest
+
+
 class NumbaEngine:
     """Runs a plan of the program; any number of calls may run at once."""
 
@@ -50,7 +93,11 @@ class NumbaEngine:
     def __init__(self, program: Program, threads: int = 1) -> None:
         self.program, self.threads = program, threads
         self.plan = Plan(program)
-        self._workspaces: list[tuple[Floats, NDArray[np.int32]]] = []
+        self._workspaces: list[Workspace] = []
+        self._run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(compiled.run.address)
+        names = program.logits or program.totals
+        self._results = [self.plan.storage.place(name) for name in names]
+        self._classes = len(program.contract.classes)
 
     def initial_state(self, batch: int) -> State:
         """Silence."""
@@ -58,55 +105,47 @@ class NumbaEngine:
 
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:
         """The whole chunk in one compiled call for each thread."""
-        steps, batch = x.shape[:2]
-        memory = (
-            state.memory.copy()
-            if isinstance(state, PackedState) and state.plan is self.plan
-            else self._pack(state, batch)
-        )
+        steps, batch = x.shape[0], x.shape[1]
+        known = type(state) is PackedState and state.plan is self.plan
+        memory = state.memory.copy() if known else self._pack(state, batch)  # type: ignore[attr-defined]
         outside = self._outside(x, noise)
         counts = np.zeros((batch, len(self.plan.table)), np.int64)
         seen = np.empty((steps, batch, self.plan.trace_size), np.float32) if trace else NO_TRACE
-        self._run(outside, memory, counts, seen, state.step, x)
-        after = PackedState(state.step + steps, memory, self.plan)
-        return Chunk(after, self._logits(memory), self._activity(counts), self._traces(seen) if trace else {})
-
-    def _run(
-        self, outside: Floats, memory: Floats, counts: NDArray[np.int64], seen: Floats, step: int, x: Floats
-    ) -> None:
-        batch = len(memory)
-        parts = min(self.threads, batch)
-        if parts <= 1:
-            refused = [self._part(outside, memory, counts, seen, step, 0, batch)]
-        else:
-            cuts = [batch * part // parts for part in range(parts + 1)]
-            with ThreadPoolExecutor(parts) as pool:
-                jobs = [
-                    pool.submit(self._part, outside, memory, counts, seen, step, low, high)
-                    for low, high in pairwise(cuts)
-                ]
-                refused = [job.result() for job in jobs]
-        if max(refused) >= 0:
+        arrays = (outside, memory, counts, seen)
+        refused = self._part(arrays, state.step, 0, batch) if self.threads == 1 else self._parts(arrays, state.step)
+        if refused >= 0:
             check_input(self.program, x)
             raise AssertionError("the compiled engine refused an input that the contract admits")
+        after = PackedState(state.step + steps, memory, self.plan)
+        traces = self._traces(seen) if trace else {}
+        return Chunk(after, self._logits(memory), CountedActivity(counts, self.plan), traces)
 
-    def _part(
-        self, outside: Floats, memory: Floats, counts: NDArray[np.int64], seen: Floats, step: int, low: int, high: int
-    ) -> int:
-        plan = self.plan
-        work = self._workspaces.pop() if self._workspaces else self._workspace()
-        refused: int = run(
-            plan.table, plan.at_start, work[0], plan.constants, work[1], plan.tables, outside, memory, counts, seen,
-            plan.limits, step, low, high,
+    def _parts(self, arrays: tuple[Any, ...], step: int) -> int:
+        """The batch in equal parts, a thread each."""
+        batch = len(arrays[1])
+        parts = min(self.threads, batch)
+        cuts = [batch * part // parts for part in range(parts + 1)]
+        if parts == 1:
+            return self._part(arrays, step, 0, batch)
+        with ThreadPoolExecutor(parts) as pool:
+            jobs = [pool.submit(self._part, arrays, step, low, high) for low, high in pairwise(cuts)]
+            return max(job.result() for job in jobs)
+
+    def _part(self, arrays: tuple[Any, ...], step: int, low: int, high: int) -> int:
+        """Samples low … high − 1; the compiled loop runs without the interpreter's lock."""
+        outside, memory, counts, seen = arrays
+        work = self._workspaces.pop() if self._workspaces else Workspace(self.plan)
+        work.call[compiled.OUTSIDE :] = (
+            _address(outside), *outside.shape, _address(memory), memory.shape[1], _address(counts), _address(seen),
+            seen.shape[2], step, low, high, work.call[compiled.SCALE], work.call[compiled.LARGEST],
         )  # fmt: skip
+        refused: int = self._run(work.at)
         self._workspaces.append(work)
         return refused
 
-    def _workspace(self) -> tuple[Floats, NDArray[np.int32]]:
-        return aligned(self.plan.storage.memory, np.float32), aligned(self.plan.storage.events + 16, np.int32)
-
     def _outside(self, x: Floats, noise: Mapping[str, Floats]) -> Floats:
-        steps, batch = x.shape[:2]
+        """Input and noise of each step side by side [T, B, …]."""
+        steps, batch = x.shape[0], x.shape[1]
         flat = np.ascontiguousarray(x).reshape(steps, batch, -1)
         if not self.program.noises:
             return flat
@@ -122,14 +161,10 @@ class NumbaEngine:
         return memory
 
     def _logits(self, memory: Floats) -> Floats:
-        classes = len(self.program.contract.classes)
-        places = [self.plan.storage.place(name) for name in self.program.logits or self.program.totals]
-        return np.stack([memory[:, at : at + classes] for at in places])
-
-    def _activity(self, counts: NDArray[np.int64]) -> Activity:
-        rows = self.plan.row_of
-        spikes = {i.layer: counts[:, rows[i.name]] for i in self.plan.firing}
-        return Activity(spikes, {name: counts[:, rows[name]] for name in self.program.synapses})
+        """A view of the new state; states are never changed once made."""
+        if len(self._results) == 1:
+            return memory[None, :, self._results[0] : self._results[0] + self._classes]
+        return np.stack([memory[:, at : at + self._classes] for at in self._results])
 
     def _traces(self, seen: Floats) -> dict[str, Floats]:
         found = {}
@@ -138,3 +173,8 @@ class NumbaEngine:
             layout = self.plan.storage.layouts[buffer]
             found[name] = layout.unpack(seen[..., at : at + layout.size])
         return found
+
+
+def _address(array: NDArray[Any]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address

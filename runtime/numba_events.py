@@ -37,7 +37,7 @@ def scan(memory: Floats, source: int, size: int, events: Ints, at: int, starts: 
 
 
 @compiled
-def admitted(memory: Floats, source: int, events: Ints, at: int, count: int, scale: float, largest: float) -> Any:
+def admitted(memory: Floats, source: int, events: Ints, at: int, count: int, scale: int, largest: int) -> Any:
     """Whether all listed values are multiples of 1/scale up to largest/scale; nan is not."""
     for k in range(count):
         units = np.float64(memory[source + events[at + k]]) * scale

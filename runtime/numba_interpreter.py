@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from axonnx.runtime import numba_neurons as neurons
-from axonnx.runtime.numba_compile import compiled
+from axonnx.runtime.numba_compile import compiled, entered
 from axonnx.runtime.numba_conv import conv
 from axonnx.runtime.numba_events import admitted, scan
 from axonnx.runtime.numba_neurons import (
@@ -28,6 +29,7 @@ from axonnx.runtime.numba_opcodes import (
     ACTIVITY,
     ARITHMETIC,
     AVERAGE_POOL,
+    COLUMNS,
     CONV,
     COPY,
     FIRE,
@@ -41,7 +43,7 @@ from axonnx.runtime.numba_opcodes import (
     SCAN,
 )
 from axonnx.runtime.numba_synapses import linear
-from axonnx.runtime.numba_vectors import LANES, load, store, zeros16
+from axonnx.runtime.numba_vectors import LANES, floats_at, ints_at, load, longs_at, store, zeros16
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
@@ -49,26 +51,25 @@ Table = NDArray[np.int64]
 
 
 @compiled
-def load_outside(g: Table, r: int, memory: Floats, outside: Floats, t: int, b: int) -> Any:
+def load_outside(g: Table, r: int, memory: Floats, outside: Floats, begin: int) -> Any:
     """Bring one step's input or noise in: as it is, or from [C, H, W] to channels last."""
-    start, channels, pixels, pitch, out = g[r, 1], g[r, 2], g[r, 3], g[r, 4], g[r, 5]
+    at, channels, pixels, pitch, out = begin + g[r + 1], g[r + 2], g[r + 3], g[r + 4], g[r + 5]
     if pitch == 1:
-        at = (t * outside.shape[1] + b) * outside.shape[2] + start
         whole = pixels // LANES * LANES
         for p in range(0, whole, LANES):
             store(memory, out + p, load(zeros16(), outside, at + p))
         for p in range(whole, pixels):
-            memory[out + p] = outside[t, b, start + p]
+            memory[out + p] = outside[at + p]
         return
     for c in range(channels):
         for p in range(pixels):
-            memory[out + p * pitch + c] = outside[t, b, start + c * pixels + p]
+            memory[out + p * pitch + c] = outside[at + c * pixels + p]
 
 
 @compiled
 def move(g: Table, r: int, memory: Floats, tables: Ints) -> Any:
     """Gather by a table of addresses; −1 is zero."""
-    table, size, out = g[r, 1], g[r, 2], g[r, 3]
+    table, size, out = g[r + 1], g[r + 2], g[r + 3]
     for i in range(size):
         source = tables[table + i]
         memory[out + i] = memory[source] if source >= 0 else np.float32(0.0)
@@ -76,106 +77,100 @@ def move(g: Table, r: int, memory: Floats, tables: Ints) -> Any:
 
 @compiled
 def copy_row(to: Floats, at: int, source: Floats, start: int, size: int) -> Any:
-    """size floats from one memory to another."""
-    for i in range(size):
-        to[at + i] = source[start + i]
+    """size floats, a multiple of sixteen, from one memory to another."""
+    for i in range(0, size, LANES):
+        store(to, at + i, load(zeros16(), source, start + i))
 
 
 @compiled
 def operate(g: Table, r: int, memory: Floats, constants: Floats) -> Any:
     """Element-wise arithmetic; each operand is in memory or among the constants."""
-    kind, out, size = g[r, 1], g[r, 2], g[r, 3]
-    if g[r, 4] and g[r, 7]:
-        arithmetic(kind, memory, out, size, constants, g[r, 5], g[r, 6], constants, g[r, 8], g[r, 9])
-    elif g[r, 4]:
-        arithmetic(kind, memory, out, size, constants, g[r, 5], g[r, 6], memory, g[r, 8], g[r, 9])
-    elif g[r, 7]:
-        arithmetic(kind, memory, out, size, memory, g[r, 5], g[r, 6], constants, g[r, 8], g[r, 9])
+    kind, out, size = g[r + 1], g[r + 2], g[r + 3]
+    if g[r + 4] and g[r + 7]:
+        arithmetic(kind, memory, out, size, constants, g[r + 5], g[r + 6], constants, g[r + 8], g[r + 9])
+    elif g[r + 4]:
+        arithmetic(kind, memory, out, size, constants, g[r + 5], g[r + 6], memory, g[r + 8], g[r + 9])
+    elif g[r + 7]:
+        arithmetic(kind, memory, out, size, memory, g[r + 5], g[r + 6], constants, g[r + 8], g[r + 9])
     else:
-        arithmetic(kind, memory, out, size, memory, g[r, 5], g[r, 6], memory, g[r, 8], g[r, 9])
+        arithmetic(kind, memory, out, size, memory, g[r + 5], g[r + 6], memory, g[r + 8], g[r + 9])
 
 
 @compiled
 def rest(g: Table, r: int, memory: Floats, constants: Floats, tables: Ints, step: int) -> Any:
     """The instructions that no synapse and no spike is in."""
-    op = g[r, 0]
+    op = g[r + 0]
     if op == ARITHMETIC:
         operate(g, r, memory, constants)
     elif op == MOVE:
         move(g, r, memory, tables)
     elif op == LEAKY_SUM:
-        leaky_sum(memory, constants, g[r, 1], g[r, 2], g[r, 3], g[r, 4], g[r, 5], g[r, 6], g[r, 7], g[r, 8])
+        leaky_sum(memory, constants, g[r + 1], g[r + 2], g[r + 3], g[r + 4], g[r + 5], g[r + 6], g[r + 7], g[r + 8])
     elif op == POOL_PAIRS:
-        pool_pairs(memory, g[r, 1], g[r, 2], g[r, 3], g[r, 4], g[r, 5])
+        pool_pairs(memory, g[r + 1], g[r + 2], g[r + 3], g[r + 4], g[r + 5])
     elif op == AVERAGE_POOL:
-        average_pool(memory, g[r, 1], g[r, 2], g[r, 3], g[r, 4], g[r, 5], g[r, 6], g[r, 7])
+        average_pool(memory, g[r + 1], g[r + 2], g[r + 3], g[r + 4], g[r + 5], g[r + 6], g[r + 7])
     elif op == ACTIVITY:
-        recurrent_activity(memory, g[r, 1], g[r, 2], g[r, 3], g[r, 4])
+        recurrent_activity(memory, g[r + 1], g[r + 2], g[r + 3], g[r + 4])
     elif op == ROW:
-        copy_row(memory, g[r, 1], constants, g[r, 2] + step * g[r, 3], g[r, 3])
+        copy_row(memory, g[r + 1], constants, g[r + 2] + step * g[r + 3], g[r + 3])
     elif op == COPY:
-        copy_row(memory, g[r, 1], memory, g[r, 2], g[r, 3])
+        copy_row(memory, g[r + 1], memory, g[r + 2], g[r + 3])
 
 
 @compiled
-def keep_trace(g: Table, r: int, memory: Floats, trace: Floats, t: int, b: int) -> Any:
+def keep_trace(g: Table, r: int, memory: Floats, trace: Floats, begin: int) -> Any:
     """What a layer did, for whoever wants to see it."""
-    size = g[r, neurons.SIZE]
-    for i in range(size):
-        trace[t, b, g[r, 20] + i] = memory[g[r, neurons.NEXT_SPIKES] + i]
-    if g[r, 21] >= 0:
-        for i in range(size):
-            trace[t, b, g[r, 21] + i] = memory[g[r, neurons.NEXT_MEMBRANE] + i]
+    size = g[r + neurons.SIZE]
+    copy_row(trace, begin + g[r + 20], memory, g[r + neurons.NEXT_SPIKES], size)
+    if g[r + 21] >= 0:
+        copy_row(trace, begin + g[r + 21], memory, g[r + neurons.NEXT_MEMBRANE], size)
 
 
-@compiled
-def run(
-    g: Table,
-    at_start: Table,
-    memory: Floats,
-    constants: Floats,
-    events: Ints,
-    tables: Ints,
-    outside: Floats,
-    state: Floats,
-    counts: Table,
-    trace: Floats,
-    limits: NDArray[np.float64],
-    step: int,
-    low: int,
-    high: int,
-) -> Any:
-    """Carry the states of samples low … high − 1 through all steps of ``outside``; the first sample refused, or −1."""
-    kept = state.shape[1]
-    for b in range(low, high):
-        for i in range(kept):
-            memory[i] = state[b, i]
-        for i in range(at_start.shape[0]):
-            scan(memory, at_start[i, 1], at_start[i, 2], events, at_start[i, 3], at_start[i, 4], tables)
-        for t in range(outside.shape[0]):
-            for r in range(g.shape[0]):
-                op = g[r, 0]
+# What the numbers are that a call hands over: addresses, sizes, and where to begin and end.
+TABLE, ROWS, AT_START, MEMORY, MEMORY_SIZE, CONSTANTS, CONSTANTS_SIZE, EVENTS, EVENTS_SIZE = range(9)
+TABLES, TABLES_SIZE, OUTSIDE, STEPS, BATCH, ENTERING, STATE, KEPT, COUNTS, TRACE, TRACED = range(9, 20)
+STEP, FIRST, END, SCALE, LARGEST = range(20, 25)
+CALL_SIZE = 25
+
+
+@entered(types.int64(types.int64))
+def run(call: Any) -> Any:
+    """Carry the states of samples FIRST … END − 1 through all steps; the first sample refused, or −1."""
+    a = longs_at(call, CALL_SIZE)
+    g, counts = longs_at(a[TABLE], a[ROWS] * COLUMNS), longs_at(a[COUNTS], a[BATCH] * a[ROWS])
+    memory, constants = floats_at(a[MEMORY], a[MEMORY_SIZE]), floats_at(a[CONSTANTS], a[CONSTANTS_SIZE])
+    events, tables = ints_at(a[EVENTS], a[EVENTS_SIZE]), ints_at(a[TABLES], a[TABLES_SIZE])
+    outside = floats_at(a[OUTSIDE], a[STEPS] * a[BATCH] * a[ENTERING])
+    state = floats_at(a[STATE], a[BATCH] * a[KEPT])
+    trace = floats_at(a[TRACE], a[STEPS] * a[BATCH] * a[TRACED])
+    for b in range(a[FIRST], a[END]):
+        copy_row(memory, np.int64(0), state, b * a[KEPT], a[KEPT])
+        for r in range(0, a[AT_START] * COLUMNS, COLUMNS):
+            scan(memory, g[r + 1], g[r + 2], events, g[r + 3], g[r + 4], tables)
+        for t in range(a[STEPS]):
+            sample = t * a[BATCH] + b
+            for row in range(a[AT_START], a[ROWS]):
+                r = row * COLUMNS
+                op, count = g[r], np.int64(0)
                 if op == LINEAR:
-                    count = np.int64(events[g[r, 10]])
-                    linear(g, r, memory, constants, events, count)
-                    counts[b, r] += count * g[r, 11]
+                    count = linear(g, r, memory, constants, events)
                 elif op == CONV:
-                    dense = events[g[r, 23]] > g[r, 24]
-                    counts[b, r] += conv(g, r, memory, constants, events, dense) * g[r, 25]
+                    count = conv(g, r, memory, constants, events)
                 elif op == FIRE:
-                    counts[b, r] += fire(g, r, memory, constants, events, tables)
+                    count = fire(g, r, memory, constants, events, tables)
                 elif op == FIRE_NOISY:
-                    counts[b, r] += fire_noisy(g, r, memory, constants, events, tables)
+                    count = fire_noisy(g, r, memory, constants, events, tables)
                 elif op == LOAD:
-                    load_outside(g, r, memory, outside, t, b)
+                    load_outside(g, r, memory, outside, sample * a[ENTERING])
                 elif op == SCAN:
-                    count = scan(memory, g[r, 1], g[r, 2], events, g[r, 3], g[r, 4], tables)
-                    if g[r, 5] and not admitted(memory, g[r, 1], events, g[r, 3], count, limits[0], limits[1]):
+                    count = scan(memory, g[r + 1], g[r + 2], events, g[r + 3], g[r + 4], tables)
+                    if g[r + 5] and not admitted(memory, g[r + 1], events, g[r + 3], count, a[SCALE], a[LARGEST]):
                         return b
                 else:
-                    rest(g, r, memory, constants, tables, step + t)
-                if trace.shape[0] > 0 and FIRE <= op <= FIRE_NOISY:
-                    keep_trace(g, r, memory, trace, t, b)
-        for i in range(kept):
-            state[b, i] = memory[i]
+                    rest(g, r, memory, constants, tables, a[STEP] + t)
+                counts[b * a[ROWS] + row] += count
+                if a[TRACED] > 0 and FIRE <= op <= FIRE_NOISY:
+                    keep_trace(g, r, memory, trace, sample * a[TRACED])
+        copy_row(state, b * a[KEPT], memory, np.int64(0), a[KEPT])
     return -1

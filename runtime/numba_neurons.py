@@ -51,11 +51,11 @@ def fire(g: Table, r: int, memory: Floats, constants: Floats, events: Ints, tabl
     """LIF, LIFToZero or Heaviside; spikes are listed as they come. Their number."""
     like, count, kd, kt = zeros16(), np.int64(0), np.int64(0), np.int64(0)
     one = splat(like, np.float32(1.0))
-    kind, size, listed, starts = g[r, KIND], g[r, SIZE], g[r, LIST], g[r, STARTS]
-    currents, membranes, fired = g[r, CURRENT], g[r, MEMBRANE], g[r, SPIKES]
-    next_membranes, next_spikes = g[r, NEXT_MEMBRANE], g[r, NEXT_SPIKES]
-    decays, decay_period = g[r, DECAY], g[r, DECAY_PERIOD]
-    thresholds, threshold_period = g[r, THRESHOLD], g[r, THRESHOLD_PERIOD]
+    kind, size, listed, starts = g[r + KIND], g[r + SIZE], g[r + LIST], g[r + STARTS]
+    currents, membranes, fired = g[r + CURRENT], g[r + MEMBRANE], g[r + SPIKES]
+    next_membranes, next_spikes = g[r + NEXT_MEMBRANE], g[r + NEXT_SPIKES]
+    decays, decay_period = g[r + DECAY], g[r + DECAY_PERIOD]
+    thresholds, threshold_period = g[r + THRESHOLD], g[r + THRESHOLD_PERIOD]
     for i in range(0, size, LANES):
         current = load(like, memory, currents + i)
         threshold = load(like, constants, thresholds + kt)
@@ -84,15 +84,15 @@ def fire_noisy(g: Table, r: int, memory: Floats, constants: Floats, events: Ints
     like, count = zeros16(), np.int64(0)
     kd, kt, kb = np.int64(0), np.int64(0), np.int64(0)
     one = splat(like, np.float32(1.0))
-    kind, size, listed, starts = g[r, KIND], g[r, SIZE], g[r, LIST], g[r, STARTS]
+    kind, size, listed, starts = g[r + KIND], g[r + SIZE], g[r + LIST], g[r + STARTS]
     for i in range(0, size, LANES):
-        membrane, spread = load(like, memory, g[r, CURRENT] + i), load(like, memory, g[r, ARRIVING] + i)
-        noise = load(like, memory, g[r, NOISE] + i)
-        threshold = load(like, constants, g[r, THRESHOLD] + kt)
+        membrane, spread = load(like, memory, g[r + CURRENT] + i), load(like, memory, g[r + ARRIVING] + i)
+        noise = load(like, memory, g[r + NOISE] + i)
+        threshold = load(like, constants, g[r + THRESHOLD] + kt)
         if kind != STATELESS:
-            decay = load(like, constants, g[r, DECAY] + kd)
-            before, variance = load(like, memory, g[r, MEMBRANE] + i), load(like, memory, g[r, VARIANCE] + i)
-            spikes = load(like, memory, g[r, SPIKES] + i)
+            decay = load(like, constants, g[r + DECAY] + kd)
+            before, variance = load(like, memory, g[r + MEMBRANE] + i), load(like, memory, g[r + VARIANCE] + i)
+            spikes = load(like, memory, g[r + SPIKES] + i)
             if kind == SUBTRACT:
                 membrane = sub(add(mul(decay, before), membrane), mul(threshold, spikes))
             else:
@@ -100,17 +100,17 @@ def fire_noisy(g: Table, r: int, memory: Floats, constants: Floats, events: Ints
                 membrane = add(mul(decay, mul(before, kept)), membrane)
                 variance = mul(variance, kept)
             spread = add(mul(mul(decay, decay), variance), spread)
-            store(memory, g[r, NEXT_MEMBRANE] + i, membrane)
-            store(memory, g[r, NEXT_VARIANCE] + i, spread)
-            spread = add(spread, load(like, constants, g[r, BASE] + kb))
-            kd, kb = _after(kd, g[r, DECAY_PERIOD]), _after(kb, g[r, BASE_PERIOD])
+            store(memory, g[r + NEXT_MEMBRANE] + i, membrane)
+            store(memory, g[r + NEXT_VARIANCE] + i, spread)
+            spread = add(spread, load(like, constants, g[r + BASE] + kb))
+            kd, kb = _after(kd, g[r + DECAY_PERIOD]), _after(kb, g[r + BASE_PERIOD])
         gap = sub(membrane, threshold)
         needed = negative(mul(gap, absolute(gap)))
         push = mul(spread, mul(noise, absolute(noise)))
-        store(memory, g[r, NEXT_SPIKES] + i, ones_at_least(push, needed))
+        store(memory, g[r + NEXT_SPIKES] + i, ones_at_least(push, needed))
         events[starts + i // LANES] = count
         count = append(events, listed, count, tables, at_least(push, needed), i)
-        kt = _after(kt, g[r, THRESHOLD_PERIOD])
+        kt = _after(kt, g[r + THRESHOLD_PERIOD])
     events[starts + size // LANES] = count
     return count
 

@@ -75,19 +75,15 @@ class Plan:
         self.floats, self.integers = Pool(), Pool()
         self.integers.add(bit_positions())
         self.rows: list[tuple[int, ...]] = []
+        self.at_start = 0  # the first rows list the states' events, once a chunk
         self.row_of: dict[str, int] = {}  # instruction -> its row
         self.trace_places: dict[str, tuple[int, str]] = {}
         self.trace_size = self.outside_size = 0
         self._lower()
         self.table = self._table(self.rows)
-        self.at_start = self._table(
-            [self._scan(name) for name in program.states if self.storage.root(name) in self.listed]
-        )
         self.constants = aligned(self.floats.size, np.float32)
         self.constants[:] = np.concatenate(self.floats.parts) if self.floats.parts else 0.0
         self.tables = np.concatenate(self.integers.parts).astype(np.int32)
-        shift = program.contract.input.shift
-        self.limits = np.array([2.0**shift, float(program.contract.input.largest)])
 
     @property
     def firing(self) -> list[Neurons]:
@@ -101,6 +97,9 @@ class Plan:
         return {self.storage.root(i.reads[0]) for i in synapses}
 
     def _lower(self) -> None:
+        listed = [name for name in self.program.states if self.storage.root(name) in self.listed]
+        self.rows += [self._scan(name) for name in listed]
+        self.at_start = len(listed)
         for name in (self.program.input, *self.program.noises):
             self._load(name)
         self.rows.append(self._scan(self.program.input, check=True))

@@ -19,7 +19,7 @@ Ints = NDArray[np.int32]
 Table = NDArray[np.int64]
 
 # Where a linear synapse's numbers stand in its row of the table; see numba_plan.
-SOURCE, LIST, STARTS, GRADED, WEIGHTS, OUT, BIAS, INPUTS, SIZE = 1, 2, 3, 4, 5, 6, 7, 8, 9
+SOURCE, LIST, STARTS, GRADED, WEIGHTS, OUT, BIAS, INPUTS, SIZE, COUNT, OUTPUTS = range(1, 12)
 
 
 @inlined
@@ -49,22 +49,24 @@ def begin(like: Any, bias: int, done: int, memory: Floats, constants: Floats, ou
 def _linear_block(
     like: Any, width: int, g: Table, r: int, memory: Floats, weights: Floats, events: Ints, count: int, done: int
 ) -> Any:
-    row, out = g[r, WEIGHTS] + done * g[r, INPUTS], g[r, OUT] + done
-    total = begin(like, g[r, BIAS], done, memory, weights, out)
-    source = g[r, SOURCE] if g[r, GRADED] else np.int64(-1)
-    total = add_rows(total, width, memory, weights, events, g[r, LIST], g[r, LIST] + count, row, source)
+    row, out = g[r + WEIGHTS] + done * g[r + INPUTS], g[r + OUT] + done
+    total = begin(like, g[r + BIAS], done, memory, weights, out)
+    source = g[r + SOURCE] if g[r + GRADED] else np.int64(-1)
+    total = add_rows(total, width, memory, weights, events, g[r + LIST], g[r + LIST] + count, row, source)
     store(memory, out, total)
 
 
 @compiled
-def linear(g: Table, r: int, memory: Floats, weights: Floats, events: Ints, count: int) -> Any:
-    """W·x + b, block by block."""
+def linear(g: Table, r: int, memory: Floats, weights: Floats, events: Ints) -> Any:
+    """W·x + b, block by block; the operations it took."""
+    count = np.int64(events[g[r + COUNT]])
     done = np.int64(0)  # typed, so that one compiled form serves every call
-    while g[r, SIZE] - done >= 64:
+    while g[r + SIZE] - done >= 64:
         _linear_block(zeros64(), np.int64(64), g, r, memory, weights, events, count, done)
         done += 64
-    if g[r, SIZE] - done >= 32:
+    if g[r + SIZE] - done >= 32:
         _linear_block(zeros32(), np.int64(32), g, r, memory, weights, events, count, done)
         done += 32
-    if g[r, SIZE] - done >= 16:
+    if g[r + SIZE] - done >= 16:
         _linear_block(zeros16(), np.int64(16), g, r, memory, weights, events, count, done)
+    return count * g[r + OUTPUTS]

@@ -12,6 +12,7 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, models, register_model
+from numba.np.arrayobj import populate_array
 
 LANES = 16
 HALF = 8  # lanes of one look-up when bits become a list
@@ -216,3 +217,34 @@ def shift_list(typing: Any, events: Any, at: Any, source: Any, offset: Any) -> A
         return context.get_dummy_value()
 
     return types.void(events, types.int64, types.int64, types.int64), code
+
+
+@intrinsic
+def bit_length(typing: Any, word: Any) -> Any:
+    """How many bits a word that is not zero needs."""
+
+    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        zeros = builder.ctlz(given[0], ir.Constant(ir.IntType(1), 1))
+        return builder.sub(ir.Constant(INT64, 64), zeros)
+
+    return types.int64(types.uint64), code
+
+
+def _array_at(kind: Any) -> Any:
+    @intrinsic
+    def array(typing: Any, address: Any, size: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            made = context.make_array(signature.return_type)(context, builder)
+            width = context.get_constant(types.intp, kind.bitwidth // 8)
+            data = builder.inttoptr(given[0], made.data.type)
+            populate_array(made, data=data, shape=[given[1]], strides=[width], itemsize=width, meminfo=None)
+            return made._getvalue()
+
+        return types.Array(kind, 1, "C")(types.int64, types.int64), code
+
+    return array
+
+
+floats_at: Callable[[int, int], Any] = _array_at(types.float32)
+ints_at: Callable[[int, int], Any] = _array_at(types.int32)
+longs_at: Callable[[int, int], Any] = _array_at(types.int64)

@@ -1,0 +1,219 @@
+"""A file, ready to run: ``load("gesture.onnx")``, then ``run`` on whole inputs or ``step`` by step."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.runtime.compile_program import Compilation
+from axonnx.runtime.contract import Contract
+from axonnx.runtime.decision import entropy, softmax
+from axonnx.runtime.engine import Activity, Chunk, Engine
+from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.model_file import load_model
+from axonnx.runtime.network_input import to_input
+from axonnx.runtime.noise import draw_noise
+from axonnx.runtime.program import Program
+from axonnx.runtime.state import State
+from axonnx.runtime.step_graph import StepGraph, step_graph
+
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+EngineName = Literal["auto", "numba", "numpy", "ort"]
+ENGINES: tuple[EngineName, ...] = ("auto", "numba", "numpy", "ort")
+NOISE_AT_ONCE = 2**22  # normals that are kept in memory at a time
+
+
+@dataclass(frozen=True, eq=False)
+class RunResult:
+    """What a network says: logits are its own bits; probabilities and doubts follow from them.
+
+    ``activity`` is None where the engine does not count.
+    """
+
+    member_logits: Floats  # [members, B, classes]
+    state: State
+    activity: Activity | None
+    traces: Mapping[str, Floats] = field(default_factory=dict)  # spikes/<layer>, membrane/<layer>: [T, B, …]
+
+    @property
+    def logits(self) -> Floats:
+        """[B, classes]: the network's, or of an ensemble the logarithm of its probabilities."""
+        if len(self.member_logits) == 1:
+            only: Floats = self.member_logits[0]
+            return only
+        return np.log(np.maximum(self.probabilities, 1e-30)).astype(np.float32)
+
+    @cached_property
+    def probabilities(self) -> Doubles:
+        """[B, classes]: the mean over the members."""
+        mean: Doubles = softmax(self.member_logits).mean(0)
+        return mean
+
+    @cached_property
+    def entropy(self) -> Doubles:
+        """[B]: of the probabilities, in nats."""
+        return np.asarray(entropy(self.probabilities))
+
+    @cached_property
+    def mutual_information(self) -> Doubles | None:
+        """[B]: how far the members of an ensemble disagree, in nats; None for a single network."""
+        if len(self.member_logits) == 1:
+            return None
+        return self.entropy - np.asarray(entropy(softmax(self.member_logits))).mean(0)
+
+
+class Model:
+    """A loaded file with an engine; nothing in it changes by running."""
+
+    def __init__(self, program: Program, engine: Engine) -> None:
+        self.program, self.engine = program, engine
+        self.contract: Contract = program.contract
+        self._spiking = self.contract.kind == "spiking"
+
+    def prepare(self, values: NDArray[Any]) -> Floats:
+        """Counts or pixel values [T, B, …] (images [B, …]) as the network's input x = (value − centre) · 2^−shift."""
+        return (
+            to_input(values, self.contract.input) if self._spiking else to_input(values[None], self.contract.input)[0]
+        )
+
+    def initial_state(self, batch: int = 1) -> State:
+        """The state before the first step."""
+        return self.engine.initial_state(batch)
+
+    def noise(self, seed: int, samples: Sequence[int], first_step: int, steps: int) -> dict[str, Floats]:
+        """The noise [T, B, …] of every noisy layer: a function of seed, sample, step and layer alone."""
+        return draw_noise(self.program, seed, samples, first_step, steps)
+
+    def run(
+        self,
+        x: NDArray[Any],
+        *,
+        seed: int = 0,
+        samples: Sequence[int] | None = None,
+        state: State | None = None,
+        trace: bool = False,
+    ) -> RunResult:
+        """Run sequences [T, B, …], or images [B, …] through a binary network; ``state`` is where another run ended.
+
+        ``seed`` and ``samples`` (0, 1, … unless given) name the noise of a stochastic network.
+        """
+        given = self._input(x if self._spiking else np.asarray(x)[None])
+        batch = given.shape[1]
+        begin = self.initial_state(batch) if state is None else state
+        names = range(batch) if samples is None else samples
+        self._check_run(begin, given, names)
+        if not self.program.noises:
+            return self._result([self.engine.advance(begin, given, {}, trace)])
+        return self._result(self._noisy(begin, given, seed, names, trace))
+
+    def step(
+        self, state: State, x: NDArray[Any], *, seed: int = 0, samples: Sequence[int] | None = None, trace: bool = False
+    ) -> tuple[State, RunResult]:
+        """One time step of x [B, …]: the state after it, and the logits of all steps so far."""
+        given = x[None] if type(x) is np.ndarray and x.dtype == np.float32 else self._input(np.asarray(x)[None])
+        if given.shape[2:] != self.contract.input.shape or given.shape[1] != state.batch:
+            self._check_run(state, self._input(given), samples or range(state.batch))
+        if self.program.steps_known is not None:
+            self._check_run(state, given, samples or range(state.batch))
+        noise = self.noise(seed, samples or range(state.batch), state.step, 1) if self.program.noises else {}
+        result = self._result([self.engine.advance(state, given, noise, trace)])
+        return result.state, result
+
+    def _input(self, x: NDArray[Any]) -> Floats:
+        x = np.asarray(x)
+        if x.dtype != np.float32 and x.dtype.kind not in "iub":
+            raise AxonnxError(
+                f"{self.program.name}: an input of {x.dtype}; expected float32, or integers. Convert it where you know "
+                f"that nothing is lost"
+            )
+        shape = self.contract.input.shape
+        if x.ndim != len(shape) + 2 or x.shape[2:] != shape or 0 in x.shape:
+            expected = ["T", "B", *shape] if self._spiking else ["B", *shape]
+            got = list(x.shape) if self._spiking else list(x.shape[1:])
+            raise AxonnxError(f"{self.program.name}: an input of shape {got}; expected {expected}, none of them empty")
+        return np.ascontiguousarray(x, np.float32)
+
+    def _check_run(self, state: State, x: Floats, samples: Sequence[int]) -> None:
+        if self._spiking and state.batch != x.shape[1]:
+            raise AxonnxError(f"{self.program.name}: a state of {state.batch} samples and an input of {x.shape[1]}")
+        if len(samples) != x.shape[1]:
+            raise AxonnxError(f"{self.program.name}: {len(samples)} names of samples and an input of {x.shape[1]}")
+        known = self.program.steps_known
+        if known is not None and state.step + len(x) > known:
+            raise AxonnxError(
+                f"{self.program.name}: its normalisation through time knows {known} steps; this run reaches step "
+                f"{state.step + len(x)}. Reset the state after {known} steps"
+            )
+
+    def _noisy(self, state: State, x: Floats, seed: int, samples: Sequence[int], trace: bool) -> list[Chunk]:
+        """Noise is drawn for some steps at a time: the numbers do not depend on how many."""
+        neurons = sum(self.program.buffers[name].size for name in self.program.noises) * x.shape[1]
+        length = max(1, NOISE_AT_ONCE // max(neurons, 1))
+        chunks: list[Chunk] = []
+        for start in range(0, len(x), length):
+            part = x[start : start + length]
+            noise = self.noise(seed, samples, state.step, len(part))
+            chunks.append(self.engine.advance(state, part, noise, trace))
+            state = chunks[-1].state
+        return chunks
+
+    def _result(self, chunks: list[Chunk]) -> RunResult:
+        last = chunks[-1]
+        logits = last.logits / np.float32(last.state.step) if self._spiking else last.logits
+        if len(chunks) == 1:
+            return RunResult(logits, last.state, last.activity, last.traces)
+        traces = {name: np.concatenate([chunk.traces[name] for chunk in chunks]) for name in last.traces}
+        return RunResult(logits, last.state, _sum(chunks), traces)
+
+
+def load(path: str | os.PathLike[str], engine: EngineName = "auto", threads: int = 1) -> Model:
+    """Load an exported file; everything that is wrong with it is said now."""
+    if engine not in ENGINES:
+        raise AxonnxError(f"engine {engine!r}; expected one of {', '.join(ENGINES)}")
+    if threads < 1:
+        raise AxonnxError(f"{threads} threads; expected one or more")
+    file = load_model(path)
+    graph = step_graph(file)
+    program = Compilation(file, graph).program()
+    return Model(program, _engine(engine, program, graph, threads))
+
+
+def _engine(name: EngineName, program: Program, graph: StepGraph, threads: int) -> Engine:
+    """Engines are imported only when they are wanted: numba and onnxruntime take their time."""
+    if name == "numpy":
+        from axonnx.runtime.numpy_engine import NumpyEngine
+
+        return NumpyEngine(program)
+    if name == "ort" or (name == "auto" and find_spec("numba") is None):
+        from axonnx.runtime.ort_engine import OrtEngine
+
+        return OrtEngine(program, graph, threads)
+    if find_spec("numba") is None:
+        raise AxonnxError("the numba engine needs numba: pip install 'axonnx[fast]', or choose another engine")
+    from axonnx.runtime.numba_engine import NumbaEngine
+
+    events = NumbaEngine(program, threads)
+    if name == "numba":
+        return events
+    from axonnx.runtime.auto_engine import AutoEngine
+    from axonnx.runtime.ort_engine import OrtEngine
+
+    return AutoEngine(events, OrtEngine(program, graph, threads))
+
+
+def _sum(chunks: list[Chunk]) -> Activity | None:
+    parts = [chunk.activity for chunk in chunks if chunk.activity is not None]
+    if len(parts) != len(chunks):
+        return None
+    return Activity(
+        {name: np.sum([part.spikes[name] for part in parts], axis=0) for name in parts[0].spikes},
+        {name: np.sum([part.operations[name] for part in parts], axis=0) for name in parts[0].operations},
+    )
