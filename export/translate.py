@@ -62,6 +62,7 @@ class Translation:
         self.done: dict[Any, fx.Node] = {}
         self.names: set[str] = set()
         self.outputs: dict[tuple[fx.Node, int], str] = {}
+        self.of_neurons = {trace.layer(node) for node in trace.calls() if SPIKE_OPS.get(str(node.target)) in NEURONS}
 
     def run(self, inputs: list[str], wanted: list[fx.Node]) -> list[str]:
         """Translate what ``wanted`` needs; the names of its values."""
@@ -85,9 +86,11 @@ class Translation:
         return self.values[argument]
 
     def name(self, node: fx.Node, op: str) -> str:
-        """A unique node name that begins with its layer's."""
-        base = self.body.prefix + (self.trace.layer(node) or "network")
-        first = base if op in OPS or op in ("Gemm", "Conv") else f"{base}/{op}"
+        """A unique node name: a layer's neurons, or its synapses where it has no neurons, have the layer's own."""
+        layer = self.trace.layer(node)
+        base = self.body.prefix + (layer or "network")
+        named = op in NEURONS or (op in ("Gemm", "Conv") and layer not in self.of_neurons)
+        first = base if named else f"{base}/{op}"
         name, number = first, 1
         while name in self.names:
             number += 1
@@ -133,6 +136,7 @@ class Translation:
 
 
 Rule = Callable[[Translation, fx.Node], str]
+NEURONS = set(OPS) - {"RecurrentActivity", "PoolPairs"}
 SPIKE_OPS = {
     "axonnx.heaviside.default": "Heaviside",
     "axonnx.stochastic_heaviside.default": "StochasticHeaviside",

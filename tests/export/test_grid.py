@@ -17,9 +17,11 @@ RANGES = [SPIKES, Range(3.0, 0), Range(255.0, 0), Range(1.0, 4), Range(255 / 64,
 seeds = st.integers(0, 2**32 - 1)
 
 
-def random_part(generator: np.random.Generator, rows: int, inputs: int, arriving: Range, bias: bool = True) -> Part:
-    """Weights over many orders of magnitude, some of them zero."""
-    scale = 10.0 ** generator.uniform(-4, 2)
+def random_part(
+    generator: np.random.Generator, rows: int, inputs: int, arriving: Range, bias: bool = True, scale: float = 0.0
+) -> Part:
+    """Weights of a scale that may be any of many orders of magnitude, some of them zero."""
+    scale = scale or 10.0 ** generator.uniform(-4, 2)
     weight = generator.standard_normal((rows, inputs)) * scale * (generator.random((rows, inputs)) < 0.9)
     shift = generator.standard_normal(rows) * scale if bias else None
     return Part(_tensor(weight), None if shift is None else _tensor(shift), arriving)
@@ -86,7 +88,11 @@ def test_matrix_products_of_torch_and_numpy_give_the_same_bits(seed, inputs, arr
 @given(seeds, st.integers(1, 40), st.integers(1, 40), st.sampled_from(RANGES))
 def test_an_input_sum_and_a_recurrent_sum_share_an_accumulator(seed, inputs, neurons, arriving):
     generator = np.random.default_rng(seed)
-    parts = [random_part(generator, neurons, inputs, arriving), random_part(generator, neurons, neurons, SPIKES, False)]
+    scale = 10.0 ** generator.uniform(-4, 2)
+    parts = [
+        random_part(generator, neurons, inputs, arriving, True, scale),
+        random_part(generator, neurons, neurons, SPIKES, False, scale * generator.uniform(0.1, 3)),
+    ]
     s = finest_grid(parts)
     feed, recurrent = (rounded(part, s) for part in parts)
     x = random_input(generator, arriving, inputs)
@@ -158,6 +164,16 @@ def test_numbers_that_are_not_finite_are_refused(bad, place):
 def test_weights_beyond_measure_are_refused():
     with pytest.raises(AxonnxError, match=r"hidden\.weight: sums of up to 1e\+20.*vanish.*lower rate"):
         finest_grid([Part(torch.tensor([[1e20, 1.0]]), None, SPIKES)], where="hidden.weight")
+
+
+def test_recurrent_weights_that_would_drown_in_the_sum_they_join_are_refused():
+    feed, recurrent = (
+        Part(torch.full((4, 700), 100.0), None, Range(255.0, 0)),
+        Part(torch.full((4, 4), 1e-2), None, SPIKES),
+    )
+    assert finest_grid([feed]) < 0 < finest_grid([recurrent])
+    with pytest.raises(AxonnxError, match="vanish"):
+        finest_grid([feed, recurrent])
 
 
 def test_sums_too_long_for_their_weights_are_refused():
