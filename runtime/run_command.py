@@ -14,8 +14,8 @@ from axonnx.runtime.decision import Decision
 from axonnx.runtime.engine import Engine
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.frame_files import read_frames
+from axonnx.runtime.model import ENGINES, load
 from axonnx.runtime.network_input import describe_input, window_length
-from axonnx.runtime.open_engine import ENGINES, open_engine
 from axonnx.runtime.printing import until_closed
 from axonnx.runtime.reorder import Reorder, count_late
 from axonnx.runtime.run_frames import FrameRun
@@ -33,7 +33,7 @@ EVENTS_ONLY = (
 def main(arguments: Sequence[str]) -> int:
     """``axonnx run``."""
     options = _parser().parse_args(arguments)
-    engine = open_engine(options.model, options.engine)
+    engine = load(options.model, options.engine).engine
     run = _frames(engine, options) if engine.program.contract.input.binning is None else _stream(engine, options)
     with until_closed():
         _print(run, engine, options)

@@ -48,7 +48,8 @@ def summary_lines(facts: Mapping[str, Any]) -> str:
         lines.append(f"samples    {facts['samples']:,}")
     lines.append(f"decisions  {facts['decisions']:,}, by the engine {facts['engine']}")
     if facts["spikes"] is not None:
-        lines.append("spikes     " + ", ".join(f"{name} {count:,}" for name, count in facts["spikes"].items()))
+        counts = ", ".join(f"{name} {count:,}" for name, count in facts["spikes"].items())
+        lines.append(f"spikes     {counts} (in {facts['bins_counted']:,} bins)")
     return "\n".join(lines)
 
 

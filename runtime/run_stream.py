@@ -48,8 +48,7 @@ class StreamRun:
             "bins": progress.bins,
             "bins_skipped": progress.tally.skipped,
             "decisions": progress.decisions,
-            "spikes": dict(progress.tally.spikes) or None,
-            "operations": dict(progress.tally.operations) or None,
+            **progress.tally.as_dict(),
         }
 
     def dropped(self) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """Events in, decisions out: a network that follows a stream.
 
-    session = Session(engine, seed=0)
+    session = Session(load("model.onnx"), seed=0)
     for events in chunks:
         for decision in session.push(events): …
     session.flush()
@@ -24,6 +24,7 @@ from axonnx.runtime.decision import Decision
 from axonnx.runtime.engine import Engine
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.events import Events, check_events
+from axonnx.runtime.model import Model
 from axonnx.runtime.session_state import Progress, SessionState, fingerprint
 from axonnx.runtime.state import State, check_state
 from axonnx.runtime.stream_noise import stream_noise
@@ -43,7 +44,7 @@ class Session:
 
     def __init__(
         self,
-        engine: Engine,
+        model: Model | Engine,
         *,
         seed: int = 0,
         continuous: bool = False,
@@ -52,6 +53,7 @@ class Session:
         origin: int | Literal["first"] | None = None,
     ) -> None:
         rules = Rules(continuous, stop_at, every_bin)
+        engine = model.engine if isinstance(model, Model) else model
         self.engine, self.seed = engine, seed
         self._windows = Windows(engine, stream_noise(engine.program, seed), rules)
         binning = engine.program.contract.input.binning
@@ -125,7 +127,6 @@ class Session:
             "seed": self.seed,
             "continuous": rules.continuous,
             "stop_at": rules.stop_at,
-            "every_bin": rules.every_bin,
         }
 
     def _begin_at(self, origin: int | None) -> None:

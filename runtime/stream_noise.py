@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
+from axonnx.runtime.noise import draw_noise
 from axonnx.runtime.program import Program
-from axonnx.runtime.windows import Noise
 
 Floats = NDArray[np.float32]
+Noise = Callable[[int, int, int], Mapping[str, Floats]]  # window, first step, steps -> [steps, 1, …] by name
+
+WINDOWS = 2**32  # the generator's counter: the noise of a stream begins anew after so many windows
 
 
 def stream_noise(program: Program, seed: int) -> Noise:
     """A function of (window, first step, steps) that gives the noise [steps, 1, …] of every noisy layer."""
 
     def draw(window: int, step: int, steps: int) -> Mapping[str, Floats]:
-        found = {}
-        for number, name in enumerate(program.noises):
-            shape = program.buffers[name].shape
-            rows = [
-                np.random.default_rng([seed, window, at, number]).standard_normal((1, *shape), np.float32)
-                for at in range(step, step + steps)
-            ]
-            found[name] = np.stack(rows)
-        return found
+        return draw_noise(program, seed, [window % WINDOWS], step, steps)
 
-    return draw
+    return draw if program.noises else lambda window, step, steps: {}

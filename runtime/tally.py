@@ -14,13 +14,16 @@ class Tally:
 
     computed: int = 0  # bins the network went through, or whose outcome is known to be that of bins it went through
     skipped: int = 0  # bins that no decision needed
+    uncounted: int = 0  # bins computed by an engine that counts nothing
     spikes: dict[str, int] = field(default_factory=dict)
     operations: dict[str, int] = field(default_factory=dict)
 
     def count(self, bins: int, activity: Activity | None) -> None:
         """Add one chunk of so many bins."""
         self.computed += bins
-        if activity is not None:
+        if activity is None:
+            self.uncounted += bins
+        else:
             _count(self.spikes, activity.spikes)
             _count(self.operations, activity.operations)
 
@@ -28,6 +31,7 @@ class Tally:
         return Tally(
             self.computed + other.computed,
             self.skipped + other.skipped,
+            self.uncounted + other.uncounted,
             _sum(self.spikes, other.spikes),
             _sum(self.operations, other.operations),
         )
@@ -36,9 +40,18 @@ class Tally:
         return Tally(
             self.computed * times,
             self.skipped * times,
+            self.uncounted * times,
             {name: count * times for name, count in self.spikes.items()},
             {name: count * times for name, count in self.operations.items()},
         )
+
+    def as_dict(self) -> dict[str, object]:
+        """Spikes and operations for a summary: None where nothing was counted, and in how many bins it was."""
+        return {
+            "spikes": dict(self.spikes) or None,
+            "operations": dict(self.operations) or None,
+            "bins_counted": self.computed - self.uncounted,
+        }
 
 
 def _count(into: dict[str, int], counts: Mapping[str, Counts]) -> None:

@@ -8,7 +8,7 @@ the network was trained on, and float32 totals never grow beyond what a window c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,13 +19,15 @@ from axonnx.runtime.engine import Engine
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.network_input import to_input, window_length
 from axonnx.runtime.state import State
+from axonnx.runtime.stream_noise import Noise
 from axonnx.runtime.tally import Tally
 
 Floats = NDArray[np.float32]
-Noise = Callable[[int, int, int], Mapping[str, Floats]]  # window, first step, steps -> [steps, 1, …] by name
 
-# Bins computed in one go, and silent bins that a network which never comes to rest is carried through.
+# Bins and normals that are in memory at a time, and silent bins that a network which never comes to rest is carried
+# through.
 BLOCK = 256
+NORMALS = 2**22
 MOST_SILENT_BINS = 2**20
 
 
@@ -74,6 +76,8 @@ class Windows:
         self.decided = False  # the open window has its final decision
         self.tally = Tally()
         self._quiet: tuple[Outcome, Tally] | None = None
+        normals = sum(engine.program.buffers[name].size for name in engine.program.noises)
+        self._most = max(1, min(BLOCK, NORMALS // max(1, normals)))
 
     def pass_through(self, first: int, frames: NDArray[np.uint8]) -> Iterator[Outcome]:
         """Go through consecutive bins of one window, from bin ``first`` on; frames [k, C, H, W]."""
@@ -96,13 +100,14 @@ class Windows:
         window, step = divmod(first, self.length)
         if step == 0:
             self._begin_window()
-        size = 1 if every_bin or self.rules.stop_at is not None else len(frames)
+        size = 1 if every_bin or self.rules.stop_at is not None else self._most
         for at in range(0, len(frames), size):
             if self.decided:
                 self.tally.skipped += len(frames) - at
                 return
-            logits = self._advance(window, step + at, frames[at : at + size])
-            outcome = self._outcome(first + at + size - 1, step + at + size, logits)
+            part = frames[at : at + size]
+            logits = self._advance(window, step + at, part)
+            outcome = self._outcome(first + at + len(part) - 1, step + at + len(part), logits)
             if outcome.final or every_bin:
                 yield outcome
 

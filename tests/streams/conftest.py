@@ -56,6 +56,6 @@ def real() -> Callable[[str], Path]:
 
 
 @pytest.fixture
-def environment(tmp_path) -> dict[str, str]:
-    """For fresh interpreters: one thread, caches of their own."""
-    return {**os.environ, "OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(tmp_path)}
+def environment() -> dict[str, str]:
+    """For fresh interpreters: one thread."""
+    return {**os.environ, "OMP_NUM_THREADS": "1"}

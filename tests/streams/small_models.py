@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import torch
 
@@ -23,6 +24,7 @@ class Sample:
     binning: Binning | None = BINNING
     settings: CollapseSettings = CollapseSettings()  # noqa: RUF009 (frozen)
     entering: InputContract | None = None
+    form: Literal["sequence", "step"] = "sequence"
 
 
 def samples() -> dict[str, Sample]:
@@ -37,6 +39,8 @@ def samples() -> dict[str, Sample]:
         "slow": Sample(plain, slow),
         "first": Sample(plain, first),
         "merged": Sample(_lively(SpikingMLP(merged.cells, [12], 4)), merged),
+        "step": Sample(plain, form="step"),
+        "binary": Sample(BinaryMLP(cells, [8], 4), BINNING.model_copy(update={"bins": 1})),
         "ensemble": Sample(plain, settings=CollapseSettings(mode="sampled", members=3)),
         "noisy": Sample(plain, settings=CollapseSettings(mode="stochastic")),
         "recurrent": Sample(_lively(RecurrentSNN(cells, [10], 4))),
@@ -74,7 +78,8 @@ def export(sample: Sample, path: Path) -> Path:
     if entering is None:
         assert sample.binning is not None
         shape, limit = sample.binning.frame_shape, sample.binning.limit
-        entering = InputContract(name="events", shape=shape, steps=5, binning=sample.binning, largest=limit)
+        steps = None if isinstance(sample.network, BinaryMLP) else 5
+        entering = InputContract(name="events", shape=shape, steps=steps, binning=sample.binning, largest=limit)
     collapsed = collapse_network(sample.network, entering, sample.settings)
-    write_model(build_model(collapsed, make_contract(collapsed, CLASSES, "sequence")), path)
+    write_model(build_model(collapsed, make_contract(collapsed, CLASSES, sample.form)), path)
     return path

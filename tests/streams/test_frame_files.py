@@ -93,12 +93,12 @@ def test_files_that_hold_something_else_are_refused(engines, tmp_path):
 
 def test_the_command_runs_frames_and_images(files, tmp_path, capsys):
     np.save(tmp_path / "frames.npy", some((3, 4, 2, 1, 3)))
-    assert main(["run", str(files["frames"]), str(tmp_path / "frames.npy"), "--json"]) == 0
+    assert main(["run", str(files["frames"]), str(tmp_path / "frames.npy"), "--json", "--engine", "numpy"]) == 0
     *decisions, summary = map(json.loads, capsys.readouterr().out.splitlines())
     assert [decision["window"] for decision in decisions] == [0, 1, 2]
     assert summary["samples"] == summary["decisions"] == 3
     assert summary["spikes"]["hidden.0.neuron"] > 0
-    assert main(["run", str(files["frames"]), str(tmp_path / "frames.npy"), "--index", "2"]) == 0
+    assert main(["run", str(files["frames"]), str(tmp_path / "frames.npy"), "--index", "2", "--engine", "numpy"]) == 0
     assert capsys.readouterr().out.startswith("sample 2 ")
 
 
@@ -113,5 +113,5 @@ def test_the_command_runs_frames_and_images(files, tmp_path, capsys):
     ],
 )
 def test_what_is_for_events_is_refused_for_images(files, capsys, words, fault):
-    assert main(["run", str(files["images"]), *words]) == 2
+    assert main(["run", str(files["images"]), *words, "--engine", "numpy"]) == 2
     assert fault in capsys.readouterr().err

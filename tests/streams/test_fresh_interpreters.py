@@ -60,13 +60,23 @@ def test_the_blocked_interpreter_bites(fresh):
 
 def test_standard_input_is_a_pipe(fresh, files):
     lines = "".join(f"{t},3,2,1\n" for t in range(0, 12_000, 250)).encode()
-    done = fresh("run", files["plain"], "-", input=lines)
+    done = fresh("run", files["plain"], "-", "--engine", "numpy", input=lines)
     assert done.returncode == 0, done.stderr.decode()
     assert b"events     48 read, 48 binned" in done.stdout
 
 
 def test_a_reader_that_stops_reading_is_no_fault(files, recording, environment):
-    command = [sys.executable, "-m", "axonnx.cli", "run", str(files["plain"]), str(recording), "--every-bin"]
+    command = [
+        sys.executable,
+        "-m",
+        "axonnx.cli",
+        "run",
+        str(files["plain"]),
+        str(recording),
+        "--every-bin",
+        "--engine",
+        "numpy",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as running:
         running.stdout.close()
         assert running.stderr.read() == b""

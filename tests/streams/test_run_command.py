@@ -13,6 +13,7 @@ from axonnx.runtime.events import make_events
 from axonnx.runtime.readers import write_npz
 from axonnx.runtime.session import Session
 
+NUMPY = ("--engine", "numpy")
 WIDE = Sensor(width=16, height=12)
 
 
@@ -27,7 +28,7 @@ def run(capsys):
     """The command's exit code, its JSON objects (the last is the summary), and what it said to stderr."""
 
     def call(*words):
-        code = main(["run", *map(str, words), "--json"])
+        code = main(["run", *map(str, words), "--json", *NUMPY])
         said = capsys.readouterr()
         return code, [json.loads(line) for line in said.out.splitlines()], said.err
 
@@ -81,7 +82,7 @@ def test_the_summary_accounts_for_every_event(run, files, recording):
 
 
 def test_readable_lines_say_time_label_probability_and_entropy(files, recording, capsys):
-    assert main(["run", str(files["plain"]), str(recording), "--every-bin"]) == 0
+    assert main(["run", str(files["plain"]), str(recording), "--every-bin", *NUMPY]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("     0.001000 s  ")
     assert [line.endswith("final") for line in lines[:25]] == [False, False, False, False, True] * 5
@@ -90,15 +91,16 @@ def test_readable_lines_say_time_label_probability_and_entropy(files, recording,
     assert lines[26] == "bins       25"
     assert lines[27] == "decisions  25, by the engine numpy"
     assert lines[28].startswith("spikes     hidden.0.neuron ")
+    assert lines[28].endswith(" (in 25 bins)")
 
 
 def test_marks_of_early_and_silent_windows(files, capsys, tmp_path):
     write_npz(tmp_path / "gap.npz", make_events([0, 1_000_000], 3), Sensor(width=8, height=6))
-    assert main(["run", str(files["plain"]), str(tmp_path / "gap.npz"), "--stop-at", "0.1"]) == 0
+    assert main(["run", str(files["plain"]), str(tmp_path / "gap.npz"), "--stop-at", "0.1", *NUMPY]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].endswith("  final, early, after 1 of 5 bins")
     assert lines[1].endswith("  final, early, after 1 of 5 bins, of 199 silent windows")
-    assert main(["run", str(files["ensemble"]), str(tmp_path / "gap.npz")]) == 0
+    assert main(["run", str(files["ensemble"]), str(tmp_path / "gap.npz"), *NUMPY]) == 0
     assert "  mutual information 0." in capsys.readouterr().out
 
 

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from axonnx.runtime.binning import Outside, bin_events
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.events import make_events
+from axonnx.runtime.noise import draw_noise
 from axonnx.runtime.session import Session
+from axonnx.runtime.stream_noise import stream_noise
 
 from .event_strategies import cuts, streams
 from .naive_session import naive_decisions, said
 
-FEW = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 RULES = [{}, {"continuous": True}, {"stop_at": 0.45}]
 
 
@@ -79,6 +81,17 @@ def test_unsorted_streams_give_the_same_bits_too_and_count_what_came_late(engine
     assert one.progress.events == len(events) == one.progress.binned + one.progress.outside.total
 
 
+def test_noise_is_that_of_the_window_and_its_steps(engines):
+    program = engines("noisy").program
+    noise = stream_noise(program, 8)
+    for window, step in [(0, 0), (3, 2), (2**32 + 3, 2)]:
+        for name, drawn in noise(window, step, 2).items():
+            expected = draw_noise(program, 8, [window % 2**32], step, 2)[name]
+            np.testing.assert_array_equal(drawn, expected)
+            assert drawn.shape == (2, 1, 12)
+    assert dict(stream_noise(engines("plain").program, 8)(0, 0, 2)) == {}
+
+
 def test_the_comparison_bites(engines):
     events = busy()
     moved = events.copy()
@@ -103,6 +116,22 @@ def test_final_logits_are_those_of_onnxruntime_on_the_whole_window(engines, file
         (logits,) = stock.run([output], {"events": window[:, None]})
         np.testing.assert_array_equal(decision.member_logits, logits.reshape(-1, 4))
         assert decision.logits.argmax() == decision.winner
+
+
+def test_a_file_of_one_step_says_what_the_file_of_a_sequence_says(engines):
+    step, sequence = (everything(engines(name), [busy()])[0] for name in ("step", "plain"))
+    assert engines("step").program.contract.form == "step"
+    assert said(step) == said(sequence)
+
+
+def test_a_binary_network_decides_at_every_bin_on_that_bin_alone(engines):
+    engine, events = engines("binary"), busy(span=9_999)
+    decisions = everything(engine, [events])[0]
+    frames = bin_events(events, engine.program.contract.input.binning.model_copy(update={"bins": 10})).frames
+    assert [decision.final for decision in decisions] == [True] * 10
+    for decision, frame in zip(decisions, frames.astype(np.float32), strict=True):
+        chunk = engine.advance(engine.initial_state(1), frame[None, None], {})
+        np.testing.assert_array_equal(decision.member_logits, chunk.logits[:, 0])
 
 
 def test_decisions_say_when_and_what(engines):
