@@ -101,11 +101,12 @@ class Windows:
         if step == 0:
             self._begin_window()
         size = 1 if every_bin or self.rules.stop_at is not None else self._most
-        for at in range(0, len(frames), size):
+        x = to_input(frames[:, np.newaxis], self.contract.input)
+        for at in range(0, len(x), size):
             if self.decided:
-                self.tally.skipped += len(frames) - at
+                self.tally.skipped += len(x) - at
                 return
-            part = frames[at : at + size]
+            part = x[at : at + size]
             logits = self._advance(window, step + at, part)
             outcome = self._outcome(first + at + len(part) - 1, step + at + len(part), logits)
             if outcome.final or every_bin:
@@ -170,14 +171,13 @@ class Windows:
         totals = {name: np.zeros_like(self.state.arrays[name]) for name in self.engine.program.totals}
         self.state = State(0, {**self.state.arrays, **totals})
 
-    def _advance(self, window: int, step: int, frames: NDArray[np.uint8]) -> Floats:
-        x = to_input(frames[:, np.newaxis], self.contract.input)
-        chunk = self.engine.advance(self.state, x, self.noise(window, step, len(frames)))
+    def _advance(self, window: int, step: int, x: Floats) -> Floats:
+        chunk = self.engine.advance(self.state, x, self.noise(window, step, len(x)))
         self.state = chunk.state
-        self.tally.count(len(frames), chunk.activity)
+        self.tally.count(len(x), chunk.activity)
         if self.contract.logits == "direct":
             return chunk.logits[:, 0].copy()
-        mean: Floats = chunk.logits[:, 0] / np.float32(step + len(frames))
+        mean: Floats = chunk.logits[:, 0] / np.float32(step + len(x))
         return mean
 
     def _outcome(self, at: int, steps: int, logits: Floats) -> Outcome:
