@@ -24,6 +24,7 @@ VERBS: dict[str, Verb] = {
     "run": Verb("axonnx.runtime.run_command:main", "run an exported file on events, frames or images"),
     "inspect": Verb("axonnx.runtime.inspect_command:main", "show what an exported file promises and does"),
     "profile": Verb("axonnx.export.profile_command:main", "spikes, operations, time and energy of exported files"),
+    "report": Verb("axonnx.export.report_command:main", "one HTML page with all that is known of a file"),
     "eval": Verb("axonnx.train.command:main_eval", "accuracy and calibration of a trained network"),
 }
 

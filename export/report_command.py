@@ -43,7 +43,7 @@ def gather(options: argparse.Namespace, tell: Tell) -> Material:
     run = read_run(options.run) if options.run else None
     verify = read_verify(options.verify) if options.verify else None
     profile = read_profile(options.profile) if options.profile else None
-    spoken = {"verify.json": verify and verify.model, "profile.json": profile and profile.model}
+    spoken = {options.verify: verify.model if verify else None, options.profile: profile.model if profile else None}
     warnings = [*_other_model(model, spoken), *(_other_run(model.contract, Path(options.run)) if options.run else [])]
     return Material(
         model=model,

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
 from axonnx.runtime.report_axes import count_axis, linear_axis
 from axonnx.runtime.report_bars import Bar, bar_chart, stacked_bar
-from axonnx.runtime.report_blocks import card, cards, folded, missing, section, table, tile
+from axonnx.runtime.report_blocks import card, cards, colour, folded, missing, section, table, tile
 from axonnx.runtime.report_curves import Series, curves, rates
 from axonnx.runtime.report_inputs import Energy, Profile
 from axonnx.runtime.report_markup import Html, element
 from axonnx.runtime.report_material import Material
 from axonnx.runtime.report_numbers import count, energy, number, percent, short, size
+
+Value = TypeVar("Value")
 
 
 def activity_section(material: Material) -> Html:
@@ -22,17 +27,17 @@ def activity_section(material: Material) -> Html:
         "Activity and energy",
         lead,
         _totals(profile) if profile is not None else None,
-        cards(_rates(material), _over_time(material), _operations(material)),
+        cards(_rates(material), _operations(material), _over_time(material)),
         _energy(profile.energy) if profile is not None and profile.energy is not None else None,
         None if profile is not None else missing("Energy, latency and footprint were not measured.", command),
     )
 
 
 def _rates(material: Material) -> Html | None:
-    found = material.rates()
+    found = _first_member(material.rates(), [layer.name for layer in material.model.layers])
     if not found:
         return None
-    bars = [Bar(name, rate, percent(rate)) for name, rate in found.items()]
+    bars = [Bar(name, rate, percent(rate), colour=colour(at)) for at, (name, rate) in enumerate(found.items())]
     axis = linear_axis(list(found.values()), zero=True)
     return bar_chart("Firing rate of each layer", bars, axis, unit="spikes per neuron and step")
 
@@ -43,6 +48,7 @@ def _over_time(material: Material) -> Html | None:
         series = dict(material.profile.rates_over_time)
     elif material.measured is not None:
         series = {name: steps.tolist() for name, steps in material.measured.rates.items()}
+    series = _first_member(series, [layer.name for layer in material.model.layers])
     lengths = {len(values) for values in series.values()}
     if len(lengths) != 1 or max(lengths) < 2:
         return None
@@ -52,7 +58,8 @@ def _over_time(material: Material) -> Html | None:
 
 
 def _operations(material: Material) -> Html | None:
-    found = material.operations()
+    names = [synapse.name for layer in material.model.layers for synapse in layer.synapses]
+    found = _first_member(material.operations(), names)
     if not found:
         return None
     dense = {}
@@ -65,6 +72,11 @@ def _operations(material: Material) -> Html | None:
         bars.append(Bar(name, done, short(done) + share))
     axis = linear_axis(list(found.values()), zero=True)
     return bar_chart("Synaptic operations", bars, axis, unit="per inference")
+
+
+def _first_member(found: Mapping[str, Value], names: Sequence[str]) -> dict[str, Value]:
+    """Of an ensemble its first member alone; everything where names are not known."""
+    return {name: value for name, value in found.items() if name in names} or dict(found)
 
 
 def _totals(profile: Profile) -> Html | None:

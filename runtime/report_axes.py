@@ -59,8 +59,8 @@ def log_axis(values: Iterable[float], label: str = "", *, write: Write = number)
 
 def share_axis(label: str = "", low: float = 0.0) -> Axis:
     """From ``low`` to all of it, in per cent."""
-    ticks = tuple(tick for tick in _multiples(low, 1.0, round_step((1 - low) / 4)) if tick <= 1 + 1e-9)
-    return Axis(low, 1.0, label, ticks=ticks, write=lambda value: f"{100 * value:.4g} %")
+    step = next(step for step in (0.02, 0.05, 0.1, 0.25) if (1 - low) / step <= 5 + 1e-9)
+    return Axis(low, 1.0, label, ticks=_multiples(low, 1.0, step), write=lambda value: f"{100 * value:.4g} %")
 
 
 def count_axis(first: int, last: int, label: str, wanted: int = 6) -> Axis:
@@ -69,8 +69,8 @@ def count_axis(first: int, last: int, label: str, wanted: int = 6) -> Axis:
     inner = [value for value in range(0, last + 1, step) if first < value <= last]
     if inner and inner[0] - first < step / 2:
         inner = inner[1:]
-    ends = (first, last) if first != last else (first - 0.5, first + 0.5)
-    return Axis(*ends, label, ticks=(float(first), *map(float, inner)), write=lambda value: f"{value:.0f}")
+    low, high = (first, last) if first != last else (first - 0.5, first + 0.5)
+    return Axis(low, high, label, ticks=(float(first), *map(float, inner)), write=lambda value: f"{value:.0f}")
 
 
 def round_step(rough: float) -> float:

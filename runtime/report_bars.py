@@ -21,6 +21,7 @@ class Bar:
     text: str
     interval: tuple[float, float] | None = None
     strong: bool = False
+    colour: int = 0
 
 
 def bar_chart(title: str, bars: Sequence[Bar], axis: Axis, *, unit: str = "", note: Content = None) -> Html:
@@ -49,7 +50,7 @@ def stacked_bar(title: str, parts: Mapping[str, float], whole: float, texts: Map
 def _bar(bar: Bar, axis: Axis, title: str) -> Html:
     marks = [_block(0, FIELD, "", "rail")]
     if bar.value is not None and known(bar.value):
-        marks.append(_block(0, _at(axis, bar.value), "", "fill c1" if bar.strong else "fill c0"))
+        marks.append(_block(0, _at(axis, bar.value), "", f"fill c{bar.colour or int(bar.strong)}"))
     if bar.interval is not None and all(known(end) for end in bar.interval):
         low, high = (_at(axis, end) for end in bar.interval)
         whisker = f"M{low:.1f} 500H{high:.1f}M{low:.1f} 250V750M{high:.1f} 250V750"

@@ -13,6 +13,7 @@ from axonnx.runtime.report_markup import Html, element
 from axonnx.runtime.report_numbers import percent
 
 BINS = 15
+FEW = 10  # samples below which a bar is pale
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,13 @@ def reliability(confidence: NDArray[np.float64], right: NDArray[np.bool_]) -> Ht
     total = len(confidence)
     marks = [_bar(each) for each in bins]
     marks.append(element("path", d=f"M0 {FIELD:g}L{FIELD:g} 0", class_="diagonal"))
-    note = f"Expected calibration error {calibration_error(bins):.4f}; below the diagonal the network is too sure."
+    note = f"Expected calibration error {calibration_error(bins):.4f}. Pale: fewer than {FEW} samples."
     upper = chart(
         "Calibration",
         share_axis("certainty of the winner"),
         share_axis("share of right decisions"),
         marks,
-        keys=[Key("right", 1), Key("gap to honesty", 2)],
+        keys=[Key("right", 1), Key("too sure", 2), Key("could be surer", 8)],
         note=note,
         height=230,
     )
@@ -67,8 +68,11 @@ def reliability(confidence: NDArray[np.float64], right: NDArray[np.bool_]) -> Ht
 
 
 def _bar(each: Bin) -> Html:
+    """Blue up to where certainty and accuracy agree; above, what it promised and did not keep, or the other way."""
     low, high = sorted((each.accuracy, each.confidence))
-    return Html(_block(each, 0.0, each.accuracy, "fill c1") + _block(each, low, high, "gap c2"))
+    rest = "fill c2" if each.confidence > each.accuracy else "fill c8"
+    pale = " pale" if each.samples < FEW else ""
+    return Html(_block(each, 0.0, low, "fill c1" + pale) + _block(each, low, high, rest + pale))
 
 
 def _block(each: Bin, low: float, high: float, kind: str, total: int = 0) -> Html:

@@ -46,4 +46,4 @@ def _labels(path: Path, samples: int, classes: int) -> NDArray[np.int64] | None:
         raise AxonnxError(f"{path}: labels are {labels.dtype} {list(labels.shape)}; expected {samples} integers")
     if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
         raise AxonnxError(f"{path}: labels from {labels.min()} to {labels.max()} for {classes} classes, counted from 0")
-    return labels.astype(np.int64)
+    return np.asarray(labels, np.int64)

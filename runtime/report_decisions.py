@@ -66,9 +66,7 @@ def early_exits(measured: Measured) -> list[EarlyExit]:
 def _gap(entries: tuple[Accuracy, ...]) -> Html | None:
     if not entries:
         return None
-    bars = [
-        Bar(e.name, e.accuracy, percent(e.accuracy), e.interval, strong=is_shipped(e)) for e in entries
-    ]
+    bars = [Bar(e.name, e.accuracy, percent(e.accuracy), e.interval, strong=is_shipped(e)) for e in entries]
     lowest = min([entry.accuracy for entry in entries] + [entry.interval[0] for entry in entries if entry.interval])
     low = next((start for start in (0.9, 0.75, 0.5) if lowest > start), 0.0)
     samples = {entry.samples for entry in entries if entry.samples}
@@ -102,7 +100,7 @@ def _confusion(measured: Measured, names: tuple[str, ...]) -> Html:
         "figure",
         element("figcaption", element("b", "Confusion matrix"), element("small", "rows are true, columns decided")),
         element("div", grid, class_="scroll", tabindex="0", role="region", aria_label="Confusion matrix"),
-        class_="chart confusion" + (" many" if len(names) > 12 else ""),
+        class_="chart confusion" + (" many" if len(names) > 12 or max(len(name) for name in names) > 3 else ""),
     )
 
 
@@ -127,11 +125,23 @@ def _early(material: Material, measured: Measured | None) -> Html | None:
         return None
     exits = list(profiled) or (early_exits(measured) if measured is not None else [])
     points = sorted((exit_.mean_steps, exit_.accuracy, exit_.stop_at) for exit_ in exits if exit_.accuracy is not None)
-    x = linear_axis([0.0, float(steps)], f"mean steps until the decision, of {steps}")
-    y = shares({"": [accuracy for _, accuracy, _ in points]})
     texts = [(s, a, f"certain to {percent(c, 0)}: {percent(a)} after {number(s)} steps") for s, a, c in points]
-    marks = [line(x, y, [(s, a) for s, a, _ in points], 1), dots(x, y, texts, 1)]
+    whole = _at_the_end(material, measured, bool(profiled))
+    if whole is not None:
+        texts.append((float(steps), whole, f"all {steps} steps: {percent(whole)}"))
+    x = linear_axis([0.0, float(steps)], f"mean steps until the decision, of {steps}")
+    y = shares({"": [accuracy for _, accuracy, _ in texts]})
+    marks = [line(x, y, [(s, a) for s, a, _ in texts], 1), dots(x, y, texts, 1)]
     return chart("Early exit", x, y, marks, note=_told(points, steps))
+
+
+def _at_the_end(material: Material, measured: Measured | None, profiled: bool) -> float | None:
+    """The accuracy with all steps, on the samples that the curve was measured on."""
+    if profiled:
+        return material.profile.accuracy if material.profile is not None else None
+    if measured is None or measured.labels is None:
+        return None
+    return float((measured.final.argmax(1) == measured.labels).mean())
 
 
 def _told(points: list[tuple[float, float, float]], steps: int) -> str:

@@ -39,11 +39,6 @@ class LayerView:
         """As in the contract."""
         return self.stated.name
 
-    @property
-    def fires(self) -> bool:
-        """Not the read-out."""
-        return self.stated.threshold is not None or self.stated.op != "LeakySum"
-
 
 @dataclass(frozen=True, eq=False)
 class ModelView:
@@ -64,10 +59,11 @@ class ModelView:
     def layers(self) -> tuple[LayerView, ...]:
         """All layers in order; of an ensemble, those of its first member."""
         stated = {layer.name: layer for layer in self.contract.layers}
-        views = [
-            LayerView(stated[name], _neurons(stated[name]), tuple(self.synapses[synapse] for synapse in leading))
-            for name, leading in sources(self.program).items()
-        ]
+        classes = (len(self.contract.classes),)
+        views = []
+        for name, leading in sources(self.program).items():
+            layer = stated.get(name) or LayerContract(name=name, op="Linear", shape=classes)
+            views.append(LayerView(layer, _neurons(layer), tuple(self.synapses[synapse] for synapse in leading)))
         return tuple(views[: max(1, len(views) // self.contract.collapse.members)])
 
     @cached_property
@@ -100,7 +96,10 @@ def view_model(path: str | Path) -> ModelView:
 
 
 def sources(program: Program) -> dict[str, tuple[str, ...]]:
-    """For each layer the synapses whose sums reach it without passing other neurons."""
+    """For each layer the synapses whose sums reach it without passing other neurons.
+
+    Where logits are sums themselves, not of neurons, the last synapse stands for their layer.
+    """
     upstream: dict[str, tuple[str, ...]] = {}
     found: dict[str, tuple[str, ...]] = {}
     for i in program.instructions:
@@ -109,7 +108,7 @@ def sources(program: Program) -> dict[str, tuple[str, ...]]:
             found[i.layer] = arriving
         passed = (i.name,) if isinstance(i, Linear | Conv) else () if isinstance(i, Neurons) else arriving
         upstream.update(dict.fromkeys(i.writes, passed))
-    return found
+    return found | {upstream[logits][-1]: upstream[logits] for logits in program.logits if upstream.get(logits)}
 
 
 def _synapse(i: Linear | Conv, program: Program, stated: SynapseContract | None) -> SynapseView:

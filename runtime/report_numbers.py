@@ -37,7 +37,7 @@ def short(number: float | None) -> str:
     if number is None or not math.isfinite(number):
         return DASH
     if abs(number) < 10_000:
-        return f"{number:,.0f}" if number == round(number) else f"{number:.3g}"
+        return f"{number:,.0f}" if number == round(number) or abs(number) >= 100 else f"{number:.3g}"
     return si(number, "").strip()
 
 

@@ -11,17 +11,17 @@ from axonnx.runtime.report_provenance import provenance_section
 from axonnx.runtime.report_samples import samples_section
 from axonnx.runtime.report_script import SCRIPT
 from axonnx.runtime.report_style import style_sheet
-from axonnx.runtime.report_summary import key_figures, pipeline, verdict, verification
+from axonnx.runtime.report_summary import in_a_sentence, key_figures, pipeline, verdict, verification
 from axonnx.runtime.report_training import training_section
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 ANCHORS = {
     "summary": "Summary",
+    "training": "Training",
+    "layers": "Layers",
     "samples": "Samples",
     "decisions": "Decisions",
     "activity": "Activity",
-    "layers": "Layers",
-    "training": "Training",
     "provenance": "Provenance",
 }
 
@@ -45,7 +45,7 @@ def _header(material: Material) -> Html:
     links = [element("a", title, href=f"#{anchor}") for anchor, title in ANCHORS.items()]
     return element(
         "header",
-        element("div", element("span", "Axonnx"), element("b", material.name), class_="brand"),
+        element("div", element("span", "Axonnx"), "report", class_="brand"),
         element("nav", links, aria_label="Sections"),
         element("button", "◐", type="button", id="theme", title="Light or dark", aria_label="Light or dark"),
     )
@@ -56,6 +56,7 @@ def _main(material: Material) -> Html:
     summary = element(
         "section",
         element("h1", material.name),
+        element("p", in_a_sentence(material), class_="lead"),
         verdict(material),
         warnings,
         key_figures(material),
@@ -66,11 +67,11 @@ def _main(material: Material) -> Html:
     return element(
         "main",
         summary,
+        training_section(material.run),
+        layers_section(material),
         samples_section(material),
         decisions_section(material),
         activity_section(material),
-        layers_section(material),
-        training_section(material.run),
         provenance_section(material),
     )
 

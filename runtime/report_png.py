@@ -9,7 +9,8 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-LEVELS = 4  # of each polarity
+LEVELS = 8  # of each polarity
+FADING = 0.6  # of an event's brightness from one step to the next
 WIDEST = 48  # pixels of a picture; larger sensors are summed down
 GREY, TRUECOLOUR, INDEXED = 0, 2, 3  # kinds of PNG
 ON, OFF = (47, 111, 222), (224, 110, 0)
@@ -18,32 +19,40 @@ Levels = NDArray[np.uint8]
 
 
 def sprite(frames: NDArray[np.integer]) -> str:
-    """Frames [T, C, H, W], side by side in one picture, as a data URI."""
-    levels = picture_levels(frames)
+    """Frames [T, C, H, W], side by side in one picture, as a data URI; events fade over the next steps."""
+    levels = picture_levels(faded(frames))
     steps, height, width = levels.shape
     return data_uri(levels.transpose(1, 0, 2).reshape(height, steps * width))
 
 
-def picture_levels(frames: NDArray[np.integer]) -> Levels:
+def picture_levels(frames: NDArray[np.float64]) -> Levels:
     """Frames [T, C, H, W] as indices of the palette [T, h, w]: on-level + LEVELS · off-level."""
-    small = shrink(np.abs(frames.astype(np.int64)))
+    small = shrink(frames)
     channels = small if small.shape[1] == 2 else np.stack([small.sum(1), np.zeros_like(small[:, 0])], 1)
-    largest = max(1, int(np.quantile(channels[channels > 0], 0.99))) if channels.any() else 1
-    scaled = np.ceil(channels * ((LEVELS - 1) / largest)).clip(0, LEVELS - 1).astype(np.uint8)
+    largest = max(1.0, float(np.quantile(channels[channels > 0], 0.9))) if channels.any() else 1.0
+    scaled = np.rint(channels * ((LEVELS - 1) / largest)).clip(0, LEVELS - 1).astype(np.uint8)
     mixed: Levels = scaled[:, 1] + LEVELS * scaled[:, 0]  # channel 1 is polarity on
     return mixed
 
 
-def shrink(frames: NDArray[np.int64]) -> NDArray[np.int64]:
+def faded(frames: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Events as an eye sees them: each leaves a trace that fades."""
+    trace = np.abs(frames.astype(np.float64))
+    for step in range(1, len(trace)):
+        np.maximum(trace[step], FADING * trace[step - 1], out=trace[step])
+    return trace
+
+
+def shrink(frames: NDArray[np.float64]) -> NDArray[np.float64]:
     """The same events on a sensor of WIDEST pixels at the most."""
     factor = -(-max(frames.shape[-2:]) // WIDEST)
     if factor == 1:
         return frames
     height, width = (-(-side // factor) * factor for side in frames.shape[-2:])
-    padded = np.zeros((*frames.shape[:-2], height, width), np.int64)
+    padded = np.zeros((*frames.shape[:-2], height, width))
     padded[..., : frames.shape[-2], : frames.shape[-1]] = frames
     blocks = padded.reshape(*frames.shape[:-2], height // factor, factor, width // factor, factor)
-    summed: NDArray[np.int64] = blocks.sum((-3, -1))
+    summed: NDArray[np.float64] = blocks.sum((-3, -1))
     return summed
 
 

@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from axonnx.runtime.report_blocks import missing, section
 from axonnx.runtime.report_markup import Html, element
@@ -14,17 +13,18 @@ from axonnx.runtime.report_material import Material
 from axonnx.runtime.report_measure import Sample
 from axonnx.runtime.report_numbers import percent
 from axonnx.runtime.report_png import photograph, sprite
-from axonnx.runtime.report_strips import decision, events_over_time, membrane, raster, spread, strip, time_axis
+from axonnx.runtime.report_sample_strips import activity, as_pictures, strips
 
-CELLS = 250_000  # of all rasters together: keeps a page small
-MOST_ROWS, FEWEST_ROWS, MOST_STEPS, MOST_LAYERS, TRACED_LAYERS, TRACED = 128, 16, 400, 6, 3, 3
-ODDS_SHOWN, COLOURED = 10, 5
+MOST_STEPS = 400  # of a drawing
+ODDS_SHOWN = 10  # classes
+LONG_NAME = 10  # letters of a class that leave no room for a bar beside them
 
 
 def samples_section(material: Material) -> Html:
     """All chosen samples; the page shows one at a time."""
     measured = material.measured
-    title, anchor = "From events to decisions", "samples"
+    anchor, timed = "samples", material.model.contract.input.steps is not None
+    title = f"From {'events' if timed else 'images'} to decisions"
     if measured is None or not measured.shown:
         command = f"axonnx report {material.name} --run {material.run_name}"
         return section(anchor, title, None, missing("No samples were run.", command))
@@ -33,15 +33,18 @@ def samples_section(material: Material) -> Html:
     panels = [_panel(sample, material, at == 0) for at, sample in enumerate(shown)]
     lead = f"{len(shown)} samples of {measured.source}, computed by this file in the reference engine."
     picker = element("div", buttons, class_="picker", role="group", aria_label="Sample")
-    return section(anchor, title, lead, picker, panels)
+    images = _images(shown, timed)
+    return section(anchor, title, lead, element("div", picker, panels, style=images or None))
 
 
 def _button(sample: Sample, material: Material, first: bool) -> Html:
     names = material.model.contract.classes
     wrong = sample.label is not None and sample.label != sample.winner
     told = names[sample.winner] if not wrong or sample.label is None else f"{names[sample.label]} ✗"
+    style = _style(sample, str(_busiest(sample)))
     return element(
         "button",
+        element("span", class_="thumb", style=style) if style else None,
         told,
         type="button",
         data_sample=str(sample.number),
@@ -49,6 +52,12 @@ def _button(sample: Sample, material: Material, first: bool) -> Html:
         title=f"sample {sample.number}" + (", decided wrongly" if wrong else ""),
         class_="wrong" if wrong else None,
     )
+
+
+def _busiest(sample: Sample) -> int:
+    """The step with the most events just behind it."""
+    counts = np.abs(sample.frames.astype(np.int64)).reshape(len(sample.frames), -1).sum(1)
+    return int(np.convolve(counts, np.ones(3))[: len(counts)].argmax())
 
 
 def _panel(sample: Sample, material: Material, first: bool) -> Html:
@@ -65,7 +74,7 @@ def _panel(sample: Sample, material: Material, first: bool) -> Html:
             _odds(sample, material),
             class_="left",
         ),
-        element("div", _strips(sample, material, step_ms) if timed else _activity(sample, material), class_="right"),
+        element("div", strips(sample, material, step_ms) if timed else activity(sample, material), class_="right"),
         element("script", _numbers(sample), type="application/json", class_="probabilities"),
         class_="card sample on" if first else "card sample",
         id=f"sample-{sample.number}",
@@ -89,15 +98,27 @@ def _told(sample: Sample, material: Material) -> Html:
 
 
 def _picture(sample: Sample, timed: bool) -> Html | None:
-    frames = _pictures(sample.frames)
+    style = _style(sample, "var(--t)")
+    about = f"{'Events' if timed else 'Image'} of sample {sample.number}"
+    return element("div", role="img", aria_label=about, class_="picture", style=style) if style else None
+
+
+def _style(sample: Sample, step: str) -> str | None:
+    """The picture of a step, out of the row of all of them; nothing where samples are no pictures."""
+    frames = as_pictures(sample.frames)
     height, width = frames.shape[-2:]
     if min(height, width) < 2:
         return None
-    uri = sprite(frames) if timed else photograph(frames[0])
-    about = f"{'Events' if timed else 'Image'} of sample {sample.number}"
-    style = f"background-image:url({uri});background-size:{100 * len(frames)}% 100%;aspect-ratio:{width}/{height};"
-    moving = f"background-position:calc(var(--t)*{100 / max(len(frames) - 1, 1):.6g}%) 0"
-    return element("div", role="img", aria_label=about, class_="picture", style=style + moving)
+    across = 100 / max(len(frames) - 1, 1)
+    shape = f"background-size:{100 * len(frames)}% 100%;aspect-ratio:{width}/{height}"
+    return f"background-image:var(--p{sample.number});{shape};background-position:calc({step}*{across:.6g}%) 0"
+
+
+def _images(samples: list[Sample], timed: bool) -> str:
+    """All pictures, each once, as properties that styles can name."""
+    found = {sample.number: as_pictures(sample.frames) for sample in samples if _style(sample, "0")}
+    uris = {number: sprite(frames) if timed else photograph(frames[0]) for number, frames in found.items()}
+    return ";".join(f"--p{number}:url({uri})" for number, uri in uris.items())
 
 
 def _player(steps: int) -> Html:
@@ -126,73 +147,9 @@ def _odds(sample: Sample, material: Material) -> Html:
         rows.append(
             element("li", element("span", names[entry]), bar, text, data_class=entry, class_=won + true or None)
         )
-    return element("ol", rows, class_="odds", aria_label="Class probabilities")
-
-
-def _strips(sample: Sample, material: Material, step_ms: float | None) -> list[Html | None]:
-    layers = list(sample.spikes)[: len(material.model.layers)]
-    shown = [layers[at] for at in spread(len(layers), MOST_LAYERS)]
-    measured = material.measured
-    assert measured is not None
-    room = CELLS // (len(sample.probabilities) * max(1, len(shown)) * len(measured.shown))
-    rows = min(MOST_ROWS, max(FEWEST_ROWS, room))
-    strips = [_input(sample, rows)]
-    strips += [raster(_about(name, sample.spikes[name]), sample.spikes[name], rows) for name in shown]
-    traced = [name for name in shown if name in sample.membranes]
-    for name in (traced[at] for at in spread(len(traced), TRACED_LAYERS)):
-        strips += _membranes(name, sample, material)
-    names = material.model.contract.classes
-    strips.append(decision("Decision: class probabilities", sample.probabilities, names, COLOURED))
-    strips.append(time_axis(len(sample.probabilities), step_ms))
-    return strips
-
-
-def _input(sample: Sample, rows: int) -> Html:
-    frames = _pictures(sample.frames)
-    events = int(np.abs(frames.astype(np.int64)).sum())
-    if min(frames.shape[-2:]) >= 2:
-        return events_over_time(f"Input: {events:,} events", frames)
-    return raster(f"Input: {events:,} events on {frames[0].size} channels", frames.reshape(len(frames), -1) != 0, rows)
-
-
-def _about(name: str, spikes: NDArray[np.bool_]) -> str:
-    return f"{name}: {spikes.sum():,} spikes of {spikes.shape[1]:,} neurons, rate {percent(float(spikes.mean()))}"
-
-
-def _membranes(name: str, sample: Sample, material: Material) -> list[Html]:
-    spikes, values = sample.spikes[name], sample.membranes[name]
-    thresholds = material.model.thresholds(name)
-    found = []
-    for at, neuron in enumerate(telling_neurons(spikes, values)):
-        theta = None if thresholds is None else float(thresholds[neuron])
-        title = f"{name}, membrane of neuron {neuron}: {int(spikes[:, neuron].sum())} spikes"
-        found.append(membrane(title, values[:, neuron], theta, spikes[:, neuron], at + 1))
-    return found
-
-
-def telling_neurons(spikes: NDArray[np.bool_], values: NDArray[np.float32]) -> list[int]:
-    """The busiest neuron, one in the middle of those that fire, and the one that came closest without firing."""
-    counts = spikes.sum(0)
-    firing = np.flatnonzero(counts)[np.argsort(-counts[counts > 0], kind="stable")]
-    silent = np.flatnonzero(counts == 0)
-    chosen = [int(firing[0]), int(firing[len(firing) // 2])] if len(firing) else []
-    if len(silent):
-        chosen.append(int(silent[values[:, silent].max(0).argmax()]))
-    return list(dict.fromkeys(chosen))[:TRACED]
-
-
-def _activity(sample: Sample, material: Material) -> list[Html]:
-    """What stands in the place of strips where there is no time: one column of active neurons for each layer."""
-    found = []
-    for name in list(sample.spikes)[: len(material.model.layers)]:
-        active = sample.spikes[name][0]
-        side = int(np.ceil(np.sqrt(min(len(active), 4096) * 4)))
-        rows = -(-min(len(active), 4096) // side)
-        cells = "".join(f"M{at % side}.1 {at // side}.5h.8" for at in np.flatnonzero(active[:4096]).tolist())
-        path = element("path", d=cells, class_="spikes", style="stroke-width:4px")
-        about = f"{name}: {int(active.sum()):,} of {len(active):,} neurons active"
-        found.append(strip(about, [path], side, rows, max(12, 6 * rows)))
-    return found
+    widest = max(len(names[entry]) for entry in chosen)
+    kind = "odds long" if widest > LONG_NAME else "odds"
+    return element("ol", rows, class_=kind, style=f"--n:{widest + 2}ch", aria_label="Class probabilities")
 
 
 def _numbers(sample: Sample) -> Html:
@@ -221,8 +178,3 @@ def _step_ms(material: Material, shown: int) -> float | None:
     if entering.binning is None or entering.steps is None:
         return None
     return entering.binning.bin_us / 1000 * -(-entering.steps // MOST_STEPS) if shown else None
-
-
-def _pictures(frames: NDArray[np.integer]) -> NDArray[np.integer]:
-    """Frames [T, …] as [T, C, H, W]."""
-    return frames if frames.ndim == 4 else frames.reshape(len(frames), 1, 1, -1)

@@ -11,23 +11,34 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from axonnx.runtime.report_axes import linear_axis
 from axonnx.runtime.report_chart import Key, field, legend
 from axonnx.runtime.report_markup import Content, Html, element
 from axonnx.runtime.report_numbers import number
 
 TALL = 100.0  # units of a strip that shows values
+MANY = 60  # steps from which dots are smaller
 Spikes = NDArray[np.bool_]
 Floats = NDArray[np.float32] | NDArray[np.float64]
 
 
-def strip(title: str, marks: Sequence[Html], steps: int, units: float, height: int, *, side: Content = None) -> Html:
-    """A strip with its title above, labels on top of the drawing, and the line that marks the chosen moment."""
-    cursor = element("line", x1=0.5, x2=0.5, y1=0, y2=units, class_="cursor")
-    drawing = field(title, [*marks, cursor], steps, units)
+def strip(
+    title: str,
+    marks: Sequence[Html],
+    steps: int,
+    units: float,
+    height: int,
+    *,
+    side: Content = None,
+    cursor: bool = True,
+) -> Html:
+    """A strip with its title above, labels beside it, and the line that marks the chosen moment."""
+    pointer = element("line", x1=0.5, x2=0.5, y1=0, y2=units, class_="cursor") if cursor else Html("")
+    drawing = field(title, [*marks, pointer], steps, units)
     return element(
         "div",
         element("p", title),
-        element("div", drawing, side, class_="band", style=f"height:{height}px"),
+        element("div", drawing, side, class_="band" if cursor else "band still", style=f"height:{height}px"),
         class_="strip",
     )
 
@@ -35,9 +46,9 @@ def strip(title: str, marks: Sequence[Html], steps: int, units: float, height: i
 def raster(title: str, spikes: Spikes, rows: int) -> Html:
     """A dash for each spike [T, neurons]; of many neurons, ``rows`` that stand for all."""
     shown = spread(spikes.shape[1], rows)
-    height = int(min(160, max(36, 2.2 * len(shown))))
+    height = int(min(192, max(40, 1.5 * len(shown))))
     dashes = "".join(f"M{step}.1 {row}.5h.8" for step, row in np.argwhere(spikes[:, shown]).tolist())
-    stroke = max(1.2, 0.72 * height / len(shown))
+    stroke = max(1.1, 0.72 * height / len(shown))
     path = element("path", d=dashes, class_="spikes", style=f"stroke-width:{stroke:.1f}px")
     more = "" if len(shown) == spikes.shape[1] else f" ({len(shown)} of them shown)"
     return strip(title + more, [path], len(spikes), len(shown), height)
@@ -58,8 +69,7 @@ def events_over_time(title: str, frames: NDArray[np.integer]) -> Html:
         )
         marks.append(element("path", d=path, class_=f"fill c{kind + 1}"))
         below = top
-    side = [element("span", f"{largest}", style="top:0"), element("span", "0", style="bottom:0")]
-    return strip(title, marks, len(counts), TALL, 64, side=side)
+    return strip(title, marks, len(counts), TALL, 64, side=element("span", f"{largest:,}", style="top:0"))
 
 
 def membrane(title: str, values: Floats, threshold: float | None, spikes: Spikes, colour: int) -> Html:
@@ -74,7 +84,7 @@ def membrane(title: str, values: Floats, threshold: float | None, spikes: Spikes
     marks = [] if threshold is None else [_level(height(threshold), len(values), "threshold")]
     path = "".join(f"{'L' if at else 'M'}{at}.5 {height(float(v)):.1f}" for at, v in enumerate(values))
     fired = "".join(f"M{at}.5 {height(float(values[at])):.1f}h0" for at in np.flatnonzero(spikes))
-    marks += [element("path", d=path, class_=f"line c{colour}"), element("path", d=fired, class_=f"dot c{colour}")]
+    marks += [element("path", d=path, class_=f"line c{colour}"), _dots(fired, colour, len(values))]
     side = []
     if threshold is not None:
         side.append(element("span", f"θ {number(threshold)}", style=f"top:{height(threshold):.1f}%", class_="at"))
@@ -87,33 +97,40 @@ def decision(title: str, probabilities: Floats, names: Sequence[str], wanted: in
     order = [*(c for c in range(probabilities.shape[1]) if c not in leading), *leading[::-1]]
     paths = []
     for entry in order:
-        points = [f"{at}.5 {TALL * (1 - float(p)):.1f}" for at, p in enumerate(probabilities[:, entry])]
+        points = [f"{at}.5 {_share(float(p)):.1f}" for at, p in enumerate(probabilities[:, entry])]
         kind = f"c{leading.index(entry) + 1}" if entry in leading else "c0 thin"
         paths.append(element("path", element("title", names[entry]), d="M" + "L".join(points), class_=f"line {kind}"))
-    levels = [_level(TALL * share, len(probabilities), "grid") for share in (0.0, 0.5, 1.0)]
-    texts = (("100 %", "top:0"), ("50 %", "top:50%"), ("0", "bottom:0"))
-    side = [element("span", text, style=where, class_="at" if "50" in text else None) for text, where in texts]
+    levels = [_level(_share(share), len(probabilities), "grid") for share in (0.0, 0.5, 1.0)]
+    side = [element("span", f"{100 * s:g} %", style=f"top:{_share(s):.1f}%", class_="at") for s in (0.0, 0.5, 1.0)]
     keys = [Key(names[entry], at + 1) for at, entry in enumerate(leading)]
     drawing = strip(title, [*levels, *paths], len(probabilities), TALL, 120, side=side)
     return element("div", drawing, legend(keys))
 
 
-def time_axis(steps: int, step_ms: float | None, wanted: int = 6) -> Html:
+def time_axis(steps: int, step_ms: float | None) -> Html:
     """Marks under the last strip: milliseconds where they are known, steps otherwise."""
-    every = max(1, -(-steps // wanted))
+    whole = steps * (step_ms or 1.0)
+    marks = [tick for tick in linear_axis([0.0, whole], wanted=6).ticks if tick < 0.97 * whole]
     unit = " ms" if step_ms else ""
-    marks = [
-        element("span", f"{number(at * (step_ms or 1))}{unit if not at else ''}", style=f"left:{100 * at / steps:.1f}%")
-        for at in range(0, steps, every)
-    ]
-    return element("div", marks, class_="ticks", aria_hidden="true")
+    texts = [(tick, number(tick) + ("" if tick else unit)) for tick in marks]
+    spans = [element("span", text, style=f"left:{100 * tick / whole:.1f}%") for tick, text in texts]
+    return element("div", spans, class_="ticks", aria_hidden="true")
 
 
 def spread(total: int, wanted: int) -> list[int]:
     """``wanted`` numbers below ``total`` at equal distances, or all of them."""
     if total <= wanted:
         return list(range(total))
-    return np.unique(np.linspace(0, total - 1, max(wanted, 1)).round().astype(int)).tolist()
+    return [round(at * (total - 1) / max(wanted - 1, 1)) for at in range(max(wanted, 1))]
+
+
+def _dots(path: str, colour: int, steps: int) -> Html:
+    return element("path", d=path, class_=f"dot c{colour}{' small' if steps > MANY else ''}")
+
+
+def _share(value: float) -> float:
+    """Where a proportion lies in a strip, with a little room above and below."""
+    return TALL * (0.95 - 0.9 * value)
 
 
 def _level(at: float, steps: int, kind: str) -> Html:

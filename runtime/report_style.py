@@ -43,7 +43,7 @@ header{position:sticky;top:0;z-index:5;display:flex;align-items:center;gap:18px;
 nav{display:flex;gap:2px;overflow-x:auto;margin-left:auto;scrollbar-width:none}
 nav a{padding:4px 9px;border-radius:6px;color:var(--muted);text-decoration:none;font-size:14px;white-space:nowrap}
 nav a:hover{background:var(--sunk);color:var(--text)}
-h1{margin:28px 0 14px;font-size:26px;line-height:1.2;overflow-wrap:anywhere}
+h1{margin:28px 0 0;font-size:26px;line-height:1.2;overflow-wrap:anywhere}
 h2{margin:44px 0 4px;font-size:20px}
 h3{margin:0 0 10px;font-size:15px}
 .lead{margin:0 0 14px;color:var(--muted)}
@@ -73,7 +73,7 @@ footer{padding-top:32px;padding-bottom:32px;color:var(--muted);font-size:13px}
 .verdict>div>p:not(.big){font-size:16px}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:16px 0}
 .tile,.card{background:var(--card);border:1px solid var(--line);border-radius:12px}
-.tile{padding:12px 16px}
+.tile{padding:12px 16px;display:flex;flex-direction:column;justify-content:space-between}
 .tile dt{color:var(--muted);font-size:13px}
 .tile dd{margin:0}
 .tile .value{font-size:24px;font-weight:650;line-height:1.3;font-variant-numeric:tabular-nums;white-space:nowrap}
@@ -92,12 +92,15 @@ footer{padding-top:32px;padding-bottom:32px;color:var(--muted);font-size:13px}
 .pipeline span{font-weight:600;overflow-wrap:anywhere}
 .pipeline small{color:var(--muted)}
 .card{padding:16px 18px;margin:12px 0;min-width:0}
-.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr));gap:14px;margin:12px 0}
-.cards .card{margin:0}
+.cards{columns:2 400px;column-gap:14px;margin:12px 0 0}
+.cards .card{margin:0 0 14px;break-inside:avoid}
 details{margin:10px 0}
+details.card{padding:8px 18px}
 summary{cursor:pointer;color:var(--accent);padding:4px 0}
 .stages{list-style:none;padding:0;margin:6px 0 12px}.stages ul{color:var(--muted);font-size:13.5px}
-.scroll{overflow-x:auto}
+.scroll{overflow-x:auto;
+ background:linear-gradient(270deg,var(--card) 40%,transparent) right/48px 100% no-repeat local,
+ linear-gradient(270deg,var(--line),transparent) right/14px 100% no-repeat scroll}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
 caption{text-align:left;font-weight:600;padding-bottom:6px}
 th,td{padding:6px 12px 6px 0;text-align:left;border-bottom:1px solid var(--line);vertical-align:top}

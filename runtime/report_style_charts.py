@@ -7,7 +7,7 @@ figcaption small{color:var(--muted);font-size:12.5px}
 svg{display:block;width:100%;height:100%;overflow:visible}
 svg *{vector-effect:non-scaling-stroke}
 .plot{display:grid;grid-template-columns:calc(var(--w) + 8px) 1fr;font-size:12px;color:var(--muted);
- font-variant-numeric:tabular-nums;padding-top:6px;padding-right:6px}
+ font-variant-numeric:tabular-nums;padding-top:6px;padding-right:18px}
 .plot .field{grid-column:2;grid-row:1;height:var(--h)}
 .plot .y{grid-column:1;grid-row:1;position:relative}
 .plot .y span{position:absolute;right:8px;transform:translateY(50%);line-height:1;white-space:nowrap}
@@ -19,9 +19,10 @@ svg *{vector-effect:non-scaling-stroke}
 .line{fill:none;stroke:var(--c);stroke-width:1.8px;stroke-linejoin:round}
 .line.thin{stroke-width:1px;opacity:.6}
 .line.dash{stroke-dasharray:5 3}
-.dot{fill:none;stroke:var(--c);stroke-width:5.5px;stroke-linecap:round}
+.dot{fill:none;stroke:var(--c);stroke-width:5px;stroke-linecap:round}
 .fill{fill:var(--c)}
-.gap{fill:var(--c);opacity:.4}
+.dot.small{stroke-width:3.5px}
+.pale{opacity:.35}
 .diagonal,.threshold{fill:none;stroke:var(--muted);stroke-width:1.2px;stroke-dasharray:4 3}
 .legend{display:flex;flex-wrap:wrap;gap:2px 14px;margin:8px 0 0;padding:0;list-style:none;font-size:13px}
 .legend li{display:flex;align-items:center;gap:6px}
@@ -36,8 +37,9 @@ svg *{vector-effect:non-scaling-stroke}
 .rail{fill:var(--sunk)}
 .whisker{fill:none;stroke:var(--text);stroke-width:1.4px}
 .stack{margin-bottom:18px}
-.confusion table{width:auto;border-collapse:separate;border-spacing:2px;font-size:13px;line-height:1}
-.confusion th,.confusion td{border:0;padding:0;height:30px;min-width:30px;text-align:center;vertical-align:middle}
+.confusion table{min-width:min(100%,480px);width:auto;border-collapse:separate;border-spacing:2px;
+ font-size:13px;line-height:1}
+.confusion th,.confusion td{border:0;padding:0;height:32px;min-width:26px;text-align:center;vertical-align:middle}
 .confusion tbody th{padding-right:6px;text-align:right;white-space:nowrap;color:var(--muted);min-width:0}
 .confusion tbody td{background:var(--sunk);border-radius:4px}
 .confusion thead th{height:22px}
@@ -48,6 +50,10 @@ svg *{vector-effect:non-scaling-stroke}
 .confusion.many thead span{writing-mode:vertical-rl;transform:rotate(180deg)}
 .calibration figure+figure{margin-top:14px}
 .picker{display:flex;flex-wrap:wrap;gap:8px;margin-bottom:12px}
+.picker button{display:flex;align-items:center;gap:9px}
+.picker button:has(.thumb){padding:4px 12px 4px 5px}
+.thumb{width:40px;max-height:40px;border-radius:5px;background-color:var(--sunk);background-repeat:no-repeat;
+ image-rendering:pixelated}
 .picker button[aria-pressed=true]{background:var(--accent);border-color:var(--accent);color:var(--card)}
 .picker .wrong{border-color:var(--bad)}
 .js .sample:not(.on){display:none}
@@ -64,23 +70,26 @@ html:not(.js) .player,html:not(.js) .cursor{display:none}
 .player output{min-width:4.5em;text-align:right}
 .play{width:40px;padding:4px 0}
 .odds{list-style:none;margin:12px 0 0;padding:0;display:grid;gap:4px;font-size:13.5px}
-.odds li{display:grid;grid-template-columns:minmax(2ch,auto) 1fr 4.5ch;gap:8px;align-items:center}
+.odds li{display:grid;grid-template-columns:var(--n) 1fr 6ch;gap:8px;align-items:center}
 .odds li>span:first-child{white-space:nowrap}
 .odds .bar{height:10px;border-radius:3px;background:var(--sunk);overflow:hidden}
 .odds i{display:block;height:100%;background:var(--c0);border-radius:3px}
+.odds.long li{grid-template-columns:1fr auto;gap:1px 8px}
+.odds.long .bar{grid-row:2;grid-column:1/-1;height:7px}
 .odds .won i{background:var(--accent)}
 .odds .won{font-weight:650}
 .odds .true>span:first-child::after{content:" ●";color:var(--good);font-size:10px}
-.odds .share{text-align:right;font-variant-numeric:tabular-nums}
+.odds .share{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 .strip{margin-bottom:10px}
 .strip p{margin:0 0 2px;font-size:13px;color:var(--muted)}
-.band{position:relative;background:var(--sunk);border-radius:6px;overflow:hidden;cursor:crosshair}
-.band>span{position:absolute;right:4px;font-size:11px;line-height:1.25;color:var(--muted);pointer-events:none;
- padding:0 3px;border-radius:3px;background:color-mix(in srgb,var(--sunk) 75%,transparent)}
+.band{position:relative;margin-right:46px;background:var(--sunk);border-radius:6px;cursor:crosshair}
+.band.still{cursor:auto}
+.band>span{position:absolute;left:calc(100% + 6px);font-size:11.5px;line-height:1.25;color:var(--muted);
+ white-space:nowrap}
 .band>.at{transform:translateY(-50%)}
 .spikes{fill:none;stroke:var(--text)}
 .cursor{stroke:var(--c6);stroke-width:1.4px;opacity:.85;transform:translateX(calc(var(--t)*1px))}
-.ticks{position:relative;height:18px;font-size:12px;color:var(--muted)}
+.ticks{position:relative;margin-right:46px;height:18px;font-size:12px;color:var(--muted)}
 .ticks span{position:absolute}
 @media(max-width:860px){.sample{grid-template-columns:minmax(0,1fr);gap:16px}.sample .left{position:static}
  .picture{max-width:240px}}

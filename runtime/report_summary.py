@@ -15,6 +15,16 @@ MODES = {
 }
 
 
+def in_a_sentence(material: Material) -> str:
+    """What kind of network this is."""
+    contract, neurons = material.model.contract, sum(layer.neurons for layer in material.model.layers)
+    of = f" of {contract.provenance.data}" if contract.provenance.data else ""
+    return (
+        f"A {contract.kind} network of {count(neurons)} neurons for {len(contract.classes)} classes{of}, collapsed to "
+        f"{MODES[contract.collapse.mode]}."
+    )
+
+
 def verdict(material: Material) -> Html:
     """Big and green, or red with the first divergence, or how to get one."""
     verify = material.verify
@@ -63,6 +73,7 @@ def verification(verify: Verify | None) -> Html | None:
         table(head, rows, "Implementations against the reference", hide_caption=True) if rows else None,
         _unrounded(verify),
         open=verify.verdict == "different",
+        class_="card",
     )
 
 
@@ -108,9 +119,16 @@ def _divergence(first: Divergence | None) -> str:
     where = [(name, getattr(first, name)) for name in ("layer", "sample", "step", "neuron")]
     place = ", ".join(f"{name} {value}" for name, value in where if value is not None)
     by = f" in {first.implementation}" if first.implementation else ""
-    values = f"expected {number(first.expected)}, found {number(first.found)}"
-    margin = f", {number(first.distance)} from the threshold {number(first.threshold)}" if first.distance else ""
+    values = f"expected {_exactly(first.expected)}, found {_exactly(first.found)}"
+    margin = ""
+    if first.distance is not None:
+        margin = f", {number(abs(first.distance))} from the threshold {_exactly(first.threshold)}"
     return f"First divergence{by}: {place}: {values}{margin}."
+
+
+def _exactly(value: float | None) -> str:
+    """All digits of a float32."""
+    return DASH if value is None else f"{value:.9g}"
 
 
 def _failures(verify: Verify) -> Html | None:
