@@ -137,11 +137,12 @@ def _figures(program: Program, engine: str, counts: Counts, hardware: Hardware) 
 def _synapse(program: Program, synapse: Linear | Conv, counts: Counts, steps: int) -> dict[str, Any]:
     weight = program.constants[synapse.weight]
     done = counts.operations.get(synapse.name, 0.0) / counts.samples
-    graded = program.buffers[synapse.reads[0]].values.kind != "spikes"
+    values = program.buffers[synapse.reads[0]].values
+    graded = values.largest > 1 or values.bits > 0  # a product with 0 or ±1 is none
     outputs = program.buffers[synapse.writes[0]].size
     fan_in = int(np.prod(weight.shape[1:]))
     return {
-        "name": synapse.name,
+        "name": synapse.weight.removesuffix(".weight"),
         "weights": int(weight.size),
         "connection_sparsity": float((weight == 0).mean()),
         "accumulates": 0.0 if graded else done,
@@ -164,7 +165,7 @@ def _totals(
         **summed,
         "membrane_updates": updates,
         "footprint_bytes": int(sum(value.nbytes for value in program.constants.values())),
-        "activation_sparsity": 1 - sum(counts.spikes.values()) / (counts.samples * outputs),
+        "activation_sparsity": (counts.samples * outputs - sum(counts.spikes.values())) / (counts.samples * outputs),
         "connection_sparsity": zeros / weights,
     }
 
