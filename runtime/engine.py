@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,14 +30,13 @@ class Activity:
     operations: Mapping[str, Counts]
 
 
-@dataclass(frozen=True)
-class Chunk:
+class Chunk(NamedTuple):
     """What comes out of a chunk of time steps (or of a batch of images)."""
 
     state: State
     logits: Floats  # [members, B, classes]: totals of spiking networks over all their steps so far, or a binary net's
     activity: Activity | None
-    traces: Mapping[str, Floats] = field(default_factory=dict)  # spikes/<layer>, membrane/<layer>: [T, B, …]
+    traces: Mapping[str, Floats] = MappingProxyType({})  # spikes/<layer>, membrane/<layer>: [T, B, …]
 
 
 class Engine(Protocol):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, Literal
@@ -23,6 +22,7 @@ from axonnx.runtime.noise import draw_noise
 from axonnx.runtime.program import Program
 from axonnx.runtime.state import State
 from axonnx.runtime.step_graph import StepGraph, step_graph
+from axonnx.runtime.stepper import Stepper, make_stepper
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -31,17 +31,20 @@ ENGINES: tuple[EngineName, ...] = ("auto", "numba", "numpy", "ort")
 NOISE_AT_ONCE = 2**22  # normals that are kept in memory at a time
 
 
-@dataclass(frozen=True, eq=False)
 class RunResult:
-    """What a network says: logits are its own bits; probabilities and doubts follow from them.
+    """What a network says: logits are its own bits; probabilities and doubts follow from them when asked for.
 
-    ``activity`` is None where the engine does not count.
+    ``activity`` is None where the engine does not count. ``traces`` are spikes/<layer> and membrane/<layer>, [T, B, …].
     """
 
-    member_logits: Floats  # [members, B, classes]
-    state: State
-    activity: Activity | None
-    traces: Mapping[str, Floats] = field(default_factory=dict)  # spikes/<layer>, membrane/<layer>: [T, B, …]
+    def __init__(self, chunk: Chunk, spiking: bool) -> None:
+        self.state, self._results, self.activity, self.traces = chunk
+        self._spiking = spiking
+
+    @cached_property
+    def member_logits(self) -> Floats:
+        """[members, B, classes]: of each network; a spiking one's are its read-out's mean over all steps so far."""
+        return self._results / np.float32(self.state.step) if self._spiking else self._results
 
     @property
     def logits(self) -> Floats:
@@ -124,8 +127,13 @@ class Model:
         if self.program.steps_known is not None:
             self._check_run(state, given, samples or range(state.batch))
         noise = self.noise(seed, samples or range(state.batch), state.step, 1) if self.program.noises else {}
-        result = self._result([self.engine.advance(state, given, noise, trace)])
-        return result.state, result
+        chunk = self.engine.advance(state, given, noise, trace)
+        return chunk.state, RunResult(chunk, self._spiking)
+
+    def stepper(self, state: State | None = None, *, seed: int = 0, samples: Sequence[int] | None = None) -> Stepper:
+        """The same step by step with the state kept inside, at a fraction of the time a call of ``step`` takes."""
+        begin = self.initial_state(1) if state is None else state
+        return make_stepper(self.engine, begin, seed, range(begin.batch) if samples is None else samples)
 
     def _input(self, x: NDArray[Any]) -> Floats:
         x = np.asarray(x)
@@ -167,11 +175,10 @@ class Model:
 
     def _result(self, chunks: list[Chunk]) -> RunResult:
         last = chunks[-1]
-        logits = last.logits / np.float32(last.state.step) if self._spiking else last.logits
-        if len(chunks) == 1:
-            return RunResult(logits, last.state, last.activity, last.traces)
-        traces = {name: np.concatenate([chunk.traces[name] for chunk in chunks]) for name in last.traces}
-        return RunResult(logits, last.state, _sum(chunks), traces)
+        if len(chunks) > 1:
+            traces = {name: np.concatenate([chunk.traces[name] for chunk in chunks]) for name in last.traces}
+            last = last._replace(activity=_sum(chunks), traces=traces)
+        return RunResult(last, self._spiking)
 
 
 def load(path: str | os.PathLike[str], engine: EngineName = "auto", threads: int = 1) -> Model:

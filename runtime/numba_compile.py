@@ -19,6 +19,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # Kernels make no arrays, so nothing needs counting references: without "_nrt" every call would begin and end with it.
 OPTIONS = {"nogil": True, "_nrt": False, "fastmath": False, "boundscheck": False, "error_model": "numpy"}
 
+NOT_COMPILED = {"numba_engine", "numba_layout", "numba_plan", "numba_storage"}  # around the kernels
+
 
 def inlined(function: Function) -> Function:
     """``function`` compiled into whatever calls it."""
@@ -35,20 +37,6 @@ def compiled(function: Function) -> Function:
         numba.config.CACHE_DIR = before
 
 
-def entered(signature: Any) -> Callable[[Function], Any]:
-    """A function compiled for C's calling convention: called by address, which costs a fraction of numba's own call."""
-
-    def compile_now(function: Function) -> Any:
-        before = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(cache_folder())
-        try:
-            return numba.cfunc(signature, cache=True, **OPTIONS)(function)
-        finally:
-            numba.config.CACHE_DIR = before
-
-    return compile_now
-
-
 @cache
 def cache_folder() -> Path:
     """Where compiled code is kept: one folder for each version of the kernels' sources and of numba.
@@ -57,7 +45,8 @@ def cache_folder() -> Path:
     """
     digest = hashlib.sha256(numba.__version__.encode())
     for source in sorted(Path(__file__).parent.glob("numba_*.py")):
-        digest.update(source.read_bytes())
+        if source.stem not in NOT_COMPILED:
+            digest.update(source.read_bytes())
     name = f"kernels-{digest.hexdigest()[:16]}"
     home = os.environ.get("AXONNX_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     for parent in (Path(home).expanduser() / "axonnx", Path(tempfile.gettempdir()) / f"axonnx-{os.getuid()}"):

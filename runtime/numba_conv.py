@@ -28,30 +28,12 @@ COUNT, DENSE_ABOVE, OUTPUTS = 23, 24, 25
 ROWS, INPUTS = 26, 27  # where the rows of one window are listed, and the inputs they belong to
 
 
-@compiled
-def window_rows(g: Table, r: int, events: Ints, y: int, x: int) -> Any:
-    """List the rows of weights that the events in the window of output pixel (y, x) use; their number."""
-    found, pitch, width, height = np.int64(0), g[r + PITCH], g[r + WIDTH], g[r + HEIGHT]
-    starts, listed, to, taps = g[r + STARTS], g[r + LIST], g[r + ROWS], g[r + WINDOW_WIDTH]
-    blocks = pitch // 16
-    joined = g[r + DILATION_X] == 1  # the pixels of a window's row are neighbours
-    span, parts = (taps, 1) if joined else (1, taps)
-    for ky in range(g[r + WINDOW_HEIGHT]):
-        row = y * g[r + STRIDE_Y] - g[r + TOP] + ky * g[r + DILATION_Y]
-        if 0 <= row < height:
-            for part in range(parts):
-                first = x * g[r + STRIDE_X] - g[r + LEFT] + part * g[r + DILATION_X]
-                low, high = row * width + max(first, 0), row * width + min(first + span, width)
-                if low < high:
-                    start, end = np.int64(events[starts + low * blocks]), np.int64(events[starts + high * blocks])
-                    offset = ((ky * taps + part) - (row * width + first)) * pitch
-                    for k in range(start, end, 8):
-                        shift_list(events, to + found + k - start, listed + k, offset)
-                    if g[r + GRADED]:
-                        for k in range(start, end, 8):
-                            shift_list(events, g[r + INPUTS] + found + k - start, listed + k, np.int64(0))
-                    found += end - start
-    return found
+@inlined
+def _list_rows(events: Ints, start: int, end: int, listed: int, to: int, offset: int) -> Any:
+    """Copy a part of an event list, eight at a time, with the row of weights that each event uses; the new end."""
+    for k in range(start, end, 8):
+        shift_list(events, to + k - start, listed + k, offset)
+    return to + end - start
 
 
 @compiled
@@ -68,25 +50,47 @@ def sparse_pixels(
     low: int,
     high: int,
 ) -> Any:
-    """One block of outputs at the pixels low … high − 1 of a row; the events that reached them."""
-    seen = np.int64(0)
-    base = g[r + WEIGHTS] + done * g[r + WINDOW_HEIGHT] * g[r + WINDOW_WIDTH] * g[r + PITCH]
-    out = g[r + OUT] + (y * g[r + OUT_WIDTH] + low) * g[r + OUT_PITCH] + done
-    pitch, bias, rows, graded = g[r + OUT_PITCH], g[r + BIAS], g[r + ROWS], g[r + GRADED]
+    """One block of outputs at the pixels low … high − 1 of a row; the events that reached them.
+
+    All numbers of the table are read before the loop: what it writes could, for all the compiler knows, change them.
+    """
+    seen, source, graded, listed, starts = np.int64(0), g[r + SOURCE], g[r + GRADED], g[r + LIST], g[r + STARTS]
+    height, columns, pitch, rows, inputs = g[r + HEIGHT], g[r + WIDTH], g[r + PITCH], g[r + ROWS], g[r + INPUTS]
+    taps, window, stride, left = g[r + WINDOW_WIDTH], g[r + WINDOW_HEIGHT], g[r + STRIDE_X], g[r + LEFT]
+    ahead, down, bias, step = g[r + DILATION_X], g[r + DILATION_Y], g[r + BIAS], g[r + OUT_PITCH]
+    top = y * g[r + STRIDE_Y] - g[r + TOP]
+    base = g[r + WEIGHTS] + done * window * taps * pitch
+    out = g[r + OUT] + (y * g[r + OUT_WIDTH] + low) * step + done
+    blocks = pitch // 16
+    span, parts = taps, np.int64(1)
+    if ahead != 1:  # the pixels of a window's row are no neighbours
+        span, parts = np.int64(1), taps
     for x in range(low, high):
-        found = window_rows(g, r, events, y, x)
+        end = rows
+        for ky in range(window):
+            row = top + ky * down
+            if 0 <= row < height:
+                for part in range(parts):
+                    first = x * stride - left + part * ahead
+                    begin_at, end_at = row * columns + max(first, 0), row * columns + min(first + span, columns)
+                    if begin_at < end_at:
+                        this = np.int64(events[starts + begin_at * blocks])
+                        that = np.int64(events[starts + end_at * blocks])
+                        offset = ((ky * taps + part) - (row * columns + first)) * pitch
+                        if graded:
+                            _list_rows(events, this, that, listed, inputs + end - rows, np.int64(0))
+                        end = _list_rows(events, this, that, listed, end, offset)
         total = begin(like, bias, done, memory, weights, out)
         if graded:
-            inputs = g[r + INPUTS]
-            for k in range(found):
-                value = splat(total, memory[g[r + SOURCE] + events[inputs + k]])
-                total = add(total, mul(value, load(total, weights, base + width * np.int64(events[rows + k]))))
+            for k in range(rows, end):
+                value = splat(total, memory[source + events[inputs + k - rows]])
+                total = add(total, mul(value, load(total, weights, base + width * np.int64(events[k]))))
         else:
-            for k in range(rows, rows + found):
+            for k in range(rows, end):
                 total = add(total, load(total, weights, base + width * np.int64(events[k])))
         store(memory, out, total)
-        out += pitch
-        seen += found
+        out += step
+        seen += end - rows
     return seen
 
 

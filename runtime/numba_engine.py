@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -14,13 +13,14 @@ from numpy.typing import NDArray
 
 from axonnx.runtime import numba_interpreter as compiled
 from axonnx.runtime.engine import Activity, Chunk, check_input, trace_sources
+from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.numba_plan import Plan, aligned
 from axonnx.runtime.program import Program
 from axonnx.runtime.state import State, check_state
 
 Floats = NDArray[np.float32]
 Counts = NDArray[np.int64]
-NO_TRACE = np.zeros((0, 0, 0), np.float32)
+NO_TRACE = np.zeros(0, np.float32)
 
 
 class PackedState(State):
@@ -63,26 +63,23 @@ class CountedActivity(Activity):
 
 
 class Workspace:
-    """One thread's memory and event lists, and the numbers it hands to the compiled loop."""
+    """One thread's memory and event lists, and where the compiled loop finds them."""
 
     def __init__(self, plan: Plan) -> None:
         contract = plan.program.contract.input
         self.memory = aligned(plan.storage.memory, np.float32)
         self.events = aligned(plan.storage.events + 16, np.int32)
-        self.call = np.zeros(compiled.CALL_SIZE, np.int64)
-        self.at = self.call.ctypes.data
-        fixed = {
+        arrays = {
             compiled.TABLE: plan.table,
             compiled.MEMORY: self.memory,
             compiled.CONSTANTS: plan.constants,
             compiled.EVENTS: self.events,
             compiled.TABLES: plan.tables,
         }
-        for place, array in fixed.items():
-            self.call[place] = array.ctypes.data
-            self.call[place + 1] = len(array)
-        self.call[compiled.AT_START] = plan.at_start
-        self.call[compiled.SCALE], self.call[compiled.LARGEST] = 2**contract.shift, contract.largest
+        self.fixed = np.zeros(compiled.FIXED, np.int64)
+        for place, array in arrays.items():
+            self.fixed[place : place + 2] = array.ctypes.data, len(array)
+        self.fixed[compiled.AT_START :] = plan.at_start, 2**contract.shift, contract.largest
 
 
 class NumbaEngine:
@@ -94,7 +91,6 @@ class NumbaEngine:
         self.program, self.threads = program, threads
         self.plan = Plan(program)
         self._workspaces: list[Workspace] = []
-        self._run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(compiled.run.address)
         names = program.logits or program.totals
         self._results = [self.plan.storage.place(name) for name in names]
         self._classes = len(program.contract.classes)
@@ -106,19 +102,22 @@ class NumbaEngine:
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:
         """The whole chunk in one compiled call for each thread."""
         steps, batch = x.shape[0], x.shape[1]
-        known = type(state) is PackedState and state.plan is self.plan
-        memory = state.memory.copy() if known else self._pack(state, batch)  # type: ignore[attr-defined]
+        memory = self.pack(state, batch)
         outside = self._outside(x, noise)
         counts = np.zeros((batch, len(self.plan.table)), np.int64)
         seen = np.empty((steps, batch, self.plan.trace_size), np.float32) if trace else NO_TRACE
-        arrays = (outside, memory, counts, seen)
+        arrays = (outside, memory, counts, seen.reshape(-1), steps)
         refused = self._part(arrays, state.step, 0, batch) if self.threads == 1 else self._parts(arrays, state.step)
         if refused >= 0:
             check_input(self.program, x)
             raise AssertionError("the compiled engine refused an input that the contract admits")
         after = PackedState(state.step + steps, memory, self.plan)
         traces = self._traces(seen) if trace else {}
-        return Chunk(after, self._logits(memory), CountedActivity(counts, self.plan), traces)
+        return Chunk(after, self.logits(memory), CountedActivity(counts, self.plan), traces)
+
+    def stepper(self, state: State) -> NumbaStepper:
+        """Steps with the state kept inside."""
+        return NumbaStepper(self, state)
 
     def _parts(self, arrays: tuple[Any, ...], step: int) -> int:
         """The batch in equal parts, a thread each."""
@@ -133,26 +132,22 @@ class NumbaEngine:
 
     def _part(self, arrays: tuple[Any, ...], step: int, low: int, high: int) -> int:
         """Samples low … high − 1; the compiled loop runs without the interpreter's lock."""
-        outside, memory, counts, seen = arrays
         work = self._workspaces.pop() if self._workspaces else Workspace(self.plan)
-        work.call[compiled.OUTSIDE :] = (
-            _address(outside), *outside.shape, _address(memory), memory.shape[1], _address(counts), _address(seen),
-            seen.shape[2], step, low, high, work.call[compiled.SCALE], work.call[compiled.LARGEST],
-        )  # fmt: skip
-        refused: int = self._run(work.at)
+        refused: int = compiled.run(work.fixed, *arrays, step, low, high)
         self._workspaces.append(work)
         return refused
 
     def _outside(self, x: Floats, noise: Mapping[str, Floats]) -> Floats:
-        """Input and noise of each step side by side [T, B, …]."""
-        steps, batch = x.shape[0], x.shape[1]
-        flat = np.ascontiguousarray(x).reshape(steps, batch, -1)
+        """Input and noise of each step side by side, [T, B, …] flat."""
         if not self.program.noises:
-            return flat
-        parts = [noise[name].reshape(steps, batch, -1) for name in self.program.noises]
-        return np.concatenate([flat, *parts], axis=2)
+            return np.ascontiguousarray(x).reshape(-1)
+        parts = [x, *(noise[name] for name in self.program.noises)]
+        return np.concatenate([part.reshape(*x.shape[:2], -1) for part in parts], axis=2).reshape(-1)
 
-    def _pack(self, state: State, batch: int) -> Floats:
+    def pack(self, state: State, batch: int) -> Floats:
+        """A copy of any state in the order of memory."""
+        if type(state) is PackedState and state.plan is self.plan:
+            return state.memory.copy()
         storage, arrays = self.plan.storage, check_state(self.program, state).arrays
         memory = np.zeros((batch, storage.kept), np.float32)
         for name in self.program.states:
@@ -160,7 +155,7 @@ class NumbaEngine:
             memory[:, at : at + layout.size] = layout.pack(arrays[name])
         return memory
 
-    def _logits(self, memory: Floats) -> Floats:
+    def logits(self, memory: Floats) -> Floats:
         """A view of the new state; states are never changed once made."""
         if len(self._results) == 1:
             return memory[None, :, self._results[0] : self._results[0] + self._classes]
@@ -175,6 +170,31 @@ class NumbaEngine:
         return found
 
 
-def _address(array: NDArray[Any]) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
+class NumbaStepper:
+    """One compiled call for each step on memory that stays where it is."""
+
+    def __init__(self, engine: NumbaEngine, state: State) -> None:
+        self._engine, self._step = engine, state.step
+        self._memory = engine.pack(state, state.batch)
+        self._work = Workspace(engine.plan)
+        self._counts = np.zeros((state.batch, len(engine.plan.table)), np.int64)
+        self._shape = (state.batch, *engine.program.contract.input.shape)
+        self._logits = engine.logits(self._memory)
+
+    @property
+    def state(self) -> State:
+        """The state after the last step."""
+        return PackedState(self._step, self._memory.copy(), self._engine.plan)
+
+    def step(self, x: Floats) -> Floats:
+        """One step; see ``Stepper``. What it returns is overwritten by the next."""
+        if x.shape != self._shape or x.dtype != np.float32:
+            raise AxonnxError(f"an input of {x.dtype} {list(x.shape)}; expected float32 {list(self._shape)}")
+        batch = self._shape[0]
+        refused = compiled.run(
+            self._work.fixed, x.reshape(-1), self._memory, self._counts, NO_TRACE, 1, self._step, 0, batch
+        )
+        if refused >= 0:
+            check_input(self._engine.program, x[None])
+        self._step += 1
+        return self._logits

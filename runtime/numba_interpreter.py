@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
 from axonnx.runtime import numba_neurons as neurons
-from axonnx.runtime.numba_compile import compiled, entered
+from axonnx.runtime.numba_compile import compiled
 from axonnx.runtime.numba_conv import conv
 from axonnx.runtime.numba_events import admitted, scan
 from axonnx.runtime.numba_neurons import (
@@ -127,30 +126,41 @@ def keep_trace(g: Table, r: int, memory: Floats, trace: Floats, begin: int) -> A
         copy_row(trace, begin + g[r + 21], memory, g[r + neurons.NEXT_MEMBRANE], size)
 
 
-# What the numbers are that a call hands over: addresses, sizes, and where to begin and end.
-TABLE, ROWS, AT_START, MEMORY, MEMORY_SIZE, CONSTANTS, CONSTANTS_SIZE, EVENTS, EVENTS_SIZE = range(9)
-TABLES, TABLES_SIZE, OUTSIDE, STEPS, BATCH, ENTERING, STATE, KEPT, COUNTS, TRACE, TRACED = range(9, 20)
-STEP, FIRST, END, SCALE, LARGEST = range(20, 25)
-CALL_SIZE = 25
+# What is the same in every call of one thread: addresses and sizes, the first row of a step, limits of the input.
+TABLE, ROWS, MEMORY, MEMORY_SIZE, CONSTANTS, CONSTANTS_SIZE, EVENTS, EVENTS_SIZE, TABLES, TABLES_SIZE = range(10)
+AT_START, SCALE, LARGEST, FIXED = range(10, 14)
 
 
-@entered(types.int64(types.int64))
-def run(call: Any) -> Any:
-    """Carry the states of samples FIRST … END − 1 through all steps; the first sample refused, or −1."""
-    a = longs_at(call, CALL_SIZE)
-    g, counts = longs_at(a[TABLE], a[ROWS] * COLUMNS), longs_at(a[COUNTS], a[BATCH] * a[ROWS])
-    memory, constants = floats_at(a[MEMORY], a[MEMORY_SIZE]), floats_at(a[CONSTANTS], a[CONSTANTS_SIZE])
-    events, tables = ints_at(a[EVENTS], a[EVENTS_SIZE]), ints_at(a[TABLES], a[TABLES_SIZE])
-    outside = floats_at(a[OUTSIDE], a[STEPS] * a[BATCH] * a[ENTERING])
-    state = floats_at(a[STATE], a[BATCH] * a[KEPT])
-    trace = floats_at(a[TRACE], a[STEPS] * a[BATCH] * a[TRACED])
-    for b in range(a[FIRST], a[END]):
-        copy_row(memory, np.int64(0), state, b * a[KEPT], a[KEPT])
-        for r in range(0, a[AT_START] * COLUMNS, COLUMNS):
+@compiled
+def run(
+    fixed: Table,
+    outside: Floats,
+    state: Floats,
+    counts: Table,
+    trace: Floats,
+    steps: int,
+    step: int,
+    low: int,
+    high: int,
+) -> Any:
+    """Carry the states of samples low … high − 1 through all steps; the first sample refused, or −1.
+
+    Of one call are outside (flat, of [T, B, …]), state [B, kept], counts [B, rows] and trace (flat, of [T, B, …], or
+    empty); the rest is handed over by address, for every array that numba is given costs time at each call.
+    """
+    g, rows = longs_at(fixed[TABLE], fixed[ROWS] * COLUMNS), fixed[ROWS]
+    memory = floats_at(fixed[MEMORY], fixed[MEMORY_SIZE])
+    constants = floats_at(fixed[CONSTANTS], fixed[CONSTANTS_SIZE])
+    events, tables = ints_at(fixed[EVENTS], fixed[EVENTS_SIZE]), ints_at(fixed[TABLES], fixed[TABLES_SIZE])
+    batch, kept, at_start = state.shape[0], state.shape[1], fixed[AT_START]
+    entering, traced = outside.size // (steps * batch), trace.size // (steps * batch)
+    for b in range(low, high):
+        copy_row(memory, np.int64(0), state, b * kept, kept)
+        for r in range(0, at_start * COLUMNS, COLUMNS):
             scan(memory, g[r + 1], g[r + 2], events, g[r + 3], g[r + 4], tables)
-        for t in range(a[STEPS]):
-            sample = t * a[BATCH] + b
-            for row in range(a[AT_START], a[ROWS]):
+        for t in range(steps):
+            sample = t * batch + b
+            for row in range(at_start, rows):
                 r = row * COLUMNS
                 op, count = g[r], np.int64(0)
                 if op == LINEAR:
@@ -162,15 +172,17 @@ def run(call: Any) -> Any:
                 elif op == FIRE_NOISY:
                     count = fire_noisy(g, r, memory, constants, events, tables)
                 elif op == LOAD:
-                    load_outside(g, r, memory, outside, sample * a[ENTERING])
+                    load_outside(g, r, memory, outside, sample * entering)
                 elif op == SCAN:
                     count = scan(memory, g[r + 1], g[r + 2], events, g[r + 3], g[r + 4], tables)
-                    if g[r + 5] and not admitted(memory, g[r + 1], events, g[r + 3], count, a[SCALE], a[LARGEST]):
+                    if g[r + 5] and not admitted(
+                        memory, g[r + 1], events, g[r + 3], count, fixed[SCALE], fixed[LARGEST]
+                    ):
                         return b
                 else:
-                    rest(g, r, memory, constants, tables, a[STEP] + t)
-                counts[b * a[ROWS] + row] += count
-                if a[TRACED] > 0 and FIRE <= op <= FIRE_NOISY:
-                    keep_trace(g, r, memory, trace, sample * a[TRACED])
-        copy_row(state, b * a[KEPT], memory, np.int64(0), a[KEPT])
+                    rest(g, r, memory, constants, tables, step + t)
+                counts[b, row] += count
+                if traced > 0 and FIRE <= op <= FIRE_NOISY:
+                    keep_trace(g, r, memory, trace, sample * traced)
+        copy_row(state, b * kept, memory, np.int64(0), kept)
     return -1

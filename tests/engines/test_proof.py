@@ -1,0 +1,84 @@
+"""Every network, collapsed in every way, in every form: all engines give torch's bits, whole or in chunks."""
+
+import numpy as np
+import pytest
+
+from axonnx.runtime import load
+
+from .comparing import Comparison, as_values
+from .small_networks import CASES, RECIPES
+
+ENGINES = ("numpy", "numba", "ort")
+SETTINGS = [(7, 0.3), (1, 0.05), (1, 1.0)]  # batch, density
+
+
+def noise_of(model, x, batch):
+    if not model.program.noises:
+        return {}
+    steps = len(x) if model.contract.kind == "spiking" else 1
+    drawn = model.noise(3, range(batch), 0, steps)
+    return drawn if model.contract.kind == "spiking" else {name: value[0] for name, value in drawn.items()}
+
+
+@pytest.mark.parametrize(("name", "mode"), CASES)
+def test_engines_give_the_bits_of_torch(name, mode, exported):
+    case, total = exported(name, mode), Comparison()
+    models = [load(path, engine) for path in case.files.values() for engine in ENGINES]
+    for batch, density in SETTINGS:
+        x = case.input(case.recipe.steps, batch, density, seed=batch)
+        expected = case.on_torch(x, noise_of(models[0], x, batch))
+        for model in models:
+            total.add(expected, as_values(model.run(x, seed=3, trace=True), case.recipe.spiking))
+    total.hold(case.recipe.spiking)
+
+
+@pytest.mark.parametrize(("name", "mode"), [(name, mode) for name, mode in CASES if RECIPES[name].spiking])
+def test_chunks_give_the_bits_of_the_whole(name, mode, exported):
+    case = exported(name, mode)
+    x = case.input(12, 2, 0.4)
+    for engine in ENGINES:
+        model = load(case.path, engine)
+        whole, state, spikes = model.run(x, seed=3, trace=True), None, []
+        for low, high in ((0, 1), (1, 2), (2, 7), (7, 12)):
+            part = model.run(x[low:high], seed=3, state=state, trace=True)
+            state = part.state
+            spikes.append(part.traces)
+        assert np.array_equal(part.member_logits, whole.member_logits)
+        for trace, values in whole.traces.items():
+            assert np.array_equal(np.concatenate([chunk[trace] for chunk in spikes]), values)
+        for key, value in whole.state.arrays.items():
+            assert np.array_equal(state.arrays[key], value)
+
+
+@pytest.mark.parametrize(("name", "mode"), [(n, m) for n, m in CASES if m in ("mfa", "stochastic")])
+def test_counts_agree_between_engines(name, mode, exported):
+    case = exported(name, mode)
+    x = case.input(case.recipe.steps, 3, 0.3)
+    plain, fast = (load(case.path, engine).run(x, seed=1, trace=True) for engine in ("numpy", "numba"))
+    for kind in ("spikes", "operations"):
+        ours, theirs = getattr(plain.activity, kind), getattr(fast.activity, kind)
+        assert ours.keys() == theirs.keys()
+        assert all(np.array_equal(ours[key], theirs[key]) for key in ours)
+    for layer, counts in plain.activity.spikes.items():
+        assert np.array_equal(
+            counts, plain.traces[f"spikes/{layer}"].sum(axis=(0, *range(2, plain.traces[f"spikes/{layer}"].ndim)))
+        )
+
+
+def test_silence_and_saturation(exported):
+    case = exported("recurrent")
+    models = [load(case.path, engine) for engine in ENGINES]
+    for x in (np.zeros((200, 1, 23), np.float32), np.full((200, 7, 23), 3, np.float32)):
+        expected = case.on_torch(x, {})
+        for model in models:
+            found = as_values(model.run(x, trace=True))
+            assert all(np.array_equal(found[name], value) for name, value in expected.items())
+
+
+def test_the_comparison_bites():
+    total = Comparison()
+    one = {"spikes/a": np.ones(3, np.float32), "membrane/a": np.ones(3, np.float32), "logits": np.ones(3, np.float32)}
+    other = {**one, "membrane/a": np.nextafter(one["membrane/a"], np.float32(2))}
+    total.add(one, other)
+    with pytest.raises(AssertionError, match="differ"):
+        total.hold()
