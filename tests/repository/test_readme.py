@@ -1,0 +1,80 @@
+"""Everything that the README shows is run: its Python, and its commands (on a shorter training run)."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from axonnx.cli import main
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+# What makes a command of the tour short enough for a test; the commands are the README's otherwise.
+SHORTER = {
+    "train": ["--optimiser.epochs", "1", "--model.hidden", "[16, 16]", "--eval_samples", "1", "--quiet"],
+    "export": ["--limit", "16", "--passes", "1", "--quiet"],
+    "verify": ["--samples", "2", "--limit", "16", "--passes", "1", "--quiet"],
+    "profile": ["--limit", "16"],
+    "report": [],
+    "run": [],
+    "inspect": [],
+}
+
+
+def tour() -> list[tuple[str, str]]:
+    """Python and commands in the order of the README, up to the section on own networks."""
+    end = README.index("## Compose a network of your own")
+    found = []
+    for match in re.finditer(r"^```(python|console)\n(.*?)^```", README[:end], re.MULTILINE | re.DOTALL):
+        kind, text = match.groups()
+        found += (
+            [(kind, text)] if kind == "python" else [(kind, line) for line in text.splitlines() if line[:2] == "$ "]
+        )
+    return found
+
+
+def test_the_tour_runs_from_beginning_to_end(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    steps = tour()
+    assert {line.split()[2] for kind, line in steps if kind == "console"} == set(SHORTER)
+    for kind, text in steps:
+        if kind == "python":
+            exec(compile(text, "README.md", "exec"), {"__name__": "readme"})
+            continue
+        program, verb, *words = text[2:].split()
+        assert program == "axonnx"
+        assert main([verb, *words, *SHORTER[verb]]) == 0, text
+    assert (tmp_path / "report.html").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_networks_of_the_readme_run(number):
+    after = README.index("## Compose a network of your own")
+    blocks = re.findall(r"^```python\n(.*?)^```", README[after:], re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 2
+    exec(compile(blocks[number], "README.md", "exec"), {"__name__": "readme"})
+
+
+def test_make_targets_exist():
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    named = re.findall(r"^make (\w+)", README, re.MULTILINE)
+    assert named == ["demo", "test"]
+    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in named)
+
+
+def test_links_point_to_files():
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link]
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_layout_names_every_folder_and_only_files_that_exist():
+    table = README[README.index("## Layout") : README.index("## Results")]
+    assert all(f"`{folder}/`" in table for folder in ("models", "train", "export", "runtime", "cli", "tests", "docs"))
+    folder = ""
+    for row in table.splitlines():
+        if match := re.match(r"\| `(\w+)/`", row):
+            folder = match.group(1)
+        for name in re.findall(r"`([\w*/]+\.py)`", row.split("|")[1] if row.startswith("|") else ""):
+            assert list((ROOT / folder).glob(name)), f"{folder}/{name}"
