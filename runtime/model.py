@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from functools import cached_property
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from axonnx.runtime.program import Program
 from axonnx.runtime.state import State
 from axonnx.runtime.step_graph import StepGraph, step_graph
 from axonnx.runtime.stepper import Stepper, make_stepper
+
+if TYPE_CHECKING:
+    from axonnx.runtime.session import Session
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -121,6 +124,8 @@ class Model:
         self, state: State, x: NDArray[Any], *, seed: int = 0, samples: Sequence[int] | None = None, trace: bool = False
     ) -> tuple[State, RunResult]:
         """One time step of x [B, …]: the state after it, and the logits of all steps so far."""
+        if not self._spiking:
+            raise AxonnxError(f"{self.program.name}: a binary network has no time steps; run it on images")
         given = x[None] if type(x) is np.ndarray and x.dtype == np.float32 else self._input(np.asarray(x)[None])
         if given.shape[2:] != self.contract.input.shape or given.shape[1] != state.batch:
             self._check_run(state, self._input(given), samples or range(state.batch))
@@ -134,6 +139,22 @@ class Model:
         """The same step by step with the state kept inside, at a fraction of the time a call of ``step`` takes."""
         begin = self.initial_state(1) if state is None else state
         return make_stepper(self.engine, begin, seed, range(begin.batch) if samples is None else samples)
+
+    def session(
+        self,
+        *,
+        seed: int = 0,
+        continuous: bool = False,
+        stop_at: float | None = None,
+        every_bin: bool = True,
+        origin: int | Literal["first"] | None = None,
+    ) -> Session:
+        """A stream through this network: push events, get decisions (see ``axonnx.runtime.session``)."""
+        from axonnx.runtime.session import Session
+
+        return Session(
+            self.engine, seed=seed, continuous=continuous, stop_at=stop_at, every_bin=every_bin, origin=origin
+        )
 
     def _input(self, x: NDArray[Any]) -> Floats:
         x = np.asarray(x)
