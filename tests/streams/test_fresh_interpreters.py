@@ -39,7 +39,7 @@ def recording(tmp_path):
 def fresh(environment):
     def call(*words, code=WITHOUT_TORCH, **options):
         command = [sys.executable, "-c", code, *map(str, words)]
-        return subprocess.run(command, capture_output=True, check=False, env=environment, timeout=100, **options)
+        return subprocess.run(command, capture_output=True, check=False, env=environment, timeout=300, **options)
 
     return call
 

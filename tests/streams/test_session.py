@@ -164,6 +164,19 @@ def test_a_clock_of_your_own_completes_bins_without_events(engines):
     assert said(rest) == said(straight)[6:]
 
 
+@pytest.mark.parametrize("rules", [{}, {"continuous": True}])
+def test_the_clock_may_be_told_at_any_time(engines, rules):
+    first, second = make_events([100], 3), make_events([31_200], 4)
+    expected = everything(engines("plain"), [first, second], **rules)[0]
+    for t_us in range(0, 32_000, 500):
+        session = Session(engines("plain"), **rules)
+        found = session.push(first) + session.advance(t_us) + session.push(second) + session.flush()
+        bits = {decision.bin: decision.member_logits.tobytes() for decision in found}
+        assert all(bits[decision.bin] == decision.member_logits.tobytes() for decision in expected)
+        assert sum(decision.windows for decision in found if decision.final) == 7
+        assert session.progress.tally.computed == session.progress.bins == 35
+
+
 def test_an_empty_stream_gives_no_decision(engines):
     decisions, session = everything(engines("plain"), [make_events([], []), make_events([], [])])
     assert decisions == []

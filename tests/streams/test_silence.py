@@ -29,9 +29,9 @@ def quiet_events(gap_us):
 
 def test_hours_of_silence_are_one_decision_with_the_bits_of_one_silent_window(engines):
     engine = engines("plain")
-    begun = time.perf_counter()
+    begun = time.process_time()
     found = through(Session(engine), quiet_events(10 * HOUR))
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 2
     (long,) = [decision for decision in found if decision.windows > 1]
     assert (long.windows, long.bin) == (7_199_999, 35_999_999_999 // 1000)
     short = through(Session(engine), quiet_events(10_000))
@@ -89,9 +89,9 @@ def test_a_continuous_network_that_goes_in_circles_is_followed_exactly(engines, 
 
 def test_hours_of_silence_in_a_continuous_network_that_comes_to_rest(engines):
     session = Session(engines("plain"), continuous=True)
-    begun = time.perf_counter()
+    begun = time.process_time()
     found = through(session, quiet_events(10 * HOUR))
-    assert time.perf_counter() - begun < 10
+    assert time.process_time() - begun < 10
     assert [decision.windows for decision in found if decision.windows > 1] == [7_199_999]
     assert session.progress.tally.computed == session.progress.bins
 
