@@ -87,20 +87,25 @@ def collapse_network(
         raise AxonnxError(f"the input is called {input_contract.name!r}; in a file it is always {INPUT!r}")
     if settings.mode != "mfa":
         needs_posterior(network)
-    members, certificates = [], []
+    members: list[Member] = []
+    certificates: list[SynapseContract] = []
     generator = torch.Generator().manual_seed(settings.seed) if settings.mode == "sampled" else None
     choice = WeightChoice(generator, settings.prune)
     for number in range(settings.members):
         prefix = f"member{number}/" if settings.members > 1 else ""
         collapsed = collapse(network, choice, stochastic=settings.mode == "stochastic")
         _set_thresholds(collapsed, thresholds or {})
-        traced = trace(collapsed, input_contract.shape)
-        check_operators(traced)
-        if _split_activities(collapsed, traced, input_contract):
-            traced = trace(collapsed, input_contract.shape)
+        traced = members[0].trace if members else _traced(collapsed, input_contract)  # members differ in numbers alone
         certificates += put_on_grid(collapsed, traced, input_contract, settings.weights, prefix)
         members.append(Member(collapsed, traced, prefix))
     return Collapsed(tuple(members), settings, input_contract, tuple(certificates), bool(thresholds))
+
+
+def _traced(collapsed: Network, arriving: InputContract) -> Trace:
+    """The network's step, every operator of it known; with sums of squares short enough to be exact."""
+    traced = trace(collapsed, arriving.shape)
+    check_operators(traced)
+    return trace(collapsed, arriving.shape) if _split_activities(collapsed, traced, arriving) else traced
 
 
 @torch.no_grad()
@@ -184,8 +189,11 @@ def build_model(collapsed: Collapsed, contract: Contract, with_traces: bool = Fa
 def write_model(model: onnx.ModelProto, path: str | Path) -> int:
     """Write the file completely or not at all; its size in bytes."""
     data = model.SerializeToString(deterministic=True)
-    with replacing(path) as temporary:
-        temporary.write_bytes(data)
+    try:
+        with replacing(path) as temporary:
+            temporary.write_bytes(data)
+    except OSError as fault:
+        raise AxonnxError(f"{path}: cannot be written: {fault.strerror or fault}") from None
     return len(data)
 
 
