@@ -22,7 +22,8 @@ from axonnx.runtime.report_measure import Measured, Samples, Tell, measure
 from axonnx.runtime.report_model import ModelView, view_model
 from axonnx.runtime.report_page import render
 
-LIMIT = 256
+LIMIT = 256  # samples run
+MOST_SHOWN = 20  # samples in detail
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -84,8 +85,8 @@ def _check(options: argparse.Namespace) -> None:
     if len(given) != 1:
         raise AxonnxError("which file? axonnx report model.onnx [--run RUN] [--verify verify.json] [-o report.html]")
     options.model = given[0]
-    if options.samples < 0:
-        raise AxonnxError(f"--samples is {options.samples}; expected 0 or more")
+    if not 0 <= options.samples <= MOST_SHOWN:
+        raise AxonnxError(f"--samples is {options.samples}; expected 0 to {MOST_SHOWN}: a page has to stay small")
     if options.limit < max(1, options.samples):
         raise AxonnxError(f"--limit is {options.limit}; expected at least the {max(1, options.samples)} of --samples")
     output = Path(options.output)

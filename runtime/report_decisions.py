@@ -15,7 +15,7 @@ from axonnx.runtime.report_inputs import Accuracy, EarlyExit
 from axonnx.runtime.report_markup import Html, element
 from axonnx.runtime.report_material import Material, is_shipped
 from axonnx.runtime.report_measure import Measured
-from axonnx.runtime.report_numbers import number, percent
+from axonnx.runtime.report_numbers import known, number, percent
 
 CERTAINTIES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
@@ -124,7 +124,8 @@ def _early(material: Material, measured: Measured | None) -> Html | None:
     if steps is None or not (profiled or measured is not None):
         return None
     exits = list(profiled) or (early_exits(measured) if measured is not None else [])
-    points = sorted((exit_.mean_steps, exit_.accuracy, exit_.stop_at) for exit_ in exits if exit_.accuracy is not None)
+    found = [(each.mean_steps, each.accuracy, each.stop_at) for each in exits if each.accuracy is not None]
+    points = sorted(point for point in found if all(known(value) for value in point))
     texts = [(s, a, f"certain to {percent(c, 0)}: {percent(a)} after {number(s)} steps") for s, a, c in points]
     whole = _at_the_end(material, measured, bool(profiled))
     if whole is not None:

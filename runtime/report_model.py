@@ -96,7 +96,7 @@ def view_model(path: str | Path) -> ModelView:
 
 
 def sources(program: Program) -> dict[str, tuple[str, ...]]:
-    """For each layer the synapses whose sums reach it without passing other neurons.
+    """For each layer the synapses whose sums reach it first, without passing other neurons; each once.
 
     Where logits are sums themselves, not of neurons, the last synapse stands for their layer.
     """
@@ -105,7 +105,8 @@ def sources(program: Program) -> dict[str, tuple[str, ...]]:
     for i in program.instructions:
         arriving = tuple(dict.fromkeys(name for read in i.reads for name in upstream.get(read, ())))
         if isinstance(i, Neurons):
-            found[i.layer] = arriving
+            taken = {name for names in found.values() for name in names}  # sums of a residual network go further
+            found[i.layer] = tuple(name for name in arriving if name not in taken)
         passed = (i.name,) if isinstance(i, Linear | Conv) else () if isinstance(i, Neurons) else arriving
         upstream.update(dict.fromkeys(i.writes, passed))
     return found | {upstream[logits][-1]: upstream[logits] for logits in program.logits if upstream.get(logits)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import struct
 import zlib
 
@@ -11,23 +12,25 @@ from numpy.typing import NDArray
 
 LEVELS = 8  # of each polarity
 FADING = 0.6  # of an event's brightness from one step to the next
-WIDEST = 48  # pixels of a picture; larger sensors are summed down
+WIDEST = 48  # pixels of a side; larger sensors are summed down
+PIXELS = 1_000_000  # of all pictures of a page: keeps it small
 GREY, TRUECOLOUR, INDEXED = 0, 2, 3  # kinds of PNG
 ON, OFF = (47, 111, 222), (224, 110, 0)
 
 Levels = NDArray[np.uint8]
 
 
-def sprite(frames: NDArray[np.integer]) -> str:
-    """Frames [T, C, H, W], side by side in one picture, as a data URI; events fade over the next steps."""
-    levels = picture_levels(faded(frames))
+def sprite(frames: NDArray[np.integer], among: int = 1) -> str:
+    """Frames [T, C, H, W] side by side in one picture, ``among`` so many, as a data URI; events fade step by step."""
+    widest = min(WIDEST, max(8, math.isqrt(PIXELS // (len(frames) * among))))
+    levels = picture_levels(faded(frames), widest)
     steps, height, width = levels.shape
     return data_uri(levels.transpose(1, 0, 2).reshape(height, steps * width))
 
 
-def picture_levels(frames: NDArray[np.float64]) -> Levels:
+def picture_levels(frames: NDArray[np.float64], widest: int = WIDEST) -> Levels:
     """Frames [T, C, H, W] as indices of the palette [T, h, w]: on-level + LEVELS · off-level."""
-    small = shrink(frames)
+    small = shrink(frames, widest)
     channels = small if small.shape[1] == 2 else np.stack([small.sum(1), np.zeros_like(small[:, 0])], 1)
     largest = max(1.0, float(np.quantile(channels[channels > 0], 0.9))) if channels.any() else 1.0
     scaled = np.rint(channels * ((LEVELS - 1) / largest)).clip(0, LEVELS - 1).astype(np.uint8)
@@ -43,9 +46,9 @@ def faded(frames: NDArray[np.integer]) -> NDArray[np.float64]:
     return trace
 
 
-def shrink(frames: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The same events on a sensor of WIDEST pixels at the most."""
-    factor = -(-max(frames.shape[-2:]) // WIDEST)
+def shrink(frames: NDArray[np.float64], widest: int = WIDEST) -> NDArray[np.float64]:
+    """The same events on a sensor of ``widest`` pixels at the most."""
+    factor = -(-max(frames.shape[-2:]) // widest)
     if factor == 1:
         return frames
     height, width = (-(-side // factor) * factor for side in frames.shape[-2:])

@@ -11,8 +11,8 @@ from axonnx.runtime.report_measure import Sample
 from axonnx.runtime.report_numbers import percent
 from axonnx.runtime.report_strips import decision, events_over_time, membrane, raster, spread, strip, time_axis
 
-CELLS = 250_000  # of all rasters together: keeps a page small
-MOST_ROWS, FEWEST_ROWS, FEW_LAYERS, MOST_LAYERS = 128, 16, 3, 6
+CELLS = 160_000  # of all rasters together: keeps a page small
+MOST_ROWS, FEWEST_ROWS, FEW_LAYERS, MOST_LAYERS = 128, 4, 3, 6
 TRACED_LAYERS, TRACED = 3, 3  # layers with membranes, and neurons of each
 COLOURED = 5  # classes
 IMAGE_COLUMNS, IMAGE_NEURONS = 64, 4096

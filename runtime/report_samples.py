@@ -117,7 +117,7 @@ def _style(sample: Sample, step: str) -> str | None:
 def _images(samples: list[Sample], timed: bool) -> str:
     """All pictures, each once, as properties that styles can name."""
     found = {sample.number: as_pictures(sample.frames) for sample in samples if _style(sample, "0")}
-    uris = {number: sprite(frames) if timed else photograph(frames[0]) for number, frames in found.items()}
+    uris = {number: sprite(frames, len(found)) if timed else photograph(frames[0]) for number, frames in found.items()}
     return ";".join(f"--p{number}:url({uri})" for number, uri in uris.items())
 
 

@@ -47,9 +47,10 @@ def raster(title: str, spikes: Spikes, rows: int) -> Html:
     """A dash for each spike [T, neurons]; of many neurons, ``rows`` that stand for all."""
     shown = spread(spikes.shape[1], rows)
     height = int(min(192, max(40, 1.5 * len(shown))))
-    dashes = "".join(f"M{step}.1 {row}.5h.8" for step, row in np.argwhere(spikes[:, shown]).tolist())
+    dashes = "".join(f"M{step} {row}h.8" for step, row in np.argwhere(spikes[:, shown]).tolist())
     stroke = max(1.1, 0.72 * height / len(shown))
-    path = element("path", d=dashes, class_="spikes", style=f"stroke-width:{stroke:.1f}px")
+    style = f"stroke-width:{stroke:.1f}px"
+    path = element("path", d=dashes, class_="spikes", transform="translate(.1 .5)", style=style)
     more = "" if len(shown) == spikes.shape[1] else f" ({len(shown)} of them shown)"
     return strip(title + more, [path], len(spikes), len(shown), height)
 

@@ -1,0 +1,161 @@
+"""Common ground: a tiny run, exported in three ways, and what verification and profiling would say of it."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from axonnx.export import command as export_command
+from axonnx.runtime.numpy_engine import NumpyEngine
+from axonnx.runtime.report_data import read_samples
+from axonnx.runtime.report_inputs import read_profile, read_run, read_verify
+from axonnx.runtime.report_material import Material
+from axonnx.runtime.report_measure import measure
+from axonnx.runtime.report_model import view_model
+from axonnx.train import run as train_run_module
+from axonnx.train.configure import check_config
+from axonnx.train.run_folder import RunFolder
+
+CLASSES, SIDE, STEPS = 3, 6, 8
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _small_world(tmp_path_factory):
+    """One thread, caches of our own, no pictures beside the run."""
+    threads, before = torch.get_num_threads(), os.environ.get("XDG_CACHE_HOME")
+    patch = pytest.MonkeyPatch()
+    patch.setattr(train_run_module, "draw_curves", lambda *_: False)
+    patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+    patch.undo()
+    assert os.environ.get("XDG_CACHE_HOME") == before
+
+
+def write_data(path: Path, *, time: bool) -> Path:
+    """Noisy frames or images: class k is bright in row k."""
+    generator, samples = np.random.default_rng(0), 60
+    labels = np.arange(samples) % CLASSES
+    share = np.full((samples, SIDE, SIDE), 0.1)
+    share[np.arange(samples), labels] = 0.8
+    shape = (samples, STEPS, 2, SIDE, SIDE) if time else (samples, 1, SIDE, SIDE)
+    frames = generator.random(shape) < share.reshape(samples, *(1,) * (len(shape) - 3), SIDE, SIDE)
+    np.savez(path, frames=frames.astype(np.uint8), labels=labels)
+    return path
+
+
+def trained(folder: Path, *, time: bool) -> Path:
+    data = write_data(folder / "samples.npz", time=time)
+    config = check_config(
+        {
+            "device": "cpu",
+            "eval_samples": 2,
+            "data": {"name": str(data)},
+            "model": {"network": "spiking-mlp" if time else "binary-mlp", "hidden": [12, 9]},
+            "variant": {},
+            "optimiser": {"epochs": 3, "batch_size": 8},
+            "finetune": {},
+        },
+        "tiny",
+    )
+    train_run_module.train_run(RunFolder(folder / "run"), config, quiet=True)
+    return folder / "run"
+
+
+def exported(run: Path, name: str, *options: str) -> Path:
+    path = run.parent / name
+    assert export_command.main([str(run), "-o", str(path), "--passes", "2", "--quiet", *options]) == 0
+    return path
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory) -> Path:
+    return trained(tmp_path_factory.mktemp("spiking"), time=True)
+
+
+@pytest.fixture(scope="session")
+def model(run) -> Path:
+    return exported(run, "tiny.onnx")
+
+
+@pytest.fixture(scope="session")
+def samples(run) -> Path:
+    return run.parent / "samples.npz"
+
+
+@pytest.fixture(scope="session")
+def ensemble(run) -> Path:
+    return exported(run, "ensemble.onnx", "--collapse", "sampled", "--members", "2")
+
+
+@pytest.fixture(scope="session")
+def images(tmp_path_factory) -> Path:
+    return exported(trained(tmp_path_factory.mktemp("binary"), time=False), "images.onnx")
+
+
+@pytest.fixture(scope="session")
+def verify_json(model) -> Path:
+    return write_json(model.parent / "verify.json", verification(str(model)))
+
+
+@pytest.fixture(scope="session")
+def profile_json(model) -> Path:
+    return write_json(model.parent / "profile.json", profile(str(model)))
+
+
+@pytest.fixture(scope="session")
+def material(model, run, samples, verify_json, profile_json) -> Material:
+    """Everything that a report can show."""
+    view = view_model(model)
+    measured = measure(NumpyEngine(view.program), read_samples(samples, view.contract, 24), 4)
+    return Material(
+        view, "2025-01-01 12:00", read_run(run), read_verify(verify_json), read_profile(profile_json), measured
+    )
+
+
+def write_json(path: Path, content: object) -> Path:
+    path.write_text(json.dumps(content), "utf-8")
+    return path
+
+
+def verification(model: str) -> dict:
+    return {
+        "format": 1,
+        "model": model,
+        "run": "run",
+        "verdict": "equal",
+        "mismatches": 0,
+        "compared": {"spikes": 12345, "membranes": 678, "logits": 90},
+        "stages": [{"name": "structure", "ok": True, "lines": ["hashes equal"]}],
+        "implementations": [
+            {"name": "onnxruntime", "samples": 16, "spikes_differing": 0, "membranes_differing": 0}
+            | {"max_logit_difference": 0.0}
+        ],
+        "unrounded": {"equal_spikes": 0.9999, "accuracy": 0.98},
+        "accuracy": [{"name": "the file (numba)", "accuracy": 0.75, "interval": [0.5, 0.9], "samples": 12}],
+        "first_divergence": None,
+    }
+
+
+def profile(model: str) -> dict:
+    layers = [{"name": f"hidden.{n}.neuron", "neurons": 12, "rate": 0.2, "spikes_per_inference": 20.5} for n in (0, 1)]
+    return {
+        "format": 1,
+        "model": model,
+        "samples": 24,
+        "engine": "numba",
+        "layers": layers,
+        "synapses": [{"name": "hidden.0.synapse", "weights": 864, "accumulates": 100.5, "dense_operations": 1000}],
+        "totals": {"events_in": 77.5, "footprint_bytes": 4000, "activation_sparsity": 0.8},
+        "energy": {"constants": {"accumulate": 0.9}, "parts": {"accumulates": 1.5, "membrane updates": 0.5}}
+        | {"total_nj": 2.0, "dense_nj": 30.0},
+        "rates_over_time": {"hidden.0.neuron": [0.1] * STEPS, "hidden.1.neuron": [0.3] * STEPS},
+        "latency_ms_per_step": 0.01,
+        "accuracy": 0.75,
+        "ece": 0.1,
+        "early_exit": [{"stop_at": 0.9, "accuracy": 0.7, "mean_steps": 3.5}],
+    }

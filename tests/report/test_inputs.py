@@ -1,0 +1,112 @@
+"""Files that others write: lenient on what is missing, strict on what is of another type."""
+
+import json
+
+import numpy as np
+import pytest
+
+from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.report_data import evenly, read_samples
+from axonnx.runtime.report_inputs import read_profile, read_run, read_verify
+from axonnx.runtime.report_model import view_model
+
+from .conftest import profile, verification, write_json
+
+
+def test_a_whole_verification(tmp_path):
+    found = read_verify(write_json(tmp_path / "v.json", verification("m.onnx")))
+    assert found.compared.spikes == 12345
+    assert found.implementations[0].name == "onnxruntime"
+
+
+def test_a_verdict_alone_is_enough(tmp_path):
+    found = read_verify(write_json(tmp_path / "v.json", {"verdict": "different", "later": "addition"}))
+    assert found.first_divergence is None
+    assert found.compared.spikes is None
+
+
+def test_an_empty_profile_is_one(tmp_path):
+    assert read_profile(write_json(tmp_path / "p.json", {})).layers == ()
+    assert read_profile(write_json(tmp_path / "p.json", profile("m.onnx"))).totals.events_in == 77.5
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        ({"verdict": "perhaps"}, "verdict"),
+        ({"verdict": "equal", "mismatches": "0"}, "mismatches"),
+        ({"verdict": "equal", "format": 2}, "format"),
+        ({"verdict": "equal", "stages": [{"name": "x", "ok": "yes"}]}, "stages.0.ok"),
+        ([], "the text itself"),
+    ],
+)
+def test_other_types_are_refused_with_their_place(tmp_path, content, place):
+    path = write_json(tmp_path / "v.json", content)
+    with pytest.raises(AxonnxError, match=rf"v.json: {place}: .*Write it again"):
+        read_verify(path)
+
+
+@pytest.mark.parametrize("text", ["{", "", "\xff"])
+def test_what_is_no_json_is_refused(tmp_path, text):
+    (tmp_path / "p.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(AxonnxError, match=r"p\.json"):
+        read_profile(tmp_path / "p.json")
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(AxonnxError, match=r"nothing\.json: cannot be read"):
+        read_verify(tmp_path / "nothing.json")
+
+
+def test_a_run_is_read_as_far_as_it_is_there(tmp_path):
+    (tmp_path / "config.toml").write_text("seed = 0\n")
+    assert read_run(tmp_path).rows == ()
+    (tmp_path / "results.csv").write_text("epoch,loss\n1,0.5\n")
+    write_json(tmp_path / "metrics.json", {"test": {"accuracy": 0.5}})
+    found = read_run(tmp_path)
+    assert found.rows == ({"epoch": "1", "loss": "0.5"},)
+    assert found.metrics["test"].accuracy == 0.5
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path):
+    with pytest.raises(AxonnxError, match="no run here"):
+        read_run(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["[1]", "{", json.dumps({"test": {"accuracy": "high"}})])
+def test_metrics_of_another_kind_are_refused(tmp_path, content):
+    (tmp_path / "config.toml").write_text("")
+    (tmp_path / "metrics.json").write_text(content)
+    with pytest.raises(AxonnxError, match=r"metrics\.json"):
+        read_run(tmp_path)
+
+
+def test_a_tiny_run(run):
+    found = read_run(run)
+    assert len(found.rows) == 3
+    assert {"train", "test"} <= found.metrics.keys()
+
+
+def test_samples_are_spread_over_the_file(samples, model):
+    found = read_samples(samples, view_model(model).contract, 7)
+    assert found.frames.shape[:2] == (7, 8)
+    assert found.labels is not None
+    assert len(set(found.labels.tolist())) > 1
+
+
+def test_samples_without_labels(tmp_path, samples, model):
+    np.savez(tmp_path / "x.npz", frames=np.load(samples)["frames"])
+    assert read_samples(tmp_path / "x.npz", view_model(model).contract, 5).labels is None
+
+
+@pytest.mark.parametrize("labels", [np.zeros(3, int), np.full(60, 3), np.full(60, -1), np.zeros(60)])
+def test_labels_that_do_not_fit_are_refused(tmp_path, samples, model, labels):
+    np.savez(tmp_path / "x.npz", frames=np.load(samples)["frames"], labels=labels)
+    with pytest.raises(AxonnxError, match="labels"):
+        read_samples(tmp_path / "x.npz", view_model(model).contract, 5)
+
+
+def test_evenly():
+    assert evenly(10, 4).tolist() == [0, 2, 5, 7]
+    assert evenly(3, 10).tolist() == [0, 1, 2]
+    assert evenly(0, 10).tolist() == []

@@ -1,0 +1,164 @@
+"""The whole page, of a small real model: well-formed, complete, honest about what is missing, and small."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from axonnx.runtime.numpy_engine import NumpyEngine
+from axonnx.runtime.report_data import read_samples
+from axonnx.runtime.report_inputs import Divergence, Profile, Stage, Verify
+from axonnx.runtime.report_material import Material
+from axonnx.runtime.report_measure import Measured, Sample, measure
+from axonnx.runtime.report_model import view_model
+from axonnx.runtime.report_page import ANCHORS, render
+
+from .html_check import Page
+
+MEGABYTE = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def page(material) -> Page:
+    return Page(render(material))
+
+
+def test_the_page_is_well_formed_and_points_nowhere(page):
+    assert page.faults == []
+
+
+def test_all_sections_are_there(page):
+    ids = {attributes.get("id") for tag, attributes in page.tags if tag == "section"}
+    assert ids == set(ANCHORS)
+
+
+def test_nothing_is_said_to_be_missing(page):
+    assert page.count("p", "missing") == 0
+
+
+def test_the_verdict_stands_on_top(page):
+    assert "Verified: 0 mismatches" in page.text
+    assert "in 12,345 spikes, 678 membranes, 90 logits" in page.text
+    assert page.count("div", "good") == 1
+
+
+def test_key_figures(page):
+    assert "Accuracy 75.0 % 95 %: 50.0 – 90.0 %" in page.text
+    assert "Spikes per inference 41" in page.text
+    assert "Energy per inference 2.00 nJ dense: 30.0 nJ" in page.text
+    assert "Time per step 10.0 µs" in page.text
+
+
+def test_drawings(page):
+    assert page.count("path", "spikes") == 4 * 2  # samples × layers
+    assert page.count("line", "threshold") >= 4 * 2
+    assert page.count("article", "sample") == 4
+    assert page.count("line", "cursor") == 4 * (1 + 2 + 1) + page.count("line", "threshold")
+    assert page.count("path", "diagonal") == 1
+    assert page.count("path", "whisker") >= 4
+
+
+def test_every_button_and_field_has_a_name(page):
+    for tag, attributes in page.tags:
+        if tag == "input":
+            assert attributes["aria-label"]
+        if (attributes.get("class") or "") == "picture":
+            assert attributes["role"] == "img"
+            assert attributes["aria-label"]
+
+
+def test_the_page_is_small(material):
+    assert len(render(material).encode()) < MEGABYTE // 4
+
+
+def test_a_file_alone_says_what_to_run(model):
+    page = Page(render(Material(view_model(model), "now")))
+    assert page.faults == []
+    for command in ("axonnx verify tiny.onnx", "axonnx profile tiny.onnx", "--run RUN", "--data samples.npz"):
+        assert command in page.text
+    assert "Collapse gap" in page.text  # from the contract
+    assert "Not verified" in page.text
+
+
+def test_a_divergence_is_red_and_exact(material):
+    first = Divergence(
+        implementation="ort", layer="hidden.<1>", sample=4, step=7, neuron=(1, 2), expected=0.99999994, found=1.0
+    )
+    stages = (Stage(name="free-running", ok=False, lines=("layer <b>hidden</b> differs",)),)
+    verify = Verify(verdict="different", mismatches=3, stages=stages, first_divergence=first)
+    page = Page(render(replace(material, verify=verify)))
+    assert page.faults == []
+    assert page.count("div", "bad") == 1
+    assert "Not equal: 3 mismatches" in page.text
+    assert "layer hidden.<1>, sample 4, step 7, neuron (1, 2): expected 0.99999994, found 1" in page.text
+    assert "layer <b>hidden</b> differs" in page.text
+
+
+def test_a_failed_structure_has_no_divergence_to_name(material):
+    page = Page(render(replace(material, verify=Verify(verdict="different"))))
+    assert "Not equal: the file differs" in page.text
+    assert "No single value was named" in page.text
+
+
+def test_an_empty_profile_changes_nothing_but_its_section(material):
+    page = Page(render(replace(material, profile=Profile())))
+    assert page.faults == []
+    assert "Firing rates over time" in page.text  # measured here
+
+
+def test_numbers_that_are_none_are_dashes(material):
+    profile = Profile.model_validate(
+        {
+            "energy": {"total_nj": float("nan"), "parts": {"a": float("nan")}},
+            "rates_over_time": {"a": [0.1, float("nan")]},
+            "early_exit": ({"stop_at": 0.5, "mean_steps": float("nan"), "accuracy": float("nan")},),
+        }
+    )
+    text = render(replace(material, profile=profile))
+    page = Page(text)
+    assert page.faults == []
+    assert 'd="nan' not in text.lower()
+    assert "nan" not in page.text.lower().split()
+
+
+def test_warnings_are_shown(material):
+    assert "weights <changed>" in Page(render(replace(material, warnings=("weights <changed>",)))).text
+
+
+def test_samples_without_labels(material, model, samples):
+    view = view_model(model)
+    found = read_samples(samples, view.contract, 6)
+    measured = measure(NumpyEngine(view.program), replace(found, labels=None), 2)
+    page = Page(render(replace(material, measured=measured, profile=None)))
+    assert page.faults == []
+    assert "Confusion matrix" not in page.text
+    assert "need samples with labels" in page.text
+    assert "Decided:" in page.text
+
+
+@pytest.mark.parametrize("which", ["ensemble", "images"])
+def test_other_kinds_of_files(which, request):
+    path = request.getfixturevalue(which)
+    view = view_model(path)
+    measured = measure(NumpyEngine(view.program), read_samples(path.parent / "samples.npz", view.contract, 9), 3)
+    page = Page(render(Material(view, "now", measured=measured)))
+    assert page.faults == []
+    assert page.count("path", "spikes") == 3 * 2
+    assert page.count("input") == (3 if which == "ensemble" else 0)
+
+
+@pytest.mark.parametrize("steps", [390, 1200])
+def test_long_and_wide_recordings_stay_below_three_megabytes(material, steps):
+    page = render(replace(material, measured=enormous(material, steps=steps, neurons=400, shown=6)))
+    assert len(page.encode()) < 3 * MEGABYTE
+    assert Page(page).faults == []
+
+
+def enormous(material: Material, *, steps: int, neurons: int, shown: int) -> Measured:
+    """Half of all neurons fire in every step, all over a large sensor: the worst there is."""
+    generator, classes = np.random.default_rng(0), len(material.model.contract.classes)
+    spikes = {layer.name: generator.random((steps, neurons)) < 0.5 for layer in material.model.program.layers}
+    frames = generator.integers(0, 2, (steps, 2, 64, 64), np.uint8)
+    probabilities = generator.dirichlet(np.ones(classes), (shown, steps))
+    samples = [Sample(n, n % classes, frames, probabilities[n], spikes, {}) for n in range(shown)]
+    return Measured("worst", probabilities, np.arange(shown) % classes, {}, {}, {}, tuple(samples))

@@ -1,0 +1,96 @@
+"""``axonnx report`` as a user meets it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from axonnx.cli import main
+from axonnx.export import report_command
+
+from .conftest import verification, write_json
+from .html_check import Page
+
+
+def report(*words: object) -> int:
+    return main(["report", *(str(word) for word in words)])
+
+
+def test_everything_at_once(tmp_path, capsys, model, run, verify_json, profile_json):
+    page = tmp_path / "report.html"
+    words = ["--model", model, "--run", run, "--verify", verify_json, "--profile", profile_json, "--samples", 2]
+    assert report(*words, "-o", page) == 0
+    out = capsys.readouterr()
+    assert f"wrote {page}:" in out.out
+    assert "samples run" in out.err
+    found = Page(page.read_text("utf-8"))
+    assert found.faults == []
+    assert found.count("p", "missing") == 0
+    assert found.count("p", "warning") == 0
+    assert "2 samples of the test part" in found.text
+
+
+def test_a_file_and_samples(tmp_path, monkeypatch, capsys, model, samples):
+    monkeypatch.chdir(tmp_path)
+    assert report(model, "--data", samples, "--limit", 8, "--quiet") == 0
+    assert capsys.readouterr().err == ""
+    assert "of 8 right" in Page((tmp_path / "report.html").read_text("utf-8")).text
+
+
+def test_the_images_of_a_binary_run(tmp_path, images):
+    assert report(images, "--run", images.parent / "run", "--quiet", "-o", tmp_path / "r.html") == 0
+    assert "From images to decisions" in (tmp_path / "r.html").read_text("utf-8")
+
+
+def test_results_of_other_files_are_pointed_out(tmp_path, model):
+    other = write_json(tmp_path / "v.json", verification("other.onnx"))
+    assert report(model, "--verify", other, "-o", tmp_path / "r.html") == 0
+    assert "speaks of other.onnx" in (tmp_path / "r.html").read_text("utf-8")
+
+
+def test_a_run_with_other_weights_is_pointed_out(tmp_path, model, run, monkeypatch):
+    view = report_command.view_model(model)
+    changed = view.contract.provenance.model_copy(update={"checkpoint": "0" * 64})
+    contract = view.contract.model_copy(update={"provenance": changed})
+    assert report_command._other_run(view.contract, run) == []
+    assert "not those the file was exported from" in report_command._other_run(contract, run)[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ([], "which file?"),
+        (["a.onnx", "--model", "b.onnx"], "which file?"),
+        (["nothing.onnx"], "cannot be read"),
+        (["{model}", "--samples", "-1"], "--samples is -1"),
+        (["{model}", "--limit", "0"], "--limit is 0"),
+        (["{model}", "--samples", "9", "--limit", "5"], "at least the 9"),
+        (["{model}", "-o", "{folder}"], "name the file to write"),
+        (["{model}", "-o", "{folder}/none/report.html"], "no such folder"),
+        (["{model}", "--run", "{folder}"], "no run here"),
+        (["{model}", "--verify", "{model}"], "cannot be read"),
+        (["{model}", "--data", "{model}"], "npz"),
+        (["{images}", "--run", "{run}"], "name the run that the file was exported from"),
+    ],
+)
+def test_wrong_use_is_told(words, text, tmp_path, model, images, run, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    names = {"model": str(model), "images": str(images), "run": str(run), "folder": str(folder)}
+    assert report(*(word.format(**names) for word in words)) == 2
+    assert text in capsys.readouterr().err
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_file_and_samples_need_no_torch(tmp_path, model, samples):
+    code = f"""
+import sys
+sys.modules["torch"] = None
+from axonnx.export.report_command import main
+sys.exit(main([{str(model)!r}, "--data", {str(samples)!r}, "--limit", "4", "--samples", "1", "-o", "r.html"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert Path(tmp_path / "r.html").is_file()
