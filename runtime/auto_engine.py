@@ -53,7 +53,7 @@ class AutoEngine:
         steps, batch = x.shape[:2]
         done = sum(int(counts.sum()) for counts in activity.operations.values())
         limit = DENSE_SHARE if batch < BATCHED else DENSE_SHARE_BATCHED
-        return done > limit * self._full * steps * batch
+        return bool(done > limit * self._full * steps * batch)
 
 
 def dense_operations(program: Program) -> int:

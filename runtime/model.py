@@ -73,7 +73,8 @@ class RunResult:
         """[B]: how far the members of an ensemble disagree, in nats; None for a single network."""
         if len(self.member_logits) == 1:
             return None
-        return self.entropy - np.asarray(entropy(softmax(self.member_logits))).mean(0)
+        expected: Doubles = np.asarray(entropy(softmax(self.member_logits))).mean(0)
+        return self.entropy - expected
 
 
 class Model:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from axonnx.runtime.contract import METADATA_KEY, Contract, read_contract
 from axonnx.runtime.errors import AxonnxError

@@ -93,4 +93,5 @@ def to_normal(words: Words) -> Floats:
     value = table[..., DEGREE]
     for power in range(DEGREE - 1, -1, -1):
         value = value * v + table[..., power]
-    return np.where(words >> np.uint64(31) == 1, -value, value).astype(np.float32)
+    signed: Floats = np.where(words >> np.uint64(31) == 1, -value, value).astype(np.float32)
+    return signed

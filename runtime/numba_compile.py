@@ -14,12 +14,19 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+import numba.extending
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Long = Any  # an int64 inside compiled code, whichever of Python's and numpy's integers it came from
 # Kernels make no arrays, so nothing needs counting references: without "_nrt" every call would begin and end with it.
 OPTIONS = {"nogil": True, "_nrt": False, "fastmath": False, "boundscheck": False, "error_model": "numpy"}
 
-NOT_COMPILED = {"numba_engine", "numba_layout", "numba_plan", "numba_storage"}  # around the kernels
+NOT_COMPILED = {"numba_engine", "numba_layout", "numba_plan", "numba_pools", "numba_storage"}  # around the kernels
+
+
+def intrinsic(function: Callable[..., Any]) -> Any:
+    """``function`` as an operation that writes LLVM's instructions itself."""
+    return numba.extending.intrinsic(function)
 
 
 def inlined(function: Function) -> Function:

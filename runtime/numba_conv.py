@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.numba_compile import compiled, inlined
+from axonnx.runtime.numba_compile import Long, compiled, inlined
+from axonnx.runtime.numba_lists import shift_list
 from axonnx.runtime.numba_synapses import begin
-from axonnx.runtime.numba_vectors import add, load, mul, shift_list, splat, store, zeros16, zeros32, zeros64
+from axonnx.runtime.numba_vectors import add, load, mul, splat, store, zeros16, zeros32, zeros64
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
@@ -29,7 +30,7 @@ ROWS, INPUTS = 26, 27  # where the rows of one window are listed, and the inputs
 
 
 @inlined
-def _list_rows(events: Ints, start: int, end: int, listed: int, to: int, offset: int) -> Any:
+def _list_rows(events: Ints, start: Long, end: Long, listed: Long, to: Long, offset: Long) -> Any:
     """Copy a part of an event list, eight at a time, with the row of weights that each event uses; the new end."""
     for k in range(start, end, 8):
         shift_list(events, to + k - start, listed + k, offset)
@@ -39,16 +40,16 @@ def _list_rows(events: Ints, start: int, end: int, listed: int, to: int, offset:
 @compiled
 def sparse_pixels(
     like: Any,
-    width: int,
+    width: Long,
     g: Table,
-    r: int,
+    r: Long,
     memory: Floats,
     weights: Floats,
     events: Ints,
-    done: int,
-    y: int,
-    low: int,
-    high: int,
+    done: Long,
+    y: Long,
+    low: Long,
+    high: Long,
 ) -> Any:
     """One block of outputs at the pixels low … high − 1 of a row; the events that reached them.
 
@@ -96,7 +97,7 @@ def sparse_pixels(
 
 @compiled
 def four_pixels(
-    width: int, g: Table, r: int, memory: Floats, weights: Floats, done: int, lane: int, y: int, x: int
+    width: Long, g: Table, r: Long, memory: Floats, weights: Floats, done: Long, lane: Long, y: Long, x: Long
 ) -> Any:
     """Sixteen outputs of four pixels side by side, whose windows lie inside the input's columns."""
     like, bias = zeros16(), g[r + BIAS]
@@ -129,7 +130,7 @@ def four_pixels(
 
 
 @compiled
-def _reached(g: Table, r: int, events: Ints, y: int, low: int, high: int) -> Any:
+def _reached(g: Table, r: Long, events: Ints, y: Long, low: Long, high: Long) -> Any:
     """The events in the windows of these pixels, whose columns all exist."""
     seen, blocks = np.int64(0), g[r + PITCH] // 16
     for x in range(low, high):
@@ -143,7 +144,7 @@ def _reached(g: Table, r: int, events: Ints, y: int, low: int, high: int) -> Any
 
 
 @inlined
-def _inside(g: Table, r: int) -> Any:
+def _inside(g: Table, r: Long) -> Any:
     """The columns, a multiple of four of them, whose windows lie inside the input."""
     reach = (g[r + WINDOW_WIDTH] - 1) * g[r + DILATION_X]
     first = min(-(-g[r + LEFT] // g[r + STRIDE_X]), g[r + OUT_WIDTH])
@@ -153,7 +154,16 @@ def _inside(g: Table, r: int) -> Any:
 
 @compiled
 def sparse_row(
-    width: int, g: Table, r: int, memory: Floats, weights: Floats, events: Ints, done: int, y: int, low: int, high: int
+    width: Long,
+    g: Table,
+    r: Long,
+    memory: Floats,
+    weights: Floats,
+    events: Ints,
+    done: Long,
+    y: Long,
+    low: Long,
+    high: Long,
 ) -> Any:
     """``sparse_pixels`` for a block of any width."""
     if width == 64:
@@ -164,7 +174,7 @@ def sparse_row(
 
 
 @compiled
-def conv(g: Table, r: int, memory: Floats, weights: Floats, events: Ints) -> Any:
+def conv(g: Table, r: Long, memory: Floats, weights: Floats, events: Ints) -> Any:
     """W ∗ x + b, block by block; the operations it took."""
     done, seen, first, last = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     if events[g[r + COUNT]] > g[r + DENSE_ABOVE]:

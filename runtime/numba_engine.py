@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from axonnx.runtime import numba_interpreter as compiled
 from axonnx.runtime.engine import Activity, Chunk, check_input, trace_sources
 from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.numba_plan import Plan, aligned
+from axonnx.runtime.numba_plan import Plan
+from axonnx.runtime.numba_pools import aligned
 from axonnx.runtime.program import Program
 from axonnx.runtime.state import State, check_state
 
@@ -30,7 +31,7 @@ class PackedState(State):
         self._step, self.memory, self.plan = step, memory, plan
 
     @cached_property
-    def arrays(self) -> Mapping[str, Floats]:  # type: ignore[override]
+    def arrays(self) -> Mapping[str, Floats]:
         """One array [B, …] for each state."""
         storage = self.plan.storage
         found = {}
@@ -52,12 +53,12 @@ class CountedActivity(Activity):
         self.counts, self.plan = counts, plan
 
     @cached_property
-    def spikes(self) -> Mapping[str, Counts]:  # type: ignore[override]
+    def spikes(self) -> Mapping[str, Counts]:
         """Of each layer."""
         return {i.layer: self.counts[:, self.plan.row_of[i.name]] for i in self.plan.firing}
 
     @cached_property
-    def operations(self) -> Mapping[str, Counts]:  # type: ignore[override]
+    def operations(self) -> Mapping[str, Counts]:
         """Of each synapse."""
         return {name: self.counts[:, self.plan.row_of[name]] for name in self.plan.program.synapses}
 
@@ -133,7 +134,8 @@ class NumbaEngine:
     def _part(self, arrays: tuple[Any, ...], step: int, low: int, high: int) -> int:
         """Samples low … high − 1; the compiled loop runs without the interpreter's lock."""
         work = self._workspaces.pop() if self._workspaces else Workspace(self.plan)
-        refused: int = compiled.run(work.fixed, *arrays, step, low, high)
+        outside, memory, counts, seen, steps = arrays
+        refused: int = compiled.run(work.fixed, outside, memory, counts, seen, steps, step, low, high)
         self._workspaces.append(work)
         return refused
 
@@ -179,7 +181,6 @@ class NumbaStepper:
         self._work = Workspace(engine.plan)
         self._counts = np.zeros((state.batch, len(engine.plan.table)), np.int64)
         self._shape = (state.batch, *engine.program.contract.input.shape)
-        self._logits = engine.logits(self._memory)
 
     @property
     def state(self) -> State:
@@ -197,4 +198,4 @@ class NumbaStepper:
         if refused >= 0:
             check_input(self._engine.program, x[None])
         self._step += 1
-        return self._logits
+        return self._engine.logits(self._memory)

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.numba_compile import compiled, inlined
-from axonnx.runtime.numba_vectors import LANES, active, bits_set, list_bits, load, zeros16
+from axonnx.runtime.numba_compile import Long, compiled, inlined
+from axonnx.runtime.numba_lists import bits_set, list_bits
+from axonnx.runtime.numba_vectors import LANES, active, load, zeros16
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
 
 
 @inlined
-def append(events: Ints, at: int, count: int, tables: Ints, mask: int, base: int) -> Any:
+def append(events: Ints, at: Long, count: Long, tables: Ints, mask: Long, base: Long) -> Any:
     """Add the set lanes of a mask to the list at ``at``; the new count."""
     low = mask & 255
     list_bits(events, at + count, tables, low, base)
@@ -26,7 +27,7 @@ def append(events: Ints, at: int, count: int, tables: Ints, mask: int, base: int
 
 
 @compiled
-def scan(memory: Floats, source: int, size: int, events: Ints, at: int, starts: int, tables: Ints) -> Any:
+def scan(memory: Floats, source: Long, size: Long, events: Ints, at: Long, starts: Long, tables: Ints) -> Any:
     """List the active elements of a buffer; their number."""
     count, like = np.int64(0), zeros16()
     for i in range(0, size, LANES):
@@ -37,7 +38,7 @@ def scan(memory: Floats, source: int, size: int, events: Ints, at: int, starts: 
 
 
 @compiled
-def admitted(memory: Floats, source: int, events: Ints, at: int, count: int, scale: int, largest: int) -> Any:
+def admitted(memory: Floats, source: Long, events: Ints, at: Long, count: Long, scale: Long, largest: Long) -> Any:
     """Whether all listed values are multiples of 1/scale up to largest/scale; nan is not."""
     for k in range(count):
         units = np.float64(memory[source + events[at + k]]) * scale

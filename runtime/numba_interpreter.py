@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime import numba_neurons as neurons
-from axonnx.runtime.numba_compile import compiled
+from axonnx.runtime.numba_compile import Long, compiled
 from axonnx.runtime.numba_conv import conv
 from axonnx.runtime.numba_events import admitted, scan
+from axonnx.runtime.numba_lists import floats_at, ints_at, longs_at
 from axonnx.runtime.numba_neurons import (
     arithmetic,
     average_pool,
@@ -42,7 +43,7 @@ from axonnx.runtime.numba_opcodes import (
     SCAN,
 )
 from axonnx.runtime.numba_synapses import linear
-from axonnx.runtime.numba_vectors import LANES, floats_at, ints_at, load, longs_at, store, zeros16
+from axonnx.runtime.numba_vectors import LANES, load, store, zeros16
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
@@ -50,7 +51,7 @@ Table = NDArray[np.int64]
 
 
 @compiled
-def load_outside(g: Table, r: int, memory: Floats, outside: Floats, begin: int) -> Any:
+def load_outside(g: Table, r: Long, memory: Floats, outside: Floats, begin: Long) -> Any:
     """Bring one step's input or noise in: as it is, or from [C, H, W] to channels last."""
     at, channels, pixels, pitch, out = begin + g[r + 1], g[r + 2], g[r + 3], g[r + 4], g[r + 5]
     if pitch == 1:
@@ -66,7 +67,7 @@ def load_outside(g: Table, r: int, memory: Floats, outside: Floats, begin: int) 
 
 
 @compiled
-def move(g: Table, r: int, memory: Floats, tables: Ints) -> Any:
+def move(g: Table, r: Long, memory: Floats, tables: Ints) -> Any:
     """Gather by a table of addresses; −1 is zero."""
     table, size, out = g[r + 1], g[r + 2], g[r + 3]
     for i in range(size):
@@ -75,14 +76,14 @@ def move(g: Table, r: int, memory: Floats, tables: Ints) -> Any:
 
 
 @compiled
-def copy_row(to: Floats, at: int, source: Floats, start: int, size: int) -> Any:
+def copy_row(to: Floats, at: Long, source: Floats, start: Long, size: Long) -> Any:
     """size floats, a multiple of sixteen, from one memory to another."""
     for i in range(0, size, LANES):
         store(to, at + i, load(zeros16(), source, start + i))
 
 
 @compiled
-def operate(g: Table, r: int, memory: Floats, constants: Floats) -> Any:
+def operate(g: Table, r: Long, memory: Floats, constants: Floats) -> Any:
     """Element-wise arithmetic; each operand is in memory or among the constants."""
     kind, out, size = g[r + 1], g[r + 2], g[r + 3]
     if g[r + 4] and g[r + 7]:
@@ -96,7 +97,7 @@ def operate(g: Table, r: int, memory: Floats, constants: Floats) -> Any:
 
 
 @compiled
-def rest(g: Table, r: int, memory: Floats, constants: Floats, tables: Ints, step: int) -> Any:
+def rest(g: Table, r: Long, memory: Floats, constants: Floats, tables: Ints, step: Long) -> Any:
     """The instructions that no synapse and no spike is in."""
     op = g[r + 0]
     if op == ARITHMETIC:
@@ -118,7 +119,7 @@ def rest(g: Table, r: int, memory: Floats, constants: Floats, tables: Ints, step
 
 
 @compiled
-def keep_trace(g: Table, r: int, memory: Floats, trace: Floats, begin: int) -> Any:
+def keep_trace(g: Table, r: Long, memory: Floats, trace: Floats, begin: Long) -> Any:
     """What a layer did, for whoever wants to see it."""
     size = g[r + neurons.SIZE]
     copy_row(trace, begin + g[r + 20], memory, g[r + neurons.NEXT_SPIKES], size)
@@ -138,10 +139,10 @@ def run(
     state: Floats,
     counts: Table,
     trace: Floats,
-    steps: int,
-    step: int,
-    low: int,
-    high: int,
+    steps: Long,
+    step: Long,
+    low: Long,
+    high: Long,
 ) -> Any:
     """Carry the states of samples low … high − 1 through all steps; the first sample refused, or −1.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.numba_compile import compiled, inlined
+from axonnx.runtime.numba_compile import Long, compiled, inlined
 from axonnx.runtime.numba_events import append
 from axonnx.runtime.numba_vectors import (
     LANES,
@@ -40,14 +40,14 @@ STATELESS, SUBTRACT, TO_ZERO = 0, 1, 2  # kinds
 
 
 @inlined
-def _after(k: int, period: int) -> Any:
+def _after(k: Long, period: Long) -> Any:
     """The next place in a parameter that repeats."""
     k += LANES
     return k if k < period else 0
 
 
 @compiled
-def fire(g: Table, r: int, memory: Floats, constants: Floats, events: Ints, tables: Ints) -> Any:
+def fire(g: Table, r: Long, memory: Floats, constants: Floats, events: Ints, tables: Ints) -> Any:
     """LIF, LIFToZero or Heaviside; spikes are listed as they come. Their number."""
     like, count, kd, kt = zeros16(), np.int64(0), np.int64(0), np.int64(0)
     one = splat(like, np.float32(1.0))
@@ -79,7 +79,7 @@ def fire(g: Table, r: int, memory: Floats, constants: Floats, events: Ints, tabl
 
 
 @compiled
-def fire_noisy(g: Table, r: int, memory: Floats, constants: Floats, events: Ints, tables: Ints) -> Any:
+def fire_noisy(g: Table, r: Long, memory: Floats, constants: Floats, events: Ints, tables: Ints) -> Any:
     """StochasticLIF, StochasticLIFToZero or StochasticHeaviside; as ``fire``."""
     like, count = zeros16(), np.int64(0)
     kd, kt, kb = np.int64(0), np.int64(0), np.int64(0)
@@ -119,14 +119,14 @@ def fire_noisy(g: Table, r: int, memory: Floats, constants: Floats, events: Ints
 def leaky_sum(
     memory: Floats,
     constants: Floats,
-    size: int,
-    current: int,
-    membrane: int,
-    total: int,
-    after: int,
-    sum_: int,
-    decay: int,
-    period: int,
+    size: Long,
+    current: Long,
+    membrane: Long,
+    total: Long,
+    after: Long,
+    sum_: Long,
+    decay: Long,
+    period: Long,
 ) -> Any:
     """h' = β h + I;   s' = s + h'"""
     like, k = zeros16(), 0
@@ -140,16 +140,16 @@ def leaky_sum(
 
 @compiled
 def arithmetic(
-    kind: int,
+    kind: Long,
     memory: Floats,
-    out: int,
-    size: int,
+    out: Long,
+    size: Long,
     a_in: Floats,
-    a: int,
-    a_period: int,
+    a: Long,
+    a_period: Long,
     b_in: Floats,
-    b: int,
-    b_period: int,
+    b: Long,
+    b_period: Long,
 ) -> Any:
     """a + b, a − b or a · b; either may repeat."""
     like, ka, kb = zeros16(), 0, 0
@@ -165,7 +165,7 @@ def arithmetic(
 
 
 @compiled
-def recurrent_activity(memory: Floats, source: int, out: int, neurons: int, size: int) -> Any:
+def recurrent_activity(memory: Floats, source: Long, out: Long, neurons: Long, size: Long) -> Any:
     """a_i = Σ_k x_k² − x_i²; exact, for x are spikes or counts. Zero beyond the neurons."""
     total = np.float32(0.0)
     for i in range(neurons):
@@ -177,7 +177,7 @@ def recurrent_activity(memory: Floats, source: int, out: int, neurons: int, size
 
 
 @compiled
-def pool_pairs(memory: Floats, source: int, out: int, height: int, width: int, pitch: int) -> Any:
+def pool_pairs(memory: Floats, source: Long, out: Long, height: Long, width: Long, pitch: Long) -> Any:
     """((a + b) + (c + d)) · ¼ over squares of 2 × 2, for outputs of height × width."""
     like = zeros16()
     quarter = splat(like, np.float32(0.25))
@@ -193,7 +193,7 @@ def pool_pairs(memory: Floats, source: int, out: int, height: int, width: int, p
 
 @compiled
 def average_pool(
-    memory: Floats, source: int, out: int, height: int, width: int, pitch: int, rows: int, columns: int
+    memory: Floats, source: Long, out: Long, height: Long, width: Long, pitch: Long, rows: Long, columns: Long
 ) -> Any:
     """Means over windows of rows × columns, for outputs of height × width."""
     like = zeros16()

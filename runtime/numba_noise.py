@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from axonnx.runtime.noise import MULTIPLY, ROUNDS, WEYL
 from axonnx.runtime.normal_table import DEGREE
 from axonnx.runtime.numba_compile import compiled, inlined
-from axonnx.runtime.numba_vectors import bit_length
+from axonnx.runtime.numba_lists import bit_length
 
 MULTIPLY_A, MULTIPLY_B = np.uint64(MULTIPLY[0]), np.uint64(MULTIPLY[1])
 WEYL_A, WEYL_B = np.uint64(WEYL[0]), np.uint64(WEYL[1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from axonnx.runtime import numba_opcodes as codes
 from axonnx.runtime.numba_layout import LANES, Layout, blocked, conv_rows, linear_rows, padded
+from axonnx.runtime.numba_pools import Pool, aligned, bit_positions
 from axonnx.runtime.numba_storage import Storage, is_synapse
 from axonnx.runtime.numpy_ops import move
 from axonnx.runtime.program import (
@@ -31,39 +31,6 @@ from axonnx.runtime.values import SPIKES
 DENSE_ABOVE = 0.5  # share of active inputs from which a convolution is faster dense
 NEVER = float(np.finfo(np.float32).max)  # the threshold of neurons that are only padding
 NO_BIAS, ADD_TO_SUM = -1, -2
-
-
-@dataclass
-class Pool:
-    """Constants of one kind, one after the other."""
-
-    parts: list[NDArray[Any]] = field(default_factory=list)
-    size: int = 0
-
-    def add(self, values: NDArray[Any]) -> int:
-        """Where the values begin; sixteen-float steps keep rows on cache lines."""
-        begin = self.size
-        filler = -values.size % LANES
-        self.parts += [values.ravel(), np.zeros(filler, values.dtype)]
-        self.size += values.size + filler
-        return begin
-
-
-def aligned(size: int, dtype: type[np.generic]) -> NDArray[Any]:
-    """Zeros that begin on a cache line."""
-    width = np.dtype(dtype).itemsize
-    raw = np.zeros(size + 64 // width, dtype)
-    skip = (-raw.ctypes.data % 64) // width
-    return raw[skip : skip + size]
-
-
-def bit_positions() -> NDArray[np.int32]:
-    """For each byte the positions of its set bits, eight numbers each."""
-    table = np.zeros((256, 8), np.int32)
-    for byte in range(256):
-        found = [bit for bit in range(8) if byte >> bit & 1]
-        table[byte, : len(found)] = found
-    return table
 
 
 class Plan:

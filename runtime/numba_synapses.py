@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.numba_compile import compiled, inlined
+from axonnx.runtime.numba_compile import Long, compiled, inlined
 from axonnx.runtime.numba_vectors import add, load, mul, splat, store, zeros16, zeros32, zeros64
 
 Floats = NDArray[np.float32]
@@ -24,7 +24,15 @@ SOURCE, LIST, STARTS, GRADED, WEIGHTS, OUT, BIAS, INPUTS, SIZE, COUNT, OUTPUTS =
 
 @inlined
 def add_rows(
-    total: Any, width: int, memory: Floats, weights: Floats, events: Ints, begin: int, end: int, row: int, source: int
+    total: Any,
+    width: Long,
+    memory: Floats,
+    weights: Floats,
+    events: Ints,
+    begin: Long,
+    end: Long,
+    row: Long,
+    source: Long,
 ) -> Any:
     """total + Σ_e w[row + width·e]; with ``source`` ≥ 0 each row times the value of its input."""
     if source < 0:
@@ -38,7 +46,7 @@ def add_rows(
 
 
 @inlined
-def begin(like: Any, bias: int, done: int, memory: Floats, constants: Floats, out: int) -> Any:
+def begin(like: Any, bias: Long, done: Long, memory: Floats, constants: Floats, out: Long) -> Any:
     """What a sum begins at: a bias, or nothing (−1), or what is there already (−2)."""
     if bias >= 0:
         return load(like, constants, bias + done)
@@ -47,7 +55,7 @@ def begin(like: Any, bias: int, done: int, memory: Floats, constants: Floats, ou
 
 @inlined
 def _linear_block(
-    like: Any, width: int, g: Table, r: int, memory: Floats, weights: Floats, events: Ints, count: int, done: int
+    like: Any, width: Long, g: Table, r: Long, memory: Floats, weights: Floats, events: Ints, count: Long, done: Long
 ) -> Any:
     row, out = g[r + WEIGHTS] + done * g[r + INPUTS], g[r + OUT] + done
     total = begin(like, g[r + BIAS], done, memory, weights, out)
@@ -57,7 +65,7 @@ def _linear_block(
 
 
 @compiled
-def linear(g: Table, r: int, memory: Floats, weights: Floats, events: Ints) -> Any:
+def linear(g: Table, r: Long, memory: Floats, weights: Floats, events: Ints) -> Any:
     """W·x + b, block by block; the operations it took."""
     count = np.int64(events[g[r + COUNT]])
     done = np.int64(0)  # typed, so that one compiled form serves every call

@@ -58,7 +58,8 @@ def decide_noisy(membrane: Floats, variance: Floats, noise: Floats, threshold: F
     """1 where h + κ ε ≥ θ, decided on squares: κ² (ε|ε|) ≥ −(h − θ)|h − θ|."""
     gap = membrane - threshold
     needed = -(gap * np.abs(gap))
-    return (variance * (noise * np.abs(noise)) >= needed).astype(np.float32)
+    fires: Floats = (variance * (noise * np.abs(noise)) >= needed).astype(np.float32)
+    return fires
 
 
 def heaviside(current: Floats, p: Params) -> tuple[Floats]:
@@ -128,7 +129,8 @@ def arithmetic(how: Arithmetic, a: Floats, b: Floats) -> Floats:
 def recurrent_activity(x: Floats) -> Floats:
     """a_i = Σ_k x_k² − x_i²"""
     squares = x * x
-    return squares.sum(-1, keepdims=True, dtype=np.float32) - squares
+    others: Floats = squares.sum(-1, keepdims=True, dtype=np.float32) - squares
+    return others
 
 
 def pool_pairs(x: Floats) -> Floats:
@@ -142,7 +144,8 @@ def average_pool(x: Floats, window: tuple[int, int]) -> Floats:
     """Means over windows; exact, for windows are powers of two and x lies on a grid"""
     batch, channels, height, width = x.shape
     tiles = x.reshape(batch, channels, height // window[0], window[0], width // window[1], window[1])
-    return tiles.sum((3, 5), dtype=np.float32) * np.float32(1 / (window[0] * window[1]))
+    means: Floats = tiles.sum((3, 5), dtype=np.float32) * np.float32(1 / (window[0] * window[1]))
+    return means
 
 
 def move(how: Move, parts: Sequence[NDArray[Any]], empty: Any = 0) -> NDArray[Any]:

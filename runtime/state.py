@@ -48,6 +48,8 @@ def check_state(program: Program, state: State) -> State:
         raise AxonnxError(
             f"{program.name}: a state with {sorted(state.arrays)}; this network keeps {sorted(program.states)}"
         )
+    if not program.states:
+        return state
     batch = state.batch
     for name, array in state.arrays.items():
         expected = (batch, *program.buffers[name].shape)
