@@ -125,9 +125,13 @@ SMALL = """
 }
 @media(prefers-reduced-motion:reduce){html{scroll-behavior:auto}}
 @media print{
+ *{print-color-adjust:exact;-webkit-print-color-adjust:exact}
  header,.picker,.player,#theme,.cursor{display:none}
- body{font-size:11px}.card,.tile,figure{break-inside:avoid}
- h2{break-after:avoid}pre{max-height:none}
+ body{font-size:11px;background:#fff}main{padding:0}
+ .card,.tile,figure,.strip{break-inside:avoid}.sample,.card:has(table){break-inside:auto}
+ .cards{columns:2 240px}.sample{grid-template-columns:180px minmax(0,1fr)}.sample .left{position:static}
+ .scroll{overflow:visible;background:none}thead th,.note,.strip p,.legend{font-size:10.5px}
+ th,td{padding:3px 8px 3px 0}h2{margin-top:22px;break-after:avoid}pre{max-height:none;white-space:pre-wrap}
 }
 """
 
