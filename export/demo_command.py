@@ -121,7 +121,7 @@ def _summary(demo: Demo, page: str) -> str:
         [
             "",
             f"verified: {mismatches} mismatches in {compared:,} numbers, over {len(found)} files",
-            f"accuracy: {100 * accuracy['accuracy']:.1f} % of {accuracy['samples']} test recordings, by the file that ships",
+            f"accuracy: {100 * accuracy['accuracy']:.1f} % of {accuracy['samples']} test recordings",
             f"took {time.monotonic() - demo.began:.0f} s ({took})",
             f"report: {page}",
         ]
