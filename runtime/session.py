@@ -1,6 +1,6 @@
 """Events in, decisions out: a network that follows a stream.
 
-    session = Session(load("model.onnx"), seed=0)
+    session = load("model.onnx").session(seed=0)
     for events in chunks:
         for decision in session.push(events): …
     session.flush()

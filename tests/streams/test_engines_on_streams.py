@@ -41,6 +41,12 @@ def test_sessions_agree_with_the_reference(files, engines, name, engine):
         assert engine != "ort" or one.uncounted == one.computed
 
 
+def test_a_model_opens_sessions(files, engines):
+    rules = {"seed": 6, "continuous": True, "every_bin": False, "origin": "first"}
+    opened, made = load(files["noisy"], "numpy").session(**rules), Session(engines("noisy"), **rules)
+    assert said(opened.push(bursts()) + opened.flush()) == said(made.push(bursts()) + made.flush())
+
+
 def test_a_session_goes_on_in_another_engine(files, engines):
     events = bursts()
     reference, begun, ended = Session(engines("plain")), Session(engines("plain")), Session(load(files["plain"], "ort"))
