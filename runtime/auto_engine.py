@@ -1,11 +1,14 @@
-"""The engine that chooses: event-driven where there is silence, onnxruntime where nearly everything fires.
+"""The engine that chooses: event-driven where there is silence; where nearly everything fires, whichever was faster.
 
-Both give the same bits, so the choice is one of speed alone and may change between chunks.
+Both engines give the same bits, so the choice is one of speed alone and may change between chunks. A network that is
+found busy is tried on onnxruntime too, and the clock decides, until its input grows quiet again.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +19,30 @@ from axonnx.runtime.state import State
 
 Floats = NDArray[np.float32]
 
-DENSE_SHARE = 0.55  # of all synaptic operations, from which onnxruntime is faster on one sample
-DENSE_SHARE_BATCHED = 0.25  # the same on batches, where it multiplies matrices
-BATCHED = 8
+BUSY = 0.35  # share of all synaptic operations from which a dense engine may be faster on one sample
+BUSY_BATCH = 0.15  # the same on batches, which a dense engine multiplies as matrices
+BATCH = 8
+TRIALS = 2  # the first run of an engine includes making it
+QUIETER = 0.7  # of the input's density when the network was found busy
+
+
+@dataclass
+class Busy:
+    """What is known of a network since it was found busy: the input's density, and seconds a step and sample."""
+
+    density: float
+    events: float
+    dense: float = np.inf
+    trials: int = 0
+
+    @property
+    def dense_next(self) -> bool:
+        """Whether the dense engine takes the next chunk."""
+        return self.trials < TRIALS or self.dense < self.events
 
 
 class AutoEngine:
-    """Begins event-driven; hands chunks to onnxruntime while the last one counted was dense."""
+    """Begins event-driven."""
 
     name = "auto"
 
@@ -30,7 +50,7 @@ class AutoEngine:
         self.program: Program = events.program
         self.events, self.dense = events, dense
         self._full = dense_operations(self.program)
-        self._input_when_dense: float | None = None  # share of active inputs when the choice fell on the dense engine
+        self._busy: Busy | None = None
 
     def initial_state(self, batch: int) -> State:
         """Silence."""
@@ -38,22 +58,34 @@ class AutoEngine:
 
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:
         """The chunk by the engine that should be faster on it."""
-        if self._input_when_dense is not None:
-            if np.count_nonzero(x) / x.size > 0.8 * self._input_when_dense:
-                return self.dense.advance(state, x, noise, trace)
-            self._input_when_dense = None
-        chunk = self.events.advance(state, x, noise, trace)
-        if self._full and self._is_dense(chunk.activity, x):
-            self._input_when_dense = np.count_nonzero(x) / x.size
+        busy = self._busy
+        if busy is not None and np.count_nonzero(x) < QUIETER * busy.density * x.size:
+            busy = self._busy = None
+        engine = self.dense if busy is not None and busy.dense_next else self.events
+        began = time.perf_counter()
+        chunk = engine.advance(state, x, noise, trace)
+        seconds = (time.perf_counter() - began) / (x.shape[0] * x.shape[1])
+        if busy is not None and engine is self.dense:
+            busy.dense, busy.trials = min(busy.dense, seconds), busy.trials + 1
+        elif self._is_busy(chunk.activity, x):
+            if busy is None:
+                busy = self._busy = Busy(np.count_nonzero(x) / x.size, seconds)
+            busy.events = min(busy.events, seconds)
+        else:
+            self._busy = None
         return chunk
 
-    def _is_dense(self, activity: Activity | None, x: Floats) -> bool:
+    def stepper(self, state: State) -> object:
+        """Single steps are the event-driven engine's."""
+        made = getattr(self.events, "stepper", None)
+        assert made is not None
+        return made(state)
+
+    def _is_busy(self, activity: Activity | None, x: Floats) -> bool:
         if activity is None:
             return False
-        steps, batch = x.shape[:2]
-        done = sum(int(counts.sum()) for counts in activity.operations.values())
-        limit = DENSE_SHARE if batch < BATCHED else DENSE_SHARE_BATCHED
-        return bool(done > limit * self._full * steps * batch)
+        limit = BUSY if x.shape[1] < BATCH else BUSY_BATCH
+        return activity.total_operations() > limit * self._full * x.shape[0] * x.shape[1]
 
 
 def dense_operations(program: Program) -> int:

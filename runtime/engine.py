@@ -29,6 +29,10 @@ class Activity:
     spikes: Mapping[str, Counts]
     operations: Mapping[str, Counts]
 
+    def total_operations(self) -> int:
+        """Of all synapses and samples."""
+        return sum(int(counts.sum()) for counts in self.operations.values())
+
 
 class Chunk(NamedTuple):
     """What comes out of a chunk of time steps (or of a batch of images)."""
@@ -70,10 +74,10 @@ def trace_sources(program: Program) -> dict[str, str]:
 def check_input(program: Program, x: Floats) -> None:
     """Refuse what the contract does not admit: sums of it would not be exact."""
     contract = program.contract.input
-    scaled = np.abs(x.astype(np.float64)) * 2.0**contract.shift
-    wrong = ~((scaled <= contract.largest) & (scaled == np.rint(scaled)))
-    if wrong.any():
-        raise input_fault(program, x, wrong)
+    scaled = x * np.float32(2.0**contract.shift) if contract.shift else x  # exact: a power of two
+    fine = (np.abs(scaled) <= contract.largest) & (scaled == np.rint(scaled))
+    if not fine.all():
+        raise input_fault(program, x, ~fine)
 
 
 def input_fault(program: Program, x: Floats, wrong: NDArray[np.bool_]) -> AxonnxError:

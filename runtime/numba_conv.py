@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from axonnx.runtime.numba_compile import Long, compiled, inlined
 from axonnx.runtime.numba_lists import shift_list
-from axonnx.runtime.numba_synapses import begin
-from axonnx.runtime.numba_vectors import add, load, mul, splat, store, zeros16, zeros32, zeros64
+from axonnx.runtime.numba_synapses import add_listed, begin, row_of
+from axonnx.runtime.numba_vectors import add_product, load, splat, store, zeros16, zeros32, zeros64
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
@@ -26,7 +26,7 @@ SOURCE, LIST, STARTS, GRADED, WEIGHTS, OUT, BIAS = 1, 2, 3, 4, 5, 6, 7
 HEIGHT, WIDTH, CHANNELS, PITCH, OUT_HEIGHT, OUT_WIDTH, OUT_PITCH = 8, 9, 10, 11, 12, 13, 14
 WINDOW_HEIGHT, WINDOW_WIDTH, STRIDE_Y, STRIDE_X, TOP, LEFT, DILATION_Y, DILATION_X = 15, 16, 17, 18, 19, 20, 21, 22
 COUNT, DENSE_ABOVE, OUTPUTS = 23, 24, 25
-ROWS, INPUTS = 26, 27  # where the rows of one window are listed, and the inputs they belong to
+ROWS, INPUTS, ZEROS = 26, 27, 28  # where one window's rows are listed, and their inputs; where zeros are
 
 
 @inlined
@@ -85,24 +85,30 @@ def sparse_pixels(
         if graded:
             for k in range(rows, end):
                 value = splat(total, memory[source + events[inputs + k - rows]])
-                total = add(total, mul(value, load(total, weights, base + width * np.int64(events[k]))))
+                total = add_product(total, value, row_of(total, width, weights, events, k, base))
         else:
-            for k in range(rows, end):
-                total = add(total, load(total, weights, base + width * np.int64(events[k])))
+            total = add_listed(total, width, weights, events, rows, end, base)
         store(memory, out, total)
         out += step
         seen += end - rows
     return seen
 
 
+@inlined
+def _pixel(row: Long, column: Long, columns: Long, pitch: Long, source: Long, zeros: Long) -> Any:
+    """Where an input pixel begins; beyond the image's sides are zeros."""
+    return source + (row * columns + column) * pitch if 0 <= column < columns else zeros
+
+
 @compiled
 def four_pixels(
     width: Long, g: Table, r: Long, memory: Floats, weights: Floats, done: Long, lane: Long, y: Long, x: Long
 ) -> Any:
-    """Sixteen outputs of four pixels side by side, whose windows lie inside the input's columns."""
-    like, bias = zeros16(), g[r + BIAS]
+    """Sixteen outputs of four pixels side by side, of all inputs."""
+    like, bias, source, zeros = zeros16(), g[r + BIAS], g[r + SOURCE], g[r + ZEROS]
     pitch, channels, taps, into = g[r + PITCH], g[r + CHANNELS], g[r + WINDOW_WIDTH], g[r + OUT_PITCH]
-    ahead = g[r + STRIDE_X] * pitch
+    columns, stride, ahead = g[r + WIDTH], g[r + STRIDE_X], g[r + DILATION_X]
+    left = x * stride - g[r + LEFT]
     base = g[r + WEIGHTS] + done * g[r + WINDOW_HEIGHT] * taps * pitch + lane
     out = g[r + OUT] + (y * g[r + OUT_WIDTH] + x) * into + done + lane
     a = begin(like, bias, done + lane, memory, weights, out)
@@ -113,16 +119,18 @@ def four_pixels(
         row = y * g[r + STRIDE_Y] - g[r + TOP] + ky * g[r + DILATION_Y]
         if 0 <= row < g[r + HEIGHT]:
             for kx in range(taps):
-                column = x * g[r + STRIDE_X] - g[r + LEFT] + kx * g[r + DILATION_X]
+                column = left + kx * ahead
                 at = base + width * (ky * taps + kx) * pitch
-                source = g[r + SOURCE] + (row * g[r + WIDTH] + column) * pitch
-                for channel in range(channels):
-                    w = load(like, weights, at + width * channel)
-                    here = source + channel
-                    a = add(a, mul(splat(like, memory[here]), w))
-                    b = add(b, mul(splat(like, memory[here + ahead]), w))
-                    c = add(c, mul(splat(like, memory[here + 2 * ahead]), w))
-                    d = add(d, mul(splat(like, memory[here + 3 * ahead]), w))
+                p = _pixel(row, column, columns, pitch, source, zeros)
+                q = _pixel(row, column + stride, columns, pitch, source, zeros)
+                s = _pixel(row, column + 2 * stride, columns, pitch, source, zeros)
+                t = _pixel(row, column + 3 * stride, columns, pitch, source, zeros)
+                for i in range(channels):
+                    w = load(like, weights, at + width * i)
+                    a = add_product(a, splat(like, memory[p + i]), w)
+                    b = add_product(b, splat(like, memory[q + i]), w)
+                    c = add_product(c, splat(like, memory[s + i]), w)
+                    d = add_product(d, splat(like, memory[t + i]), w)
     store(memory, out, a)
     store(memory, out + into, b)
     store(memory, out + 2 * into, c)
@@ -130,26 +138,18 @@ def four_pixels(
 
 
 @compiled
-def _reached(g: Table, r: Long, events: Ints, y: Long, low: Long, high: Long) -> Any:
-    """The events in the windows of these pixels, whose columns all exist."""
-    seen, blocks = np.int64(0), g[r + PITCH] // 16
-    for x in range(low, high):
+def _reached(g: Table, r: Long, events: Ints, y: Long, end: Long) -> Any:
+    """The events in the windows of the first pixels of a row."""
+    seen, blocks, columns = np.int64(0), g[r + PITCH] // 16, g[r + WIDTH]
+    for x in range(end):
         for ky in range(g[r + WINDOW_HEIGHT]):
             row = y * g[r + STRIDE_Y] - g[r + TOP] + ky * g[r + DILATION_Y]
-            if 0 <= row < g[r + HEIGHT]:
-                for kx in range(g[r + WINDOW_WIDTH]):
-                    at = row * g[r + WIDTH] + x * g[r + STRIDE_X] - g[r + LEFT] + kx * g[r + DILATION_X]
-                    seen += events[g[r + STARTS] + (at + 1) * blocks] - events[g[r + STARTS] + at * blocks]
+            for kx in range(g[r + WINDOW_WIDTH]):
+                column = x * g[r + STRIDE_X] - g[r + LEFT] + kx * g[r + DILATION_X]
+                if 0 <= row < g[r + HEIGHT] and 0 <= column < columns:
+                    at = g[r + STARTS] + (row * columns + column) * blocks
+                    seen += events[at + blocks] - events[at]
     return seen
-
-
-@inlined
-def _inside(g: Table, r: Long) -> Any:
-    """The columns, a multiple of four of them, whose windows lie inside the input."""
-    reach = (g[r + WINDOW_WIDTH] - 1) * g[r + DILATION_X]
-    first = min(-(-g[r + LEFT] // g[r + STRIDE_X]), g[r + OUT_WIDTH])
-    last = min((g[r + WIDTH] - 1 - reach + g[r + LEFT]) // g[r + STRIDE_X] + 1, g[r + OUT_WIDTH])
-    return first, first + max(last - first, 0) // 4 * 4
 
 
 @compiled
@@ -176,19 +176,18 @@ def sparse_row(
 @compiled
 def conv(g: Table, r: Long, memory: Floats, weights: Floats, events: Ints) -> Any:
     """W ∗ x + b, block by block; the operations it took."""
-    done, seen, first, last = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    done, seen, dense = np.int64(0), np.int64(0), np.int64(0)
     if events[g[r + COUNT]] > g[r + DENSE_ABOVE]:
-        first, last = _inside(g, r)
+        dense = g[r + OUT_WIDTH] // 4 * 4
     while done < g[r + OUT_PITCH]:
         left = g[r + OUT_PITCH] - done
         width = np.int64(64 if left >= 64 else 32 if left >= 32 else 16)
         seen = np.int64(0)
         for y in range(g[r + OUT_HEIGHT]):
-            seen += sparse_row(width, g, r, memory, weights, events, done, y, np.int64(0), first)
-            for x in range(first, last, 4):
+            for x in range(0, dense, 4):
                 for lane in range(0, width, 16):
                     four_pixels(width, g, r, memory, weights, done, lane, y, x)
-            seen += _reached(g, r, events, y, first, last)
-            seen += sparse_row(width, g, r, memory, weights, events, done, y, last, g[r + OUT_WIDTH])
+            seen += _reached(g, r, events, y, dense)
+            seen += sparse_row(width, g, r, memory, weights, events, done, y, dense, g[r + OUT_WIDTH])
         done += width
     return seen * g[r + OUTPUTS]

@@ -62,6 +62,10 @@ class CountedActivity(Activity):
         """Of each synapse."""
         return {name: self.counts[:, self.plan.row_of[name]] for name in self.plan.program.synapses}
 
+    def total_operations(self) -> int:
+        """Of all synapses and samples, without sorting them first."""
+        return int(self.counts[:, self.plan.synapse_rows].sum())
+
 
 class Workspace:
     """One thread's memory and event lists, and where the compiled loop finds them."""

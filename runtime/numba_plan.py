@@ -48,6 +48,7 @@ class Plan:
         self.trace_size = self.outside_size = 0
         self._lower()
         self.table = self._table(self.rows)
+        self.synapse_rows = [self.row_of[name] for name in program.synapses]
         self.constants = aligned(self.floats.size, np.float32)
         self.constants[:] = np.concatenate(self.floats.parts) if self.floats.parts else 0.0
         self.tables = np.concatenate(self.integers.parts).astype(np.int32)
@@ -155,8 +156,9 @@ class Plan:
         window = (*weight.shape[2:], *i.strides, i.pads[0], i.pads[1], *i.dilations)
         events = self.storage.list_of(i.reads[0])
         limit = int(DENSE_ABOVE * x.elements)
+        zeros = self.storage.zeros(x.pitch)
         room = [self.storage.window_list(weight.shape[2] * weight.shape[3] * x.pitch) for _ in range(2)]
-        return (codes.CONV, *first, *inside, *window, events.count, limit, len(weight) // i.group, *room)
+        return (codes.CONV, *first, *inside, *window, events.count, limit, len(weight) // i.group, *room, zeros)
 
     def _neurons(self, i: Neurons) -> tuple[int, ...]:
         layout = self._layout(i.writes[0])

@@ -64,6 +64,12 @@ class Storage:
         self.events += size + LANES
         return at
 
+    def zeros(self, size: int) -> int:
+        """Memory that nobody writes."""
+        at = self.memory
+        self.memory += size
+        return at
+
     def readers(self, name: str) -> list[int]:
         """The instructions that read ``name`` itself."""
         return [at for at, instruction in enumerate(self.program.instructions) if name in instruction.reads]

@@ -11,6 +11,7 @@ from typing import Any
 
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
+from numba.core import cgutils
 from numba.extending import models, register_model
 
 from axonnx.runtime.numba_compile import intrinsic
@@ -100,6 +101,20 @@ def _lane_by_lane(instruction: str) -> Any:
 add: Callable[[Any, Any], Any] = _lane_by_lane("fadd")
 sub: Callable[[Any, Any], Any] = _lane_by_lane("fsub")
 mul: Callable[[Any, Any], Any] = _lane_by_lane("fmul")
+
+
+@intrinsic
+def add_product(typing: Any, total: Any, a: Any, b: Any) -> Any:
+    """total + a · b, fused where the machine can: only for sums that are exact either way."""
+
+    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        vector = given[0].type
+        name = f"llvm.fmuladd.v{vector.count}f32"
+        kind = ir.FunctionType(vector, [vector, vector, vector])
+        function = cgutils.get_or_insert_function(builder.module, kind, name)
+        return builder.call(function, [given[1], given[2], given[0]])
+
+    return total(total, total, total), code
 
 
 def broadcast(builder: Any, value: Any, vector: Any) -> Any:

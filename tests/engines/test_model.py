@@ -151,12 +151,18 @@ def test_auto_hands_dense_chunks_to_onnxruntime_and_takes_sparse_ones_back(expor
     model, plain = load(case.path, "auto"), load(case.path, "numpy")
     dense, sparse = case.input(9, 1, 1.0), case.input(9, 1, 0.02)
     assert model.run(sparse).activity is not None
-    model.engine._full = 1  # as if everything counted as dense
-    assert model.run(dense).activity is not None  # this run counts, and is found dense
-    assert model.run(dense).activity is None  # so this one is onnxruntime's, which does not count
+    model.engine._full = 1  # as if anything were much
+    assert model.run(dense).activity is not None  # this run counts, and is found busy
+    assert model.run(dense).activity is None  # so these are onnxruntime's, which does not count
     assert np.array_equal(model.run(dense).logits, plain.run(dense).logits)
+    model.engine._busy.dense = 0.0  # the clock says: much faster
+    assert model.run(dense).activity is None
+    model.engine._busy.dense = 1e9  # much slower
+    assert model.run(dense).activity is not None
+    model.engine._busy.dense = 0.0
     model.engine._full = dense_operations(model.program)
-    assert model.run(sparse).activity is not None
+    assert model.run(sparse).activity is not None  # a quiet input is looked at again
+    assert model.engine._busy is None
     assert np.array_equal(model.run(sparse).logits, plain.run(sparse).logits)
 
 

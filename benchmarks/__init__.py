@@ -1,0 +1,1 @@
+"""Speed, measured: ``python -m benchmarks`` runs all, ``python -m benchmarks.inference`` one."""

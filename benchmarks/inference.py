@@ -1,0 +1,254 @@
+"""Inference on one CPU: our engines, onnxruntime in three forms, snnTorch; all on the same weights, in one run.
+
+python -m benchmarks.inference            prints the tables
+python -m benchmarks.inference --write    writes them to docs/benchmarks-inference.md as well
+python -m benchmarks.inference --quick    fewer turns
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import torch
+
+from axonnx.runtime import load
+from benchmarks.networks import Timed, recurrent, resnet20
+from benchmarks.onnxruntime_forms import layer_wise, session
+from benchmarks.snntorch_form import SnnTorchNetwork
+from benchmarks.timing import Times, side_by_side, table
+
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks-inference.md"
+DENSITIES = (0.001, 0.01, 0.03, 0.11, 0.3, 0.6, 1.0)
+
+
+def sequences(net: Timed, turns: int) -> str:
+    """Whole sequences of the recurrent network, batch 1, one thread."""
+    x = net.input(0.11)
+    models = {name: load(net.files["sequence"], name) for name in ("numba", "numpy", "auto")}
+    best, scan = session(layer_wise(net.collapsed)), session(str(net.files["sequence"]))
+    step, foreign, tensor = StepByStep(net), SnnTorchNetwork(net.collapsed), torch.from_numpy(x)
+    logits = best.run(None, {"events": x})[0]
+    assert all(np.array_equal(model.run(x).logits, logits) for model in models.values())
+    times = side_by_side(
+        {
+            "axonnx numba": lambda: models["numba"].run(x),
+            "axonnx auto": lambda: models["auto"].run(x),
+            "onnxruntime, best form (layer-wise, input GEMM hoisted)": lambda: best.run(None, {"events": x}),
+            "onnxruntime, Scan (the exported file)": lambda: scan.run(["logits"], {"events": x}),
+            "onnxruntime, step by step": lambda: step.run(x),
+            "axonnx numpy (reference)": lambda: models["numpy"].run(x),
+            "snnTorch": lambda: foreign(tensor),
+        },
+        turns,
+    )
+    title = f"700-256-256-20 recurrent, T = 100, batch 1, one thread; input 11 %, hidden {net.rate:.1%}"
+    return table(title, ["engine", "ms", "best ms", "× numba"], _rows(times, "axonnx numba"))
+
+
+class StepByStep:
+    """onnxruntime called once for each time step."""
+
+    def __init__(self, net: Timed) -> None:
+        self.session = session(str(net.files["step"]))
+        entering = [entry for entry in self.session.get_inputs() if entry.name != "events"]
+        self.zeros = {entry.name: np.zeros((1, *entry.shape[1:]), np.float32) for entry in entering}
+        self.names = [f"next/{name}" for name in self.zeros]
+
+    def step(self, x: np.ndarray, state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return dict(zip(state, self.session.run(self.names, {"events": x, **state}), strict=True))
+
+    def run(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        state = self.zeros
+        for frame in x:
+            state = self.step(frame, state)
+        return state
+
+
+def sweep(net: Timed, turns: int) -> str:
+    """Input densities from next to nothing to everything."""
+    best, rows = session(layer_wise(net.collapsed)), []
+    for density in DENSITIES:
+        x = net.input(density)
+        times, hidden = _against(net, x, lambda given=x: best.run(None, {"events": given}), turns)
+        cells = [f"{t.median:.3f}" for t in times.values()]
+        rows.append([f"{density:.1%}", f"{hidden:.1%}", *cells, _ratio(times, "ort", "auto")])
+    head = ["input", "hidden", "numba ms", "auto ms", "onnxruntime best form ms", "onnxruntime / auto"]
+    return table("Density sweep, same network", head, rows)
+
+
+def residual(nets: list[tuple[str, Timed, float]], turns: int) -> str:
+    """Spiking ResNet-20."""
+    rows = []
+    for name, net, density in nets:
+        x, scan = net.input(density), session(str(net.files["sequence"]))
+        times, hidden = _against(net, x, lambda given=x, run=scan.run: run(["logits"], {"events": given}), turns)
+        cells = [f"{t.median:.1f}" for t in times.values()]
+        rows.append([name, f"{hidden:.1%}", *cells, _ratio(times, "ort", "numba"), _ratio(times, "ort", "auto")])
+    head = ["input", "layers", "numba ms", "auto ms", "onnxruntime ms", "onnxruntime / numba", "onnxruntime / auto"]
+    return table("Spiking ResNet-20 (32→64→128 channels, 32 × 32), T = 16, batch 1, one thread", head, rows)
+
+
+def _against(net: Timed, x: np.ndarray, theirs: Callable[[], object], turns: int) -> tuple[dict[str, Times], float]:
+    """Our engines beside onnxruntime, and the share of neurons that fire."""
+    fast, auto = load(net.files["sequence"], "numba"), load(net.files["sequence"], "auto")
+    for _ in range(4):
+        auto.run(x)  # it tries and chooses
+    spikes = sum(int(counts.sum()) for counts in fast.run(x).activity.spikes.values())
+    neurons = sum(layer.size for layer in fast.program.layers)
+    times = side_by_side({"numba": lambda: fast.run(x), "auto": lambda: auto.run(x), "ort": theirs}, turns)
+    return times, spikes / (neurons * net.steps)
+
+
+def batches(net: Timed, turns: int) -> str:
+    """Many samples, two threads."""
+    x = net.input(0.11, batch=128)
+    fast, auto = load(net.files["sequence"], "numba", threads=2), load(net.files["sequence"], "auto", threads=2)
+    scan, best = session(str(net.files["sequence"]), 2), session(layer_wise(net.collapsed), 2)
+    times = side_by_side(
+        {
+            "axonnx numba": lambda: fast.run(x),
+            "axonnx auto": lambda: auto.run(x),
+            "onnxruntime, Scan": lambda: scan.run(["logits"], {"events": x}),
+            "onnxruntime, best form": lambda: best.run(None, {"events": x}),
+        },
+        turns,
+    )
+    return table(
+        "The same, batch 128, two threads", ["engine", "ms", "best ms", "× numba"], _rows(times, "axonnx numba")
+    )
+
+
+def streaming(net: Timed, turns: int) -> str:
+    """Single steps called from Python."""
+    x = net.input(0.11)
+    model, step = load(net.files["sequence"], "numba"), StepByStep(net)
+    stepper, state, theirs = model.stepper(), model.run(x[:50]).state, step.run(x[:50])
+    frame = x[50]
+    for early in x[:50]:
+        stepper.step(early)
+    cycle = [0]
+
+    def in_place() -> None:
+        cycle[0] = (cycle[0] + 1) % 100
+        stepper.step(x[cycle[0]])
+
+    times = side_by_side(
+        {
+            "axonnx stepper.step(x): state kept inside": in_place,
+            "axonnx model.step(state, x): state as a value": lambda: model.step(state, frame),
+            "onnxruntime, session.run on the step file": lambda: step.step(frame, theirs),
+        },
+        turns * 100,
+    )
+    rows = [
+        [name, f"{1e3 * t.median:.1f}", f"{1e3 * t.best:.1f}", f"{t.median / next(iter(times.values())).median:.1f}"]
+        for name, t in times.items()
+    ]
+    return table("One time step called from Python", ["call", "µs", "best µs", "× stepper"], rows)
+
+
+COLD = """
+import sys, time
+began = time.perf_counter()
+import numpy as np
+import axonnx.runtime
+imported = time.perf_counter()
+model = axonnx.runtime.load(sys.argv[1], sys.argv[2])
+loaded = time.perf_counter()
+model.run(np.zeros((100, 1, 700), np.float32))
+print(imported - began, loaded - imported, time.perf_counter() - loaded)
+"""
+
+
+def cold(net: Timed) -> str:
+    """A fresh interpreter: import, load, first decision."""
+    rows = []
+    with tempfile.TemporaryDirectory() as empty:
+        for name, engine, folder in (
+            ("numba, first time on this machine", "numba", empty),
+            ("numba", "numba", None),
+            ("ort", "ort", None),
+            ("numpy", "numpy", None),
+        ):
+            environment = {**os.environ, **({"AXONNX_CACHE_DIR": folder} if folder else {})}
+            command = [sys.executable, "-c", COLD, str(net.files["sequence"]), engine]
+            runs = [
+                subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+                for _ in range(1 if folder else 3)
+            ]
+            seconds = np.median([[float(word) for word in run.stdout.split()] for run in runs], axis=0)
+            rows.append([name, *(f"{value:.2f}" for value in seconds)])
+    return table("Cold start, seconds", ["engine", "import numpy and axonnx.runtime", "load", "first decision"], rows)
+
+
+def missing() -> str:
+    absent = [name for name in ("norse", "spikingjelly", "sinabs") if importlib.util.find_spec(name) is None]
+    return f"Not installed here, so not timed: {', '.join(absent)}.\n" if absent else ""
+
+
+def _rows(times: dict[str, Times], unit: str) -> list[list[str]]:
+    return [
+        [name, f"{t.median:.3f}", f"{t.best:.3f}", f"{t.median / times[unit].median:.1f}"] for name, t in times.items()
+    ]
+
+
+def _ratio(times: dict[str, Times], theirs: str, ours: str) -> str:
+    return f"{times[theirs].median / times[ours].median:.2f}"
+
+
+def machine() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    model = next((line.split(":")[1].strip() for line in lines if "model name" in line), platform.processor())
+    load_average = os.getloadavg()[0]
+    return (
+        f"{model}, {os.cpu_count()} cores, load {load_average:.1f} at the start; Python {platform.python_version()}, "
+        f"onnxruntime {onnxruntime.__version__}, torch {torch.__version__}, numpy {np.__version__}.\n"
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.inference", description=__doc__)
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
+    parser.add_argument("--quick", action="store_true", help="fewer turns")
+    chosen, _ = parser.parse_known_args(arguments)
+    turns = 8 if chosen.quick else 40
+    torch.set_num_threads(1)
+    parts = [
+        "# Inference speed\n",
+        "Made by `python -m benchmarks.inference --write`; medians, candidates taking turns.\n",
+        machine(),
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        net, busy = recurrent(Path(folder)), recurrent(Path(folder), density=1.0, rate=0.9)
+        sparse, full = resnet20(Path(folder)), resnet20(Path(folder), density=1.0, rate=0.9)
+        tables = [
+            lambda: sequences(net, turns),
+            lambda: sweep(net, turns),
+            lambda: sweep(busy, turns).replace("same network", "thresholds so low that nearly all neurons fire"),
+            lambda: residual([("8 %", sparse, 0.08), ("100 %", full, 1.0)], turns),
+            lambda: batches(net, turns),
+            lambda: streaming(net, turns),
+            lambda: cold(net),
+            missing,
+        ]
+        for make in tables:
+            parts.append(make())
+            print(parts[-1], flush=True)
+    if chosen.write:
+        PAGE.parent.mkdir(exist_ok=True)
+        PAGE.write_text("\n".join(parts), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

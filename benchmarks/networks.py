@@ -1,0 +1,79 @@
+"""The networks that are timed: random weights, thresholds set so that every layer fires at a stated rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from axonnx.export.exporter import Collapsed, build_model, collapse_network, make_contract, write_model
+from axonnx.models import MEAN_FIELD, RecurrentSNN, SpikingNetwork, SpikingResNet
+from axonnx.runtime.contract import InputContract
+
+
+@dataclass(frozen=True)
+class Timed:
+    """An exported network: its collapsed torch form, its files by form, and the firing rate it was set to."""
+
+    collapsed: Collapsed
+    files: dict[str, Path]
+    shape: tuple[int, ...]
+    steps: int
+    rates: dict[str, float]
+
+    def input(self, density: float, batch: int = 1, seed: int = 1) -> NDArray[np.float32]:
+        return events(self.steps, batch, self.shape, density, seed)
+
+    @property
+    def rate(self) -> float:
+        return sum(self.rates.values()) / len(self.rates)
+
+
+def events(steps: int, batch: int, shape: tuple[int, ...], density: float, seed: int) -> NDArray[np.float32]:
+    return (np.random.default_rng(seed).random((steps, batch, *shape)) < density).astype(np.float32)
+
+
+def recurrent(folder: Path, density: float = 0.11, rate: float = 0.05) -> Timed:
+    """700-256-256-20, both layers recurrent; T = 100."""
+    torch.manual_seed(0)
+    return _timed(RecurrentSNN(), (700,), 100, density, rate, 20, folder / f"recurrent-{rate}")
+
+
+def resnet20(folder: Path, density: float = 0.08, rate: float = 0.08) -> Timed:
+    """Spiking ResNet-20, 32→64→128 channels on 2 × 32 × 32; T = 16."""
+    torch.manual_seed(0)
+    return _timed(SpikingResNet(), (2, 32, 32), 16, density, rate, 11, folder / f"resnet-{rate}")
+
+
+def _timed(
+    network: SpikingNetwork, shape: tuple[int, ...], steps: int, density: float, rate: float, classes: int, name: Path
+) -> Timed:
+    arriving = InputContract(name="events", shape=shape, steps=steps, largest=1)
+    x = torch.from_numpy(events(steps, 1, shape, density, 0))
+    thresholds, rates = _thresholds(collapse_network(network, arriving), x, rate)
+    collapsed = collapse_network(network, arriving, thresholds=thresholds)
+    files = {}
+    for form in ("sequence", "step"):
+        contract = make_contract(collapsed, tuple(str(number) for number in range(classes)), form)
+        files[form] = name.with_name(f"{name.name}-{form}.onnx")
+        write_model(build_model(collapsed, contract), files[form])
+    return Timed(collapsed, files, shape, steps, rates)
+
+
+@torch.no_grad()
+def _thresholds(collapsed: Collapsed, x: torch.Tensor, rate: float) -> tuple[dict[str, torch.Tensor], dict[str, float]]:
+    """Thresholds at the membranes' own quantile, a few rounds until layers that feed each other agree."""
+    network = collapsed.network
+    for _ in range(14):
+        seen = network(x, MEAN_FIELD).observations
+        for name, layer in seen.items():
+            neuron = network.get_submodule(name)
+            wanted = float(np.quantile(layer.gap.numpy(), 1 - rate))
+            neuron.threshold = torch.full_like(
+                neuron.threshold, max(0.5 * float(neuron.threshold.max()) + 0.5 * wanted, 1e-3)
+            )
+    rates = {name: float(layer.spikes.mean()) for name, layer in network(x, MEAN_FIELD).observations.items()}
+    return {name: network.get_submodule(name).threshold for name in rates}, rates

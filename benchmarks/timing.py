@@ -1,0 +1,39 @@
+"""Medians side by side: candidates take turns, so that what else the machine does hits them alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+
+@dataclass(frozen=True)
+class Times:
+    """Milliseconds of one candidate: the median and the best of its turns."""
+
+    median: float
+    best: float
+
+
+def side_by_side(candidates: dict[str, Callable[[], object]], turns: int, seconds: float = 6.0) -> dict[str, Times]:
+    """Each candidate's times over ``turns`` rounds, or as many as ``seconds`` allow (three at least)."""
+    for call in candidates.values():
+        call()
+    taken: dict[str, list[float]] = {name: [] for name in candidates}
+    began = time.perf_counter()
+    for turn in range(turns):
+        if turn >= 3 and time.perf_counter() - began > seconds:
+            break
+        for name, call in candidates.items():
+            call()  # brings its data back into the caches that the others used meanwhile
+            start = time.perf_counter()
+            call()
+            taken[name].append((time.perf_counter() - start) * 1e3)
+    return {name: Times(median(values), min(values)) for name, values in taken.items()}
+
+
+def table(title: str, head: list[str], rows: list[list[str]]) -> str:
+    """A table in Markdown."""
+    lines = [f"### {title}", "", "| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows), ""])
