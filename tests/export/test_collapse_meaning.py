@@ -74,9 +74,7 @@ def gap_of_collapsed(output: Output, collapsed: Network) -> Output:
     return Output(output.logits, output.state, seen)
 
 
-@pytest.mark.parametrize(
-    "recipe", recipes("sbnn", "fpv", "sg-bn", "sg-nbn-1", decay="learned", weights="trained"), ids=name_of
-)
+@pytest.mark.parametrize("recipe", recipes("sbnn", "fpv", "sg-bn", decay="learned", weights="trained"), ids=name_of)
 def test_without_the_grid_it_is_the_mean_field_pass_up_to_rounding(recipe):
     training = build(recipe)
     collapsed = collapse(training, WeightChoice())
@@ -113,7 +111,11 @@ def test_with_the_grid_weights_loaded_back_it_is_the_mean_field_pass_bit_for_bit
 
 @pytest.mark.parametrize(
     "recipe",
-    [recipe for each in FACTORS["granularity"] for recipe in recipes("sbnn", granularity=each)],
+    [
+        *recipes("sbnn"),
+        *recipes("sbnn", networks=("recurrent-snn", "binary-resnet", "spiking-mlp"), granularity="neuron"),
+        *recipes("sbnn", networks=("recurrent-snn", "spiking-resnet", "binary-mlp"), granularity="weight"),
+    ],
     ids=name_of,
 )
 def test_a_stochastic_collapse_is_the_replayed_noisy_pass_bit_for_bit(recipe):

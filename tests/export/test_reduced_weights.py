@@ -6,6 +6,7 @@ import pytest
 import torch
 from onnx import numpy_helper
 
+from axonnx.export.collapse import WeightChoice, collapse
 from axonnx.export.exporter import CollapseSettings, collapse_network
 from axonnx.models import BinaryMLP, GaussianPosterior, RecurrentSNN, SpikingMLP
 from axonnx.runtime.contract import InputContract
@@ -88,13 +89,15 @@ def signal_to_noise(posterior: GaussianPosterior) -> torch.Tensor:
     return (posterior.mean.abs() / posterior.std).detach()
 
 
+def drawn(pruned: float | None, mode: str) -> WeightChoice:
+    return WeightChoice(torch.Generator().manual_seed(8) if mode == "sampled" else None, pruned)
+
+
 @pytest.mark.parametrize("mode", ["mfa", "sampled", "stochastic"])
-@pytest.mark.parametrize("granularity", ["layer", "weight"])
+@pytest.mark.parametrize("granularity", ["layer", "neuron", "weight"])
 def test_pruning_removes_exactly_what_is_below_the_ratio(mode, granularity):
-    recipe = Recipe("recurrent-snn", granularity=granularity)
-    made, ratio = build(recipe), 0.8
-    pruned = collapse_network(made, input_of(recipe), CollapseSettings(mode, prune=ratio)).network
-    plain = collapse_network(made, input_of(recipe), CollapseSettings(mode)).network
+    made, ratio = build(Recipe("recurrent-snn", granularity=granularity)), 0.8
+    plain, pruned = (collapse(made, drawn(prune, mode), mode == "stochastic") for prune in (None, ratio))
     removed = 0
     for number in range(2):
         pairs = [
@@ -105,19 +108,19 @@ def test_pruning_removes_exactly_what_is_below_the_ratio(mode, granularity):
             below = signal_to_noise(posterior) < ratio
             after, before = pruned.get_buffer(name), plain.get_buffer(name)
             assert (after[below] == 0).all()
-            assert torch.allclose(after[~below], before[~below], atol=1e-4)
-            assert (after[~below] != 0).float().mean() > 0.99
+            assert torch.equal(after[~below], before[~below])
+            assert (after[~below] != 0).all()
             removed += int(below.sum())
     assert removed > 50
-    assert torch.equal(pruned.readout.weight != 0, plain.readout.weight != 0)  # a point estimate: nothing to prune
+    assert torch.equal(pruned.readout.weight, plain.readout.weight)  # a point estimate: nothing to prune
 
 
-def test_a_pruned_weight_has_no_variance_left():
-    made = build(Recipe("recurrent-snn"))
-    pruned = collapse_network(
-        made, input_of(Recipe("recurrent-snn")), CollapseSettings("stochastic", prune=0.8)
-    ).network
+def test_a_pruned_weight_has_no_variance_left_and_stays_zero_on_the_grid():
+    recipe = Recipe("recurrent-snn")
+    made = build(recipe)
+    pruned = collapse_network(made, input_of(recipe), CollapseSettings("stochastic", prune=0.8)).network
     below = signal_to_noise(made.hidden[0].synapse.posterior) < 0.8
+    assert (pruned.hidden[0].synapse.weight[below] == 0).all()
     assert (pruned.hidden[0].synapse.spread[below] == 0).all()
     assert (pruned.hidden[0].synapse.spread[~below] > 0).all()
     recurrent = signal_to_noise(made.hidden[0].neuron.recurrent.posterior) < 0.8
@@ -137,8 +140,7 @@ def test_pruned_networks_are_exact_too(mode, stored):
 
 def test_a_ratio_of_zero_removes_nothing_and_a_huge_one_everything():
     plain, zero, huge = (
-        collapse_network(network(), ARRIVING, CollapseSettings(prune=prune)).network.hidden[0].synapse.weight
-        for prune in (None, 0.0, 1e9)
+        collapse(network(), WeightChoice(prune=prune)).hidden[0].synapse.weight for prune in (None, 0.0, 1e9)
     )
     assert torch.equal(plain, zero)
     assert (huge == 0).all()
@@ -146,10 +148,7 @@ def test_a_ratio_of_zero_removes_nothing_and_a_huge_one_everything():
 
 def test_baselines_are_not_pruned():
     made = build(Recipe("spiking-mlp", "sg-nbn-1"))
-    plain, pruned = (
-        collapse_network(made, input_of(Recipe()), CollapseSettings(prune=prune)).network.hidden[0].synapse.weight
-        for prune in (None, 100.0)
-    )
+    plain, pruned = (collapse(made, WeightChoice(prune=p)).hidden[0].synapse.weight for p in (None, 100.0))
     assert torch.equal(plain, pruned)
 
 

@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 
+from axonnx.runtime.contract import METADATA_KEY, Contract, read_contract
 from axonnx.train.config import Config
 from axonnx.train.configure import check_config
 from axonnx.train.run import train_run
@@ -43,3 +45,9 @@ def make_run(folder: Path, data: Path, network: str, variant: str = "sbnn", **op
     )
     train_run(RunFolder(folder), config, quiet=True)
     return folder
+
+
+def contract_of(path: str | Path) -> Contract:
+    """The contract in a file."""
+    texts = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
+    return read_contract(texts[METADATA_KEY], str(path))
