@@ -1,0 +1,136 @@
+"""Write one page for each spike operator from ``axonnx.runtime.opset``: ``python docs/operators/write_pages.py``.
+
+Names, formula and body come from the operator set, so a page cannot say anything else than the code; what a name means
+is said here. A test compares the pages with what this script writes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from axonnx.runtime.opset import DOMAIN, ONNX_OPSET, OPS, VERSION, SpikeOp, function
+
+HERE = Path(__file__).parent
+STATE, PARAMETER = "[B, …]", "broadcasts to […]"
+
+# name -> (shape, what it is)
+VALUES: dict[str, tuple[str, str]] = {
+    "current": (STATE, "I, what the synapses bring in this time step"),
+    "threshold": (PARAMETER, "θ, one for all neurons, for each neuron, or for each channel"),
+    "decay": (PARAMETER, "β, the share of the membrane that is left after one time step"),
+    "membrane": (STATE, "h, the membrane after the time step before; zeros at the beginning"),
+    "spikes": (STATE, "o, the spikes of the time step before, each 0 or 1; zeros at the beginning"),
+    "variance": (STATE, "v, the variance of the membrane after the time step before; zeros at the beginning"),
+    "arriving_variance": (STATE, "Var I, the variance of the current of this time step"),
+    "noise": (STATE, "ε, standard-normal numbers that the caller draws; one for each neuron and time step"),
+    "base_variance": (PARAMETER, "σ_base², the variance of the threshold; enters the decision, not the state"),
+    "total": (STATE, "s, the sum of the read-out's membranes so far; zeros at the beginning"),
+    "x": ("[B, C, H, W], H and W even", "any real numbers"),
+    "next_membrane": (STATE, "h', the membrane after this time step"),
+    "next_variance": (STATE, "v', the variance of the membrane after this time step"),
+    "next_spikes": (STATE, "o', the spikes of this time step, each 0 or 1"),
+    "next_total": (STATE, "s', the sum with this time step's membrane"),
+    "activity": ("[B, neurons]", "what reaches each neuron from all others"),
+    "y": ("[B, C, H / 2, W / 2]", "the means"),
+}
+OWN_VALUES: dict[tuple[str, str], tuple[str, str]] = {
+    ("Heaviside", "current"): (STATE, "I, what the synapses bring"),
+    ("Heaviside", "spikes"): (STATE, "o, each 0 or 1"),
+    ("StochasticHeaviside", "current"): (STATE, "I, what the synapses bring"),
+    ("StochasticHeaviside", "variance"): (STATE, "κ², the variance of the current; zero or more"),
+    ("StochasticHeaviside", "spikes"): (STATE, "o, each 0 or 1"),
+    ("RecurrentActivity", "spikes"): ("[B, neurons]", "o, the spikes of a layer"),
+}
+SUMMARIES: dict[str, str] = {
+    "Heaviside": "Binary neurons without memory: a neuron fires where its current reaches its threshold.",
+    "StochasticHeaviside": "Binary neurons whose current is Gaussian: a neuron fires where current and noise together "
+    "reach its threshold. The noise is an input, so a pass can be repeated bit by bit.",
+    "LIF": "One time step of leaky integrate-and-fire neurons. A spike subtracts the threshold from the membrane, at "
+    "the next time step.",
+    "LIFToZero": "One time step of leaky integrate-and-fire neurons. A spike sets the membrane to zero, at the next "
+    "time step.",
+    "StochasticLIF": "One time step of leaky integrate-and-fire neurons with a Gaussian membrane: mean and variance "
+    "are integrated, and the neuron fires with noise that is an input. A spike subtracts the threshold from the mean, "
+    "at the next time step; the variance is not reset.",
+    "StochasticLIFToZero": "As StochasticLIF, with a reset to zero: a spike forgets the membrane and its variance, at "
+    "the next time step.",
+    "LeakySum": "One time step of a read-out: a leaky membrane that never fires, and the sum of it over time. Logits "
+    "are the sum over the number of time steps.",
+    "RecurrentActivity": "The variance that recurrent synapses of one common σ² cause, but for the factor σ²: each "
+    "neuron hears all others, and not itself.",
+    "PoolPairs": "Average pooling of currents over squares of 2 × 2. A current is any real number, so the order of the "
+    "additions shows in its bits; here it is fixed. Larger windows are several of these in a row.",
+}
+FIRES = "A membrane on its threshold fires: the comparison is `≥`."
+TIES: dict[str, str] = {
+    "Heaviside": "A current on its threshold fires: the comparison is `≥`.",
+    "StochasticHeaviside": "The comparison is `≥`: without noise or without variance both sides are a signed square, "
+    "and a current on its threshold (0 ≥ 0) fires. No square root is taken, whose last bit differs between runtimes.",
+    "LIF": FIRES,
+    "LIFToZero": FIRES,
+    "StochasticLIF": "The comparison is `≥`, on signed squares: without noise a membrane on its threshold (0 ≥ 0) "
+    "fires. No square root is taken, whose last bit differs between runtimes.",
+    "StochasticLIFToZero": "As StochasticLIF.",
+}
+
+
+def page(op: SpikeOp) -> str:
+    """The page of one operator, in the form of ONNX's own."""
+    sections = [
+        f"# {DOMAIN}::{op.name}\n\n{SUMMARIES[op.name]}",
+        f"## Version\n\nSince version {VERSION} of `{DOMAIN}`. Its body is of ONNX opset {ONNX_OPSET}.",
+        "## Attributes\n\nNone: decay and threshold are inputs, constants of the graph that calls.",
+        "## Inputs\n\n" + _table(op, op.inputs),
+        "## Outputs\n\n" + _table(op, op.outputs),
+        "## Type constraints\n\n`T`: `tensor(float)`. Nothing is computed in a wider type on the way.",
+        f"## Formula\n\n    {op.formula}",
+        f"## Ties\n\n{TIES.get(op.name, 'There is no decision, so there are no ties.')}",
+        f"## Order of operations\n\n{_order(op)}",
+        f"## Body\n\nThe definition: every file carries it, and a runtime that does not know the name runs it.\n\n"
+        f"```\n{op.text}\n```",
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _table(op: SpikeOp, names: tuple[str, ...]) -> str:
+    rows = [f"| `{name}` | T | {shape} | {text} |" for name in names for shape, text in [_value(op, name)]]
+    return "\n".join(["| name | type | shape | |", "| --- | --- | --- | --- |", *rows])
+
+
+def _value(op: SpikeOp, name: str) -> tuple[str, str]:
+    return OWN_VALUES.get((op.name, name)) or VALUES[name]
+
+
+def _order(op: SpikeOp) -> str:
+    """The body's nodes one by one; constants are not operations."""
+    nodes = [node for node in function(op.name).node if node.op_type != "Constant"]
+    steps = [f"{n}. `{node.output[0]}` = {node.op_type}({', '.join(node.input)})" for n, node in enumerate(nodes, 1)]
+    rule = "Each is rounded to float32. An engine may not reorder them, nor join a product and a sum into one rounding."
+    return "\n".join(steps) + f"\n\n{rule}"
+
+
+def index() -> str:
+    """The list of all operators."""
+    rows = [f"| [{op.name}]({op.name}.md) | `{_in_cell(op.formula)}` |" for op in OPS.values()]
+    head = f"# Operators of `{DOMAIN}`, version {VERSION}\n\nWritten by `python docs/operators/write_pages.py`.\n"
+    return "\n".join([head, "| operator | formula |", "| --- | --- |", *rows]) + "\n"
+
+
+def _in_cell(text: str) -> str:
+    """A bar would end the cell."""
+    return text.replace("|", "\\|")
+
+
+def pages() -> dict[str, str]:
+    """Every file of this folder that is written, by name."""
+    return {"README.md": index(), **{f"{op.name}.md": page(op) for op in OPS.values()}}
+
+
+def main() -> None:
+    """Write them."""
+    for name, text in pages().items():
+        (HERE / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
