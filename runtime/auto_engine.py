@@ -85,7 +85,8 @@ class AutoEngine:
         if activity is None:
             return False
         limit = BUSY if x.shape[1] < BATCH else BUSY_BATCH
-        return activity.total_operations() > limit * self._full * x.shape[0] * x.shape[1]
+        most = self._full * int(x.shape[0]) * int(x.shape[1])
+        return activity.total_operations() > limit * most
 
 
 def dense_operations(program: Program) -> int:

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.numba_compile import Long, compiled, inlined
-from axonnx.runtime.numba_lists import shift_list
+from axonnx.runtime.numba_events import close
+from axonnx.runtime.numba_lists import item, shift_list
 from axonnx.runtime.numba_synapses import add_listed, begin, row_of
 from axonnx.runtime.numba_vectors import add_product, load, splat, store, zeros16, zeros32, zeros64
 
@@ -31,8 +32,8 @@ ROWS, INPUTS, ZEROS = 26, 27, 28  # where one window's rows are listed, and thei
 
 @inlined
 def _list_rows(events: Ints, start: Long, end: Long, listed: Long, to: Long, offset: Long) -> Any:
-    """Copy a part of an event list, eight at a time, with the row of weights that each event uses; the new end."""
-    for k in range(start, end, 8):
+    """Copy a part of an event list, sixteen at a time, as the rows of weights that its events use; the new end."""
+    for k in range(start, end, 16):
         shift_list(events, to + k - start, listed + k, offset)
     return to + end - start
 
@@ -48,10 +49,8 @@ def sparse_pixels(
     events: Ints,
     done: Long,
     y: Long,
-    low: Long,
-    high: Long,
 ) -> Any:
-    """One block of outputs at the pixels low … high − 1 of a row; the events that reached them.
+    """One block of outputs at the pixels of a row; the events that reached them.
 
     All numbers of the table are read before the loop: what it writes could, for all the compiler knows, change them.
     """
@@ -60,13 +59,14 @@ def sparse_pixels(
     taps, window, stride, left = g[r + WINDOW_WIDTH], g[r + WINDOW_HEIGHT], g[r + STRIDE_X], g[r + LEFT]
     ahead, down, bias, step = g[r + DILATION_X], g[r + DILATION_Y], g[r + BIAS], g[r + OUT_PITCH]
     top = y * g[r + STRIDE_Y] - g[r + TOP]
-    base = g[r + WEIGHTS] + done * window * taps * pitch
-    out = g[r + OUT] + (y * g[r + OUT_WIDTH] + low) * step + done
+    nothing = window * taps * pitch  # the row of zeros
+    base = g[r + WEIGHTS] + done * (nothing + 1)
+    out = g[r + OUT] + y * g[r + OUT_WIDTH] * step + done
     blocks = pitch // 16
     span, parts = taps, np.int64(1)
     if ahead != 1:  # the pixels of a window's row are no neighbours
         span, parts = np.int64(1), taps
-    for x in range(low, high):
+    for x in range(g[r + OUT_WIDTH]):
         end = rows
         for ky in range(window):
             row = top + ky * down
@@ -75,8 +75,8 @@ def sparse_pixels(
                     first = x * stride - left + part * ahead
                     begin_at, end_at = row * columns + max(first, 0), row * columns + min(first + span, columns)
                     if begin_at < end_at:
-                        this = np.int64(events[starts + begin_at * blocks])
-                        that = np.int64(events[starts + end_at * blocks])
+                        this = np.int64(item(events, starts + begin_at * blocks))
+                        that = np.int64(item(events, starts + end_at * blocks))
                         offset = ((ky * taps + part) - (row * columns + first)) * pitch
                         if graded:
                             _list_rows(events, this, that, listed, inputs + end - rows, np.int64(0))
@@ -84,9 +84,10 @@ def sparse_pixels(
         total = begin(like, bias, done, memory, weights, out)
         if graded:
             for k in range(rows, end):
-                value = splat(total, memory[source + events[inputs + k - rows]])
+                value = splat(total, item(memory, source + np.int64(item(events, inputs + k - rows))))
                 total = add_product(total, value, row_of(total, width, weights, events, k, base))
         else:
+            close(events, end, nothing)
             total = add_listed(total, width, weights, events, rows, end, base)
         store(memory, out, total)
         out += step
@@ -100,37 +101,30 @@ def _pixel(row: Long, column: Long, columns: Long, pitch: Long, source: Long, ze
     return source + (row * columns + column) * pitch if 0 <= column < columns else zeros
 
 
-@compiled
-def four_pixels(
-    width: Long, g: Table, r: Long, memory: Floats, weights: Floats, done: Long, lane: Long, y: Long, x: Long
+@inlined
+def _four_pixels(
+    memory: Floats,
+    weights: Floats,
+    width: Long,
+    channels: Long,
+    at: Long,
+    p: Long,
+    q: Long,
+    s: Long,
+    t: Long,
+    out: Long,
+    into: Long,
 ) -> Any:
-    """Sixteen outputs of four pixels side by side, of all inputs."""
-    like, bias, source, zeros = zeros16(), g[r + BIAS], g[r + SOURCE], g[r + ZEROS]
-    pitch, channels, taps, into = g[r + PITCH], g[r + CHANNELS], g[r + WINDOW_WIDTH], g[r + OUT_PITCH]
-    columns, stride, ahead = g[r + WIDTH], g[r + STRIDE_X], g[r + DILATION_X]
-    left = x * stride - g[r + LEFT]
-    base = g[r + WEIGHTS] + done * g[r + WINDOW_HEIGHT] * taps * pitch + lane
-    out = g[r + OUT] + (y * g[r + OUT_WIDTH] + x) * into + done + lane
-    a = begin(like, bias, done + lane, memory, weights, out)
-    b = begin(like, bias, done + lane, memory, weights, out + into)
-    c = begin(like, bias, done + lane, memory, weights, out + 2 * into)
-    d = begin(like, bias, done + lane, memory, weights, out + 3 * into)
-    for ky in range(g[r + WINDOW_HEIGHT]):
-        row = y * g[r + STRIDE_Y] - g[r + TOP] + ky * g[r + DILATION_Y]
-        if 0 <= row < g[r + HEIGHT]:
-            for kx in range(taps):
-                column = left + kx * ahead
-                at = base + width * (ky * taps + kx) * pitch
-                p = _pixel(row, column, columns, pitch, source, zeros)
-                q = _pixel(row, column + stride, columns, pitch, source, zeros)
-                s = _pixel(row, column + 2 * stride, columns, pitch, source, zeros)
-                t = _pixel(row, column + 3 * stride, columns, pitch, source, zeros)
-                for i in range(channels):
-                    w = load(like, weights, at + width * i)
-                    a = add_product(a, splat(like, memory[p + i]), w)
-                    b = add_product(b, splat(like, memory[q + i]), w)
-                    c = add_product(c, splat(like, memory[s + i]), w)
-                    d = add_product(d, splat(like, memory[t + i]), w)
+    """One tap's weights on four pixels p, q, s, t, added to sixteen outputs of each."""
+    like = zeros16()
+    a, b = load(like, memory, out), load(like, memory, out + into)
+    c, d = load(like, memory, out + 2 * into), load(like, memory, out + 3 * into)
+    for i in range(channels):
+        w = load(like, weights, at + width * i)
+        a = add_product(a, splat(like, item(memory, p + i)), w)
+        b = add_product(b, splat(like, item(memory, q + i)), w)
+        c = add_product(c, splat(like, item(memory, s + i)), w)
+        d = add_product(d, splat(like, item(memory, t + i)), w)
     store(memory, out, a)
     store(memory, out + into, b)
     store(memory, out + 2 * into, c)
@@ -138,17 +132,70 @@ def four_pixels(
 
 
 @compiled
-def _reached(g: Table, r: Long, events: Ints, y: Long, end: Long) -> Any:
-    """The events in the windows of the first pixels of a row."""
+def dense_tap(
+    g: Table, r: Long, memory: Floats, weights: Floats, width: Long, at: Long, ky: Long, kx: Long, lane: Long
+) -> Any:
+    """One tap of the window on all pixels, for sixteen outputs: its few weights stay in the nearest cache."""
+    pitch, channels, into, zeros = g[r + PITCH], g[r + CHANNELS], g[r + OUT_PITCH], g[r + ZEROS]
+    columns, stride, source, across = g[r + WIDTH], g[r + STRIDE_X], g[r + SOURCE], g[r + OUT_WIDTH]
+    left = kx * g[r + DILATION_X] - g[r + LEFT]
+    height, down, top = g[r + HEIGHT], g[r + STRIDE_Y], ky * g[r + DILATION_Y] - g[r + TOP]
+    begins, rows, like = g[r + OUT] + lane, g[r + OUT_HEIGHT], zeros16()
+    for y in range(rows):
+        row = y * down + top
+        if 0 <= row < height:
+            whole = across // 4 * 4
+            for x in range(0, whole, 4):
+                column, out = x * stride + left, begins + (y * across + x) * into
+                p = _pixel(row, column, columns, pitch, source, zeros)
+                q = _pixel(row, column + stride, columns, pitch, source, zeros)
+                s = _pixel(row, column + 2 * stride, columns, pitch, source, zeros)
+                t = _pixel(row, column + 3 * stride, columns, pitch, source, zeros)
+                _four_pixels(memory, weights, width, channels, at, p, q, s, t, out, into)
+            for x in range(whole, across):
+                p = _pixel(row, x * stride + left, columns, pitch, source, zeros)
+                out = begins + (y * across + x) * into
+                total = load(like, memory, out)
+                for i in range(channels):
+                    total = add_product(total, splat(like, item(memory, p + i)), load(like, weights, at + width * i))
+                store(memory, out, total)
+
+
+@compiled
+def dense_conv(g: Table, r: Long, memory: Floats, weights: Floats) -> Any:
+    """W ∗ x + b of all inputs."""
+    like, pixels, into, bias = zeros16(), g[r + OUT_HEIGHT] * g[r + OUT_WIDTH], g[r + OUT_PITCH], g[r + BIAS]
+    taps = g[r + WINDOW_HEIGHT] * g[r + WINDOW_WIDTH]
+    for lane in range(0, into, 16):
+        for pixel in range(pixels):
+            out = g[r + OUT] + pixel * into + lane
+            store(memory, out, begin(like, bias, lane, memory, weights, out))
+    done = np.int64(0)
+    while done < into:
+        width = np.int64(64 if into - done >= 64 else 32 if into - done >= 32 else 16)
+        base = g[r + WEIGHTS] + done * (taps * g[r + PITCH] + 1)
+        for lane in range(0, width, 16):
+            for tap in range(taps):
+                ky, kx = tap // g[r + WINDOW_WIDTH], tap % g[r + WINDOW_WIDTH]
+                at = base + width * tap * g[r + PITCH] + lane
+                dense_tap(g, r, memory, weights, width, at, ky, kx, done + lane)
+        done += width
+
+
+@compiled
+def reached(g: Table, r: Long, events: Ints) -> Any:
+    """How many (event, output pixel) pairs there are."""
     seen, blocks, columns = np.int64(0), g[r + PITCH] // 16, g[r + WIDTH]
-    for x in range(end):
+    for y in range(g[r + OUT_HEIGHT]):
         for ky in range(g[r + WINDOW_HEIGHT]):
             row = y * g[r + STRIDE_Y] - g[r + TOP] + ky * g[r + DILATION_Y]
-            for kx in range(g[r + WINDOW_WIDTH]):
-                column = x * g[r + STRIDE_X] - g[r + LEFT] + kx * g[r + DILATION_X]
-                if 0 <= row < g[r + HEIGHT] and 0 <= column < columns:
-                    at = g[r + STARTS] + (row * columns + column) * blocks
-                    seen += events[at + blocks] - events[at]
+            if 0 <= row < g[r + HEIGHT]:
+                for x in range(g[r + OUT_WIDTH]):
+                    for kx in range(g[r + WINDOW_WIDTH]):
+                        column = x * g[r + STRIDE_X] - g[r + LEFT] + kx * g[r + DILATION_X]
+                        if 0 <= column < columns:
+                            at = g[r + STARTS] + (row * columns + column) * blocks
+                            seen += events[at + blocks] - events[at]
     return seen
 
 
@@ -162,32 +209,27 @@ def sparse_row(
     events: Ints,
     done: Long,
     y: Long,
-    low: Long,
-    high: Long,
 ) -> Any:
     """``sparse_pixels`` for a block of any width."""
     if width == 64:
-        return sparse_pixels(zeros64(), width, g, r, memory, weights, events, done, y, low, high)
+        return sparse_pixels(zeros64(), width, g, r, memory, weights, events, done, y)
     if width == 32:
-        return sparse_pixels(zeros32(), width, g, r, memory, weights, events, done, y, low, high)
-    return sparse_pixels(zeros16(), width, g, r, memory, weights, events, done, y, low, high)
+        return sparse_pixels(zeros32(), width, g, r, memory, weights, events, done, y)
+    return sparse_pixels(zeros16(), width, g, r, memory, weights, events, done, y)
 
 
 @compiled
 def conv(g: Table, r: Long, memory: Floats, weights: Floats, events: Ints) -> Any:
-    """W ∗ x + b, block by block; the operations it took."""
-    done, seen, dense = np.int64(0), np.int64(0), np.int64(0)
+    """W ∗ x + b, the faster way; the operations that events took, or would have."""
     if events[g[r + COUNT]] > g[r + DENSE_ABOVE]:
-        dense = g[r + OUT_WIDTH] // 4 * 4
+        dense_conv(g, r, memory, weights)
+        return reached(g, r, events) * g[r + OUTPUTS]
+    done, seen = np.int64(0), np.int64(0)
     while done < g[r + OUT_PITCH]:
         left = g[r + OUT_PITCH] - done
         width = np.int64(64 if left >= 64 else 32 if left >= 32 else 16)
         seen = np.int64(0)
         for y in range(g[r + OUT_HEIGHT]):
-            for x in range(0, dense, 4):
-                for lane in range(0, width, 16):
-                    four_pixels(width, g, r, memory, weights, done, lane, y, x)
-            seen += _reached(g, r, events, y, dense)
-            seen += sparse_row(width, g, r, memory, weights, events, done, y, dense, g[r + OUT_WIDTH])
+            seen += sparse_row(width, g, r, memory, weights, events, done, y)
         done += width
     return seen * g[r + OUTPUTS]

@@ -139,7 +139,7 @@ class NumbaEngine:
         """Samples low … high − 1; the compiled loop runs without the interpreter's lock."""
         work = self._workspaces.pop() if self._workspaces else Workspace(self.plan)
         outside, memory, counts, seen, steps = arrays
-        refused: int = compiled.run(work.fixed, outside, memory, counts, seen, steps, step, low, high)
+        refused: int = compiled.run(work.fixed, outside, memory, counts, seen, steps, step, low, high, 0)
         self._workspaces.append(work)
         return refused
 
@@ -177,14 +177,18 @@ class NumbaEngine:
 
 
 class NumbaStepper:
-    """One compiled call for each step on memory that stays where it is."""
+    """One compiled call for each step. A single sample stays in the memory that the compiled loop works in."""
 
     def __init__(self, engine: NumbaEngine, state: State) -> None:
         self._engine, self._step = engine, state.step
-        self._memory = engine.pack(state, state.batch)
-        self._work = Workspace(engine.plan)
+        self._work, self._memory = Workspace(engine.plan), engine.pack(state, state.batch)
         self._counts = np.zeros((state.batch, len(engine.plan.table)), np.int64)
         self._shape = (state.batch, *engine.program.contract.input.shape)
+        self._call(np.zeros(0, np.float32), 0, 0)  # brings the state in and lists its events
+        self._resident = int(state.batch == 1)
+        if self._resident:
+            self._memory = self._work.memory[None, : engine.plan.storage.kept]
+        self._logits = engine.logits(self._memory)
 
     @property
     def state(self) -> State:
@@ -192,14 +196,17 @@ class NumbaStepper:
         return PackedState(self._step, self._memory.copy(), self._engine.plan)
 
     def step(self, x: Floats) -> Floats:
-        """One step; see ``Stepper``. What it returns is overwritten by the next."""
+        """One step; see ``Stepper``. What it returns may be overwritten by the next."""
         if x.shape != self._shape or x.dtype != np.float32:
             raise AxonnxError(f"an input of {x.dtype} {list(x.shape)}; expected float32 {list(self._shape)}")
-        batch = self._shape[0]
-        refused = compiled.run(
-            self._work.fixed, x.reshape(-1), self._memory, self._counts, NO_TRACE, 1, self._step, 0, batch
-        )
-        if refused >= 0:
+        if self._call(x.reshape(-1), 1, self._resident) >= 0:
             check_input(self._engine.program, x[None])
         self._step += 1
-        return self._engine.logits(self._memory)
+        return self._logits if self._resident and len(self._logits) == 1 else self._engine.logits(self._memory)
+
+    def _call(self, x: Floats, steps: int, resident: int) -> int:
+        batch = self._shape[0]
+        refused: int = compiled.run(
+            self._work.fixed, x, self._memory, self._counts, NO_TRACE, steps, self._step, 0, batch, resident
+        )
+        return refused

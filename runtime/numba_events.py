@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.numba_compile import Long, compiled, inlined
-from axonnx.runtime.numba_lists import bits_set, list_bits
-from axonnx.runtime.numba_vectors import LANES, active, load, zeros16
+from axonnx.runtime.numba_lists import bits_set, list_bits, put
+from axonnx.runtime.numba_vectors import LANES, absolute, active, at_least, equal, load, mul, nearest, splat, zeros16
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
+ALL = 2**LANES - 1  # a bit for each lane
 
 
 @inlined
@@ -26,22 +27,32 @@ def append(events: Ints, at: Long, count: Long, tables: Ints, mask: Long, base: 
     return count + bits_set(high)
 
 
+@inlined
+def close(events: Ints, end: Long, row: Long) -> Any:
+    """Rows of zeros behind the last, so that whoever takes four at a time need not look where the list ends."""
+    for k in range(3):
+        put(events, end + k, row)
+
+
 @compiled
 def scan(memory: Floats, source: Long, size: Long, events: Ints, at: Long, starts: Long, tables: Ints) -> Any:
     """List the active elements of a buffer; their number."""
     count, like = np.int64(0), zeros16()
     for i in range(0, size, LANES):
-        events[starts + i // LANES] = count
+        put(events, starts + i // LANES, count)
         count = append(events, at, count, tables, active(load(like, memory, source + i)), i)
-    events[starts + size // LANES] = count
+    put(events, starts + size // LANES, count)
+    close(events, at + count, size)
     return count
 
 
 @compiled
-def admitted(memory: Floats, source: Long, events: Ints, at: Long, count: Long, scale: Long, largest: Long) -> Any:
-    """Whether all listed values are multiples of 1/scale up to largest/scale; nan is not."""
-    for k in range(count):
-        units = np.float64(memory[source + events[at + k]]) * scale
-        if not (abs(units) <= largest and units == np.floor(units)):
+def admitted(memory: Floats, source: Long, size: Long, scale: Long, largest: Long) -> Any:
+    """Whether all values are multiples of 1/scale up to largest/scale; nan is not."""
+    like = zeros16()
+    scales, limit = splat(like, np.float32(scale)), splat(like, np.float32(largest))
+    for i in range(0, size, LANES):
+        units = mul(load(like, memory, source + i), scales)  # exact: a power of two
+        if at_least(limit, absolute(units)) & equal(units, nearest(units)) != ALL:
             return False
     return True

@@ -143,21 +143,25 @@ def run(
     step: Long,
     low: Long,
     high: Long,
+    resident: Long,
 ) -> Any:
     """Carry the states of samples low … high − 1 through all steps; the first sample refused, or −1.
 
     Of one call are outside (flat, of [T, B, …]), state [B, kept], counts [B, rows] and trace (flat, of [T, B, …], or
     empty); the rest is handed over by address, for every array that numba is given costs time at each call.
+    A ``resident`` state is in memory already, with its events listed, and stays there.
     """
     g, rows = longs_at(fixed[TABLE], fixed[ROWS] * COLUMNS), fixed[ROWS]
     memory = floats_at(fixed[MEMORY], fixed[MEMORY_SIZE])
     constants = floats_at(fixed[CONSTANTS], fixed[CONSTANTS_SIZE])
     events, tables = ints_at(fixed[EVENTS], fixed[EVENTS_SIZE]), ints_at(fixed[TABLES], fixed[TABLES_SIZE])
     batch, kept, at_start = state.shape[0], state.shape[1], fixed[AT_START]
-    entering, traced = outside.size // (steps * batch), trace.size // (steps * batch)
+    frames = max(steps * batch, 1)
+    entering, traced = outside.size // frames, trace.size // frames
     for b in range(low, high):
-        copy_row(memory, np.int64(0), state, b * kept, kept)
-        for r in range(0, at_start * COLUMNS, COLUMNS):
+        if not resident:
+            copy_row(memory, np.int64(0), state, b * kept, kept)
+        for r in range(0, 0 if resident else at_start * COLUMNS, COLUMNS):
             scan(memory, g[r + 1], g[r + 2], events, g[r + 3], g[r + 4], tables)
         for t in range(steps):
             sample = t * batch + b
@@ -175,15 +179,14 @@ def run(
                 elif op == LOAD:
                     load_outside(g, r, memory, outside, sample * entering)
                 elif op == SCAN:
-                    count = scan(memory, g[r + 1], g[r + 2], events, g[r + 3], g[r + 4], tables)
-                    if g[r + 5] and not admitted(
-                        memory, g[r + 1], events, g[r + 3], count, fixed[SCALE], fixed[LARGEST]
-                    ):
+                    scan(memory, g[r + 1], g[r + 2], events, g[r + 3], g[r + 4], tables)
+                    if g[r + 5] and not admitted(memory, g[r + 1], g[r + 2], fixed[SCALE], fixed[LARGEST]):
                         return b
                 else:
                     rest(g, r, memory, constants, tables, step + t)
                 counts[b, row] += count
                 if traced > 0 and FIRE <= op <= FIRE_NOISY:
                     keep_trace(g, r, memory, trace, sample * traced)
-        copy_row(state, b * kept, memory, np.int64(0), kept)
+        if not resident:
+            copy_row(state, b * kept, memory, np.int64(0), kept)
     return -1

@@ -84,14 +84,14 @@ def blocked(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def linear_rows(weight: NDArray[np.float32]) -> NDArray[np.float32]:
-    """W [out, in] as a row for each input."""
-    rows = np.zeros((weight.shape[1], padded(len(weight))), np.float32)
-    rows[:, : len(weight)] = weight.T
+    """W [out, in] as a row for each input, padded, and one of zeros."""
+    rows = np.zeros((padded(weight.shape[1]) + 1, padded(len(weight))), np.float32)
+    rows[: weight.shape[1], : len(weight)] = weight.T
     return rows
 
 
 def conv_rows(weight: NDArray[np.float32], group: int) -> NDArray[np.float32]:
-    """W [out, in / group, height, width] as a row for each tap and input channel, padded; other groups' are zero."""
+    """W [out, in / group, height, width] as a row for each tap and input channel, padded, and one of zeros."""
     outputs, per_group, height, width = weight.shape
     pitch = padded(per_group * group)
     rows = np.zeros((height, width, pitch, padded(outputs)), np.float32)
@@ -99,4 +99,4 @@ def conv_rows(weight: NDArray[np.float32], group: int) -> NDArray[np.float32]:
         ins = slice(number * per_group, (number + 1) * per_group)
         outs = slice(number * outputs // group, (number + 1) * outputs // group)
         rows[:, :, ins, outs] = weight[outs].transpose(2, 3, 1, 0)
-    return rows.reshape(-1, padded(outputs))
+    return np.concatenate([rows.reshape(-1, padded(outputs)), np.zeros((1, padded(outputs)), np.float32)])

@@ -13,7 +13,7 @@ from axonnx.runtime.numba_compile import intrinsic
 from axonnx.runtime.numba_vectors import INT32, INT64, broadcast, pointer
 
 HALF = 8  # lanes of one look-up when bits become a list
-INDICES = ir.VectorType(INT32, HALF)
+INDICES, MANY = ir.VectorType(INT32, HALF), ir.VectorType(INT32, 2 * HALF)
 
 
 @intrinsic
@@ -24,6 +24,30 @@ def bits_set(typing: Any, mask: Any) -> Any:
         return builder.ctpop(given[0])
 
     return types.int64(types.int64), code
+
+
+@intrinsic
+def item(typing: Any, array: Any, index: Any) -> Any:
+    """array[index] for an index that is not negative; numba's own looks for those at every access."""
+
+    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        return builder.load(
+            builder.gep(context.make_array(signature.args[0])(context, builder, given[0]).data, [given[1]])
+        )
+
+    return array.dtype(array, types.int64), code
+
+
+@intrinsic
+def put(typing: Any, array: Any, index: Any, value: Any) -> Any:
+    """array[index] = value for integers of 32 bits and an index that is not negative."""
+
+    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, given[0]).data
+        builder.store(builder.trunc(given[2], INT32), builder.gep(data, [given[1]]))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64), code
 
 
 @intrinsic
@@ -45,14 +69,14 @@ def list_bits(typing: Any, to: Any, at: Any, positions: Any, byte: Any, base: An
 
 @intrinsic
 def shift_list(typing: Any, events: Any, at: Any, source: Any, offset: Any) -> Any:
-    """events[at : at + 8] = events[source : source + 8] + offset"""
+    """events[at : at + 16] = events[source : source + 16] + offset"""
 
     def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         kind = signature.args[0]
-        found = builder.load(pointer(context, builder, kind, given[0], given[2], INDICES))
+        found = builder.load(pointer(context, builder, kind, given[0], given[2], MANY))
         found.align = 4
-        listed = builder.add(found, broadcast(builder, builder.trunc(given[3], INT32), INDICES))
-        stored = builder.store(listed, pointer(context, builder, kind, given[0], given[1], INDICES))
+        listed = builder.add(found, broadcast(builder, builder.trunc(given[3], INT32), MANY))
+        stored = builder.store(listed, pointer(context, builder, kind, given[0], given[1], MANY))
         stored.align = 4
         return context.get_dummy_value()
 

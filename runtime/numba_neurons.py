@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.numba_compile import Long, compiled, inlined
-from axonnx.runtime.numba_events import append
+from axonnx.runtime.numba_events import append, close
+from axonnx.runtime.numba_lists import put
 from axonnx.runtime.numba_vectors import (
     LANES,
     absolute,
@@ -71,10 +72,11 @@ def fire(g: Table, r: Long, memory: Floats, constants: Floats, events: Ints, tab
             store(memory, next_membranes + i, membrane)
             kd = _after(kd, decay_period)
         store(memory, next_spikes + i, ones_at_least(membrane, threshold))
-        events[starts + i // LANES] = count
+        put(events, starts + i // LANES, count)
         count = append(events, listed, count, tables, at_least(membrane, threshold), i)
         kt = _after(kt, threshold_period)
-    events[starts + size // LANES] = count
+    put(events, starts + size // LANES, count)
+    close(events, listed + count, size)
     return count
 
 
@@ -108,10 +110,11 @@ def fire_noisy(g: Table, r: Long, memory: Floats, constants: Floats, events: Int
         needed = negative(mul(gap, absolute(gap)))
         push = mul(spread, mul(noise, absolute(noise)))
         store(memory, g[r + NEXT_SPIKES] + i, ones_at_least(push, needed))
-        events[starts + i // LANES] = count
+        put(events, starts + i // LANES, count)
         count = append(events, listed, count, tables, at_least(push, needed), i)
         kt = _after(kt, g[r + THRESHOLD_PERIOD])
-    events[starts + size // LANES] = count
+    put(events, starts + size // LANES, count)
+    close(events, listed + count, size)
     return count
 
 

@@ -28,7 +28,7 @@ from axonnx.runtime.program import (
 )
 from axonnx.runtime.values import SPIKES
 
-DENSE_ABOVE = 0.5  # share of active inputs from which a convolution is faster dense
+DENSE_ABOVE = 0.42  # share of active inputs from which a convolution is faster dense
 NEVER = float(np.finfo(np.float32).max)  # the threshold of neurons that are only padding
 NO_BIAS, ADD_TO_SUM = -1, -2
 
@@ -146,7 +146,7 @@ class Plan:
         weight = self.program.constants[i.weight]
         first = self._synapse(i, linear_rows(weight))
         events = self.storage.list_of(i.reads[0])
-        return (codes.LINEAR, *first, weight.shape[1], padded(len(weight)), events.count, len(weight))
+        return (codes.LINEAR, *first, padded(weight.shape[1]) + 1, padded(len(weight)), events.count, len(weight))
 
     def _conv(self, i: Conv) -> tuple[int, ...]:
         weight = self.program.constants[i.weight]

@@ -1,7 +1,8 @@
 """Synapses on event lists: every active input adds its row of weights to sums that stay in registers.
 
 Weights lie in blocks of 64, 32 or 16 outputs, [rows][width] each, so that a row is contiguous and a block's rows stay
-in the cache. Sums are exact on the grid, so the order in which events come cannot show.
+in the cache; the last row of a block is zeros. Sums are exact on the grid, so the order in which events come cannot
+show.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.numba_compile import Long, compiled, inlined
+from axonnx.runtime.numba_lists import item
 from axonnx.runtime.numba_vectors import add, add_product, load, splat, store, zeros16, zeros32, zeros64
 
 Floats = NDArray[np.float32]
@@ -25,21 +27,21 @@ SOURCE, LIST, STARTS, GRADED, WEIGHTS, OUT, BIAS, INPUTS, SIZE, COUNT, OUTPUTS =
 @inlined
 def row_of(like: Any, width: Long, weights: Floats, events: Ints, k: Long, row: Long) -> Any:
     """The weights of the k-th event."""
-    return load(like, weights, row + width * np.int64(events[k]))
+    return load(like, weights, row + width * np.int64(item(events, k)))
 
 
 @inlined
 def add_listed(total: Any, width: Long, weights: Floats, events: Ints, low: Long, high: Long, row: Long) -> Any:
-    """total + Σ_k w[row + width·e_k], four at a time: sums of pairs do not wait for each other."""
-    fours = low + (high - low) // 4 * 4
-    for k in range(low, fours, 4):
+    """total + Σ_k w[row + width·e_k], four at a time: sums of pairs do not wait for each other.
+
+    Behind ``high`` the list has rows of zeros.
+    """
+    for k in range(low, high, 4):
         a = row_of(total, width, weights, events, k, row)
         b = row_of(total, width, weights, events, k + 1, row)
         c = row_of(total, width, weights, events, k + 2, row)
         d = row_of(total, width, weights, events, k + 3, row)
         total = add(total, add(add(a, b), add(c, d)))
-    for k in range(fours, high):
-        total = add(total, row_of(total, width, weights, events, k, row))
     return total
 
 
@@ -60,7 +62,7 @@ def _linear_block(
     low, high, source = g[r + LIST], g[r + LIST] + count, g[r + SOURCE]
     if g[r + GRADED]:
         for k in range(low, high):
-            value = splat(total, memory[source + events[k]])
+            value = splat(total, item(memory, source + np.int64(item(events, k))))
             total = add_product(total, value, row_of(total, width, weights, events, k, row))
     else:
         total = add_listed(total, width, weights, events, low, high, row)

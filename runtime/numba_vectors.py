@@ -173,6 +173,29 @@ def at_least(typing: Any, a: Any, b: Any) -> Any:
 
 
 @intrinsic
+def equal(typing: Any, a: Any, b: Any) -> Any:
+    """A bit for each lane where a = b."""
+
+    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        return _mask(builder, builder.fcmp_ordered("==", given[0], given[1]))
+
+    return types.int64(a, a), code
+
+
+@intrinsic
+def nearest(typing: Any, a: Any) -> Any:
+    """a rounded to integers, ties to even."""
+
+    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        vector = given[0].type
+        kind = ir.FunctionType(vector, [vector])
+        function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.rint.v{vector.count}f32")
+        return builder.call(function, [given[0]])
+
+    return a(a), code
+
+
+@intrinsic
 def ones_at_least(typing: Any, a: Any, b: Any) -> Any:
     """1.0 in each lane where a ≥ b, 0.0 elsewhere."""
 
