@@ -9,7 +9,7 @@ from torch import Tensor
 
 from axonnx.export.collapse import WeightChoice, collapse
 from axonnx.export.exporter import CollapseSettings, collapse_network
-from axonnx.models import MEAN_FIELD, BatchNorm, ChannelScale, Network, Output, Recurrent, Replay
+from axonnx.models import MEAN_FIELD, BatchNorm, ChannelScale, Network, Output, Recurrent, Replay, Run
 from axonnx.models.synapses import Synapse
 
 from .cases import FACTORS
@@ -151,6 +151,24 @@ def load_variances(loaded: Network, collapsed: Network) -> None:
 def _fix_variance(posterior, variance: Tensor) -> None:
     fixed = type("Fixed", (type(posterior),), {"variance": property(lambda _self: variance)})
     posterior.__class__ = fixed
+
+
+@pytest.mark.parametrize("prune", [None, 0.5])
+@pytest.mark.parametrize("granularity", FACTORS["granularity"])
+@pytest.mark.parametrize("network", ["recurrent-snn", "binary-resnet"])
+def test_variances_are_scaled_by_the_square_of_their_channels_scale(network, granularity, prune):
+    """Pruned weights, whose variance goes with them, are set to zero in the training network's σ² by hand."""
+    training = build(Recipe(network, granularity=granularity))
+    collapsed = collapse(training, WeightChoice(prune=prune), stochastic=True)
+    name = "trunk.stem" if network == "binary-resnet" else "hidden.0.synapse"
+    synapse = training.get_submodule(name)
+    x = counts(input_of(Recipe(network)), 5, 1)[-5:].reshape(5, *((18,) if network == "recurrent-snn" else (3, 8, 8)))
+    kept = WeightChoice(prune=prune).kept(synapse.posterior)
+    scale = synapse.norm.scale.detach().reshape(-1, *(1,) * (synapse.posterior.raw_mean.dim() - 1))
+    expected = synapse.product(x.square(), synapse.posterior.full_variance.detach() * kept * scale.square())
+    found = collapsed.get_submodule(name)(x, Run(collapsed, MEAN_FIELD)).variance
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    assert prune is None or 0.1 < kept.mean() < 0.95
 
 
 def test_batch_norm_is_folded_with_its_running_statistics():

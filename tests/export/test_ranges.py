@@ -134,6 +134,17 @@ def test_a_current_that_enters_a_synapse_is_refused_with_reason_and_remedy():
     assert "Let spikes, event counts or averages of them over power-of-two windows enter synapses" in str(fault.value)
 
 
+@pytest.mark.parametrize(("field", "expected"), [("spikes", SPIKES), ("membrane", None)])
+def test_of_the_step_before_spikes_may_enter_a_synapse_and_membranes_may_not(field, expected):
+    def compute(net, x, run):
+        before = run.state_of(net.neuron)
+        heard = x.new_zeros(x.shape[0], 8) if before is None else getattr(before, field)
+        return net.readout(net.neuron(net.first(x, run) + net.back(heard, run), run), run)
+
+    layers = {"first": Linear(12, 8), "back": Linear(8, 8), "neuron": LIF(), "readout": LeakyReadout(8, 3)}
+    assert ranges_of(Wired(compute, **layers), VECTOR, Range(9.0, 2))["back.weight"] == expected
+
+
 def test_a_current_may_go_anywhere_but_into_a_synapse():
     def compute(net, x, run):
         real = net.first(x, run).mean
