@@ -1,5 +1,7 @@
 """Each compiled kernel against its few lines of numpy, bit for bit: silence, ties, one event, all events, odd sizes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,11 +9,11 @@ from hypothesis import strategies as st
 
 from axonnx.runtime.numba_engine import NumbaEngine
 from axonnx.runtime.numpy_engine import NumpyEngine
-from axonnx.runtime.program import Arithmetic, AveragePool, Conv, Linear, Move, PoolPairs, RecurrentActivity
+from axonnx.runtime.program import Arithmetic, AveragePool, Buffer, Conv, Linear, Move, PoolPairs, RecurrentActivity
 from axonnx.runtime.state import State
-from axonnx.runtime.values import SPIKES, graded
+from axonnx.runtime.values import REAL, SPIKES, graded
 
-from .hand_made import binary_program, neuron_program
+from .hand_made import binary_program, contract, neuron_program
 
 FEW = settings(max_examples=40, deadline=None)
 DENSITIES = (0.0, 0.01, 0.2, 0.45, 0.9, 1.0)
@@ -216,3 +218,27 @@ def test_threads_share_a_batch(threads):
     program = binary_program((40,), graded(3, 0), [Linear("s", ("x",), ("y",), "w", None)], {"y": (33,)}, constants)
     for batch in (1, 2, 7):
         assert same(program, inputs(rng, (1, batch, 40), 0.3, False), threads) == batch * 33
+
+
+def test_old_states_that_are_read_late_are_not_overwritten():
+    """Synapses on the spikes before this step, read after the neurons fired; and a state that a synapse writes."""
+    rng = np.random.default_rng(0)
+    parameters = {"threshold": np.float32(2).reshape(()), "decay": np.float32(0.5).reshape(())}
+    base = neuron_program("LIF", 21, parameters, False, True)
+    late = Linear("late", ("spikes",), ("y",), "w", None)
+    program = replace(
+        base,
+        contract=contract((21,), 9, spiking=True),
+        instructions=(*base.instructions, late),
+        buffers={**base.buffers, "sum": Buffer("sum", (9,), REAL, "state"), "y": Buffer("y", (9,), REAL)},
+        constants={**base.constants, "w": rng.integers(-9, 10, (9, 21)).astype(np.float32)},
+        states=(*base.states, "sum"),
+        after={**base.after, "sum": "y"},
+        totals=("sum",),
+        synapses=("late",),
+    )
+    fast = NumbaEngine(program)
+    assert fast.plan.storage.copied == ["spikes", "sum"]
+    x = rng.integers(-2, 4, (9, 3, 21)).astype(np.float32)
+    assert same(program, x) == 3 * 9
+    assert fast.advance(fast.initial_state(3), x, {}).logits.any()
