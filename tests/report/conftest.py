@@ -22,7 +22,7 @@ from axonnx.train.run_folder import RunFolder
 CLASSES, SIDE, STEPS = 3, 6, 8
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _small_world(tmp_path_factory):
     """One thread, caches of our own, no pictures beside the run."""
     threads, before = torch.get_num_threads(), os.environ.get("XDG_CACHE_HOME")
@@ -72,42 +72,42 @@ def exported(run: Path, name: str, *options: str) -> Path:
     return path
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
     return trained(tmp_path_factory.mktemp("spiking"), time=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def model(run) -> Path:
     return exported(run, "tiny.onnx")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def samples(run) -> Path:
     return run.parent / "samples.npz"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def ensemble(run) -> Path:
     return exported(run, "ensemble.onnx", "--collapse", "sampled", "--members", "2")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def images(tmp_path_factory) -> Path:
     return exported(trained(tmp_path_factory.mktemp("binary"), time=False), "images.onnx")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def verify_json(model) -> Path:
     return write_json(model.parent / "verify.json", verification(str(model)))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def profile_json(model) -> Path:
     return write_json(model.parent / "profile.json", profile(str(model)))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def material(model, run, samples, verify_json, profile_json) -> Material:
     """Everything that a report can show."""
     view = view_model(model)
