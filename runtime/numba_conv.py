@@ -27,7 +27,7 @@ SOURCE, LIST, STARTS, GRADED, WEIGHTS, OUT, BIAS = 1, 2, 3, 4, 5, 6, 7
 HEIGHT, WIDTH, CHANNELS, PITCH, OUT_HEIGHT, OUT_WIDTH, OUT_PITCH = 8, 9, 10, 11, 12, 13, 14
 WINDOW_HEIGHT, WINDOW_WIDTH, STRIDE_Y, STRIDE_X, TOP, LEFT, DILATION_Y, DILATION_X = 15, 16, 17, 18, 19, 20, 21, 22
 COUNT, DENSE_ABOVE, OUTPUTS = 23, 24, 25
-ROWS, INPUTS, ZEROS = 26, 27, 28  # where one window's rows are listed, and their inputs; where zeros are
+ROWS, INPUTS, ZEROS, PLAIN = 26, 27, 28, 29  # where one window's rows are listed, and their inputs; where zeros are
 
 
 @inlined
@@ -55,6 +55,8 @@ def sparse_pixels(
     All numbers of the table are read before the loop: what it writes could, for all the compiler knows, change them.
     """
     seen, source, graded, listed, starts = np.int64(0), g[r + SOURCE], g[r + GRADED], g[r + LIST], g[r + STARTS]
+    if events[g[r + PLAIN]]:
+        graded = np.int64(0)
     height, columns, pitch, rows, inputs = g[r + HEIGHT], g[r + WIDTH], g[r + PITCH], g[r + ROWS], g[r + INPUTS]
     taps, window, stride, left = g[r + WINDOW_WIDTH], g[r + WINDOW_HEIGHT], g[r + STRIDE_X], g[r + LEFT]
     ahead, down, bias, step = g[r + DILATION_X], g[r + DILATION_Y], g[r + BIAS], g[r + OUT_PITCH]

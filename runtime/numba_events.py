@@ -48,11 +48,14 @@ def scan(memory: Floats, source: Long, size: Long, events: Ints, at: Long, start
 
 @compiled
 def admitted(memory: Floats, source: Long, size: Long, scale: Long, largest: Long) -> Any:
-    """Whether all values are multiples of 1/scale up to largest/scale; nan is not."""
-    like = zeros16()
-    scales, limit = splat(like, np.float32(scale)), splat(like, np.float32(largest))
+    """1 where all values are 0 or 1, 0 where they are multiples of 1/scale up to largest/scale, −1 elsewhere."""
+    like, plain = zeros16(), np.int64(1)
+    scales, limit, one = splat(like, np.float32(scale)), splat(like, np.float32(largest)), splat(like, np.float32(1))
     for i in range(0, size, LANES):
-        units = mul(load(like, memory, source + i), scales)  # exact: a power of two
+        values = load(like, memory, source + i)
+        units = mul(values, scales)  # exact: a power of two
         if at_least(limit, absolute(units)) & equal(units, nearest(units)) != ALL:
-            return False
-    return True
+            return np.int64(-1)
+        if equal(values, one) | equal(values, like) != ALL:
+            plain = np.int64(0)
+    return plain

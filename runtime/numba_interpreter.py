@@ -180,8 +180,11 @@ def run(
                     load_outside(g, r, memory, outside, sample * entering)
                 elif op == SCAN:
                     scan(memory, g[r + 1], g[r + 2], events, g[r + 3], g[r + 4], tables)
-                    if g[r + 5] and not admitted(memory, g[r + 1], g[r + 2], fixed[SCALE], fixed[LARGEST]):
-                        return b
+                    if g[r + 5]:
+                        plain = admitted(memory, g[r + 1], g[r + 2], fixed[SCALE], fixed[LARGEST])
+                        if plain < 0:
+                            return b
+                        events[g[r + 6]] = plain
                 else:
                     rest(g, r, memory, constants, tables, step + t)
                 counts[b, row] += count

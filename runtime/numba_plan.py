@@ -117,7 +117,7 @@ class Plan:
 
     def _scan(self, name: str, check: bool = False) -> tuple[int, ...]:
         events = self.storage.list_of(name)
-        return (codes.SCAN, self._at(name), self._layout(name).size, events.at, events.starts, int(check))
+        return (codes.SCAN, self._at(name), self._layout(name).size, events.at, events.starts, int(check), events.plain)
 
     def _synapse(self, i: Linear | Conv, rows: NDArray[np.float32]) -> tuple[int, ...]:
         """The first numbers of a synapse's row: what it reads, its weights, where it adds to, what it begins at."""
@@ -146,7 +146,15 @@ class Plan:
         weight = self.program.constants[i.weight]
         first = self._synapse(i, linear_rows(weight))
         events = self.storage.list_of(i.reads[0])
-        return (codes.LINEAR, *first, padded(weight.shape[1]) + 1, padded(len(weight)), events.count, len(weight))
+        return (
+            codes.LINEAR,
+            *first,
+            padded(weight.shape[1]) + 1,
+            padded(len(weight)),
+            events.count,
+            len(weight),
+            events.plain,
+        )
 
     def _conv(self, i: Conv) -> tuple[int, ...]:
         weight = self.program.constants[i.weight]
@@ -158,7 +166,18 @@ class Plan:
         limit = int(DENSE_ABOVE * x.elements)
         zeros = self.storage.zeros(x.pitch)
         room = [self.storage.window_list(weight.shape[2] * weight.shape[3] * x.pitch) for _ in range(2)]
-        return (codes.CONV, *first, *inside, *window, events.count, limit, len(weight) // i.group, *room, zeros)
+        return (
+            codes.CONV,
+            *first,
+            *inside,
+            *window,
+            events.count,
+            limit,
+            len(weight) // i.group,
+            *room,
+            zeros,
+            events.plain,
+        )
 
     def _neurons(self, i: Neurons) -> tuple[int, ...]:
         layout = self._layout(i.writes[0])

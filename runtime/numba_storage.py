@@ -21,6 +21,7 @@ class List:
     at: int
     starts: int
     count: int
+    plain: int  # 1 where all of the input's values are 0 or 1; 0 for other buffers
 
 
 class Storage:
@@ -54,8 +55,9 @@ class Storage:
         if root not in self.lists:
             size = self.layouts[root].size
             starts = self.events + size + LANES  # eight numbers are written at a time
-            self.lists[root] = List(self.events, starts, starts + size // LANES)
-            self.events = starts + size // LANES + 1
+            count = starts + size // LANES
+            self.lists[root] = List(self.events, starts, count, count + 1)
+            self.events = count + 2
         return self.lists[root]
 
     def window_list(self, size: int) -> int:

@@ -21,7 +21,7 @@ Ints = NDArray[np.int32]
 Table = NDArray[np.int64]
 
 # Where a linear synapse's numbers stand in its row of the table; see numba_plan.
-SOURCE, LIST, STARTS, GRADED, WEIGHTS, OUT, BIAS, INPUTS, SIZE, COUNT, OUTPUTS = range(1, 12)
+SOURCE, LIST, STARTS, GRADED, WEIGHTS, OUT, BIAS, INPUTS, SIZE, COUNT, OUTPUTS, PLAIN = range(1, 13)
 
 
 @inlined
@@ -60,7 +60,7 @@ def _linear_block(
     row, out = g[r + WEIGHTS] + done * g[r + INPUTS], g[r + OUT] + done
     total = begin(like, g[r + BIAS], done, memory, weights, out)
     low, high, source = g[r + LIST], g[r + LIST] + count, g[r + SOURCE]
-    if g[r + GRADED]:
+    if g[r + GRADED] and not events[g[r + PLAIN]]:
         for k in range(low, high):
             value = splat(total, item(memory, source + np.int64(item(events, k))))
             total = add_product(total, value, row_of(total, width, weights, events, k, row))

@@ -158,8 +158,16 @@ def negative(typing: Any, a: Any) -> Any:
     return a(a), code
 
 
-def _mask(builder: Any, comparison: Any) -> Any:
-    return builder.zext(builder.bitcast(comparison, ir.IntType(LANES)), INT64)
+def _mask(builder: Any, how: str, a: Any, b: Any, unordered: bool = False) -> Any:
+    """A bit for each lane where a comparison holds, eight lanes at a time, as machines put them into a byte."""
+    compare = builder.fcmp_unordered if unordered else builder.fcmp_ordered
+    total = ir.Constant(INT64, 0)
+    for start in range(0, a.type.count, 8):
+        order = ir.Constant(ir.VectorType(INT32, 8), list(range(start, start + 8)))
+        left, right = builder.shuffle_vector(a, a, order), builder.shuffle_vector(b, b, order)
+        byte = builder.zext(builder.bitcast(compare(how, left, right), ir.IntType(8)), INT64)
+        total = builder.or_(total, builder.shl(byte, ir.Constant(INT64, start)))
+    return total
 
 
 @intrinsic
@@ -167,7 +175,7 @@ def at_least(typing: Any, a: Any, b: Any) -> Any:
     """A bit for each lane where a ≥ b."""
 
     def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        return _mask(builder, builder.fcmp_ordered(">=", given[0], given[1]))
+        return _mask(builder, ">=", given[0], given[1])
 
     return types.int64(a, a), code
 
@@ -177,7 +185,7 @@ def equal(typing: Any, a: Any, b: Any) -> Any:
     """A bit for each lane where a = b."""
 
     def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        return _mask(builder, builder.fcmp_ordered("==", given[0], given[1]))
+        return _mask(builder, "==", given[0], given[1])
 
     return types.int64(a, a), code
 
@@ -210,6 +218,6 @@ def active(typing: Any, a: Any) -> Any:
     """A bit for each lane that is not zero; nan is not."""
 
     def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        return _mask(builder, builder.fcmp_unordered("!=", given[0], ir.Constant(given[0].type, [0.0] * LANES)))
+        return _mask(builder, "!=", given[0], ir.Constant(given[0].type, [0.0] * LANES), unordered=True)
 
     return types.int64(a), code

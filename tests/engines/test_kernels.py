@@ -93,6 +93,23 @@ def test_conv(how, density, spikes, biased, seed):
     same(program, inputs(rng, (1, 2, *shape), density, spikes))
 
 
+@pytest.mark.parametrize("kind", ["linear", "conv"])
+def test_inputs_of_ones_after_counts_and_counts_after_ones(kind):
+    """A sample of 0 and 1 alone takes the shorter path of spikes; the next one, with a −1 or a 2, does not."""
+    rng = np.random.default_rng(0)
+    if kind == "linear":
+        shape, shapes, steps = (40,), {"y": (33,)}, [Linear("s", ("x",), ("y",), "w", None)]
+    else:
+        conv = Conv("s", ("x",), ("y",), "w", None, (1, 1), (1, 1, 1, 1), (1, 1), 1)
+        flat = Move("flat", ("y",), ("z",), "Reshape", (33 * 20,))
+        shape, shapes, steps = (3, 4, 5), {"y": (33, 4, 5), "z": (33 * 20,)}, [conv, flat]
+    weight = rng.integers(-9, 10, (33, 40) if kind == "linear" else (33, 3, 3, 3)).astype(np.float32)
+    ones = (rng.random((1, 6, *shape)) < 0.3).astype(np.float32)
+    flat_view = ones.reshape(6, -1)
+    flat_view[1, 7], flat_view[2, 0], flat_view[4, -1] = -1, 2, 3
+    same(binary_program(shape, graded(3, 0), steps, shapes, {"w": weight}), ones)
+
+
 MOVES = {
     "transpose": (Move("m", ("x",), ("y",), "Transpose", (2, 0, 1)), (6, 3, 4)),
     "slice": (Move("m", ("x",), ("y",), "Slice", (slice(0, 3, 2), slice(1, 4), slice(None))), (2, 3, 6)),
