@@ -1,4 +1,4 @@
-"""Inference on one CPU: our engines, onnxruntime in three forms, snnTorch; all on the same weights, in one run.
+"""Inference on one CPU: our engines, onnxruntime in three forms, and peers; all on the same weights, in one run.
 
 python -m benchmarks.inference            prints the tables
 python -m benchmarks.inference --write    writes them to docs/benchmarks-inference.md as well
@@ -8,7 +8,6 @@ python -m benchmarks.inference --quick    fewer turns
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import platform
 import subprocess
@@ -22,9 +21,9 @@ import onnxruntime
 import torch
 
 from axonnx.runtime import load
+from benchmarks import peers
 from benchmarks.networks import Timed, recurrent, resnet20
 from benchmarks.onnxruntime_forms import layer_wise, session
-from benchmarks.snntorch_form import SnnTorchNetwork
 from benchmarks.timing import Times, side_by_side, table
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks-inference.md"
@@ -36,9 +35,12 @@ def sequences(net: Timed, turns: int) -> str:
     x = net.input(0.11)
     models = {name: load(net.files["sequence"], name) for name in ("numba", "numpy", "auto")}
     best, scan = session(layer_wise(net.collapsed)), session(str(net.files["sequence"]))
-    step, foreign, tensor = StepByStep(net), SnnTorchNetwork(net.collapsed), torch.from_numpy(x)
+    step, tensor, (others, absent) = StepByStep(net), torch.from_numpy(x), peers.installed(net.collapsed)
     logits = best.run(None, {"events": x})[0]
     assert all(np.array_equal(model.run(x).logits, logits) for model in models.values())
+    traces = models["numpy"].run(x, trace=True).traces
+    ours = [torch.from_numpy(traces[f"spikes/{layer.name}"]) for layer in models["numpy"].program.layers]
+    notes = [peers.check(peer, tensor, ours, torch.from_numpy(logits)) for peer in others]
     times = side_by_side(
         {
             "axonnx numba": lambda: models["numba"].run(x),
@@ -47,12 +49,23 @@ def sequences(net: Timed, turns: int) -> str:
             "onnxruntime, Scan (the exported file)": lambda: scan.run(["logits"], {"events": x}),
             "onnxruntime, step by step": lambda: step.run(x),
             "axonnx numpy (reference)": lambda: models["numpy"].run(x),
-            "snnTorch": lambda: foreign(tensor),
+            **{peer.name: lambda logits=peer.logits: logits(tensor) for peer in others},
         },
         turns,
     )
     title = f"700-256-256-20 recurrent, T = 100, batch 1, one thread; input 11 %, hidden {net.rate:.1%}"
-    return table(title, ["engine", "ms", "best ms", "× numba"], _rows(times, "axonnx numba"))
+    made = table(title, ["engine", "ms", "best ms", "× numba"], _rows(times, "axonnx numba"))
+    return "\n".join([made, *_about_peers(notes, absent)])
+
+
+def _about_peers(notes: list[str], absent: list[str]) -> list[str]:
+    lines = []
+    if notes:
+        lines.append(
+            f"Our engines and onnxruntime give the same bits. The other libraries round differently; beside our file, "
+            f"{'; '.join(notes)}. How each is made the same network stands in `benchmarks/peers.py` and in its form.\n"
+        )
+    return [*lines, f"Not installed here, so not timed: {', '.join(absent)}.\n"] if absent else lines
 
 
 class StepByStep:
@@ -189,11 +202,6 @@ def cold(net: Timed) -> str:
     return table("Cold start, seconds", ["engine", "import numpy and axonnx.runtime", "load", "first decision"], rows)
 
 
-def missing() -> str:
-    absent = [name for name in ("norse", "spikingjelly", "sinabs") if importlib.util.find_spec(name) is None]
-    return f"Not installed here, so not timed: {', '.join(absent)}.\n" if absent else ""
-
-
 def _rows(times: dict[str, Times], unit: str) -> list[list[str]]:
     return [
         [name, f"{t.median:.3f}", f"{t.best:.3f}", f"{t.median / times[unit].median:.1f}"] for name, t in times.items()
@@ -237,7 +245,6 @@ def main(arguments: list[str] | None = None) -> int:
             lambda: batches(net, turns),
             lambda: streaming(net, turns),
             lambda: cold(net),
-            missing,
         ]
         for make in tables:
             parts.append(make())

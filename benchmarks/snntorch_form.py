@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import snntorch
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from axonnx.export.exporter import Collapsed
 
 
-class SnnTorchNetwork(nn.Module):
+class Network(nn.Module):
     """Linear and RLeaky layers, and a leaky read-out that is averaged over time."""
 
     def __init__(self, collapsed: Collapsed) -> None:
@@ -36,15 +37,25 @@ class SnnTorchNetwork(nn.Module):
     @torch.no_grad()
     def forward(self, x: Tensor) -> Tensor:
         """Logits from [T, B, inputs]."""
-        states = [neuron.reset_mem() for neuron in self.neurons]
         membrane, total = self.leaky.reset_mem(), torch.zeros(())
-        for frame in x:
-            for number, (synapse, neuron) in enumerate(zip(self.synapses, self.neurons, strict=True)):
-                frame, mem = neuron(synapse(frame), *states[number])
-                states[number] = (frame, mem)
-            _, membrane = self.leaky(self.readout(frame), membrane)
+        for fired in self._steps(x):
+            _, membrane = self.leaky(self.readout(fired[-1]), membrane)
             total = total + membrane
         return total / len(x)
+
+    @torch.no_grad()
+    def spikes(self, x: Tensor) -> list[Tensor]:
+        """Of each hidden layer [T, B, neurons]."""
+        return [torch.stack(layer) for layer in zip(*self._steps(x), strict=True)]
+
+    def _steps(self, x: Tensor) -> Iterator[list[Tensor]]:
+        """The spikes of each hidden layer, step by step."""
+        states = [neuron.reset_mem() for neuron in self.neurons]
+        for frame in x:
+            for number, (synapse, neuron) in enumerate(zip(self.synapses, self.neurons, strict=True)):
+                frame, membrane = neuron(synapse(frame), *states[number])
+                states[number] = (frame, membrane)
+            yield [fired for fired, _ in states]
 
 
 def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
