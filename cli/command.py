@@ -25,6 +25,7 @@ VERBS: dict[str, Verb] = {
     "inspect": Verb("axonnx.runtime.inspect_command:main", "show what an exported file promises and does"),
     "profile": Verb("axonnx.export.profile_command:main", "spikes, operations, time and energy of exported files"),
     "report": Verb("axonnx.export.report_command:main", "one HTML page with all that is known of a file"),
+    "experiment": Verb("axonnx.experiments.command:main", "run the paper's experiments and draw what they found"),
     "eval": Verb("axonnx.train.command:main_eval", "accuracy and calibration of a trained network"),
 }
 

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
 def profile_file(path: str, options: argparse.Namespace, hardware: Hardware) -> dict[str, Any]:
     """Profile one file on the data that the options name."""
     program = compile_file(path)
-    engine = _engine(program, options.engine)
+    engine = make_engine(program, options.engine)
     data = _from_run(options) if options.run else _from_npz(options, program.contract)
     return {**profile(engine, data, hardware, options.seed), "model": path}
 
@@ -67,7 +67,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _engine(program: Program, name: str) -> Engine:
+def make_engine(program: Program, name: str) -> Engine:
+    """The engine of that name; auto: numba where it is installed."""
     if name != "numpy":
         try:
             from axonnx.runtime.numba_engine import NumbaEngine

@@ -37,6 +37,8 @@ class Prepared:
 def prepare(config: DataConfig) -> Prepared:
     """Load the data set and work out how it is binned."""
     splits = load(config.name, root=config.root, **config.options)
+    if config.classes is not None:
+        splits = splits.with_classes(config.classes)
     _refuse_idle_settings(config, splits)
     if splits.kind == "events":
         binning = make_binning(config, splits)

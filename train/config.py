@@ -21,6 +21,9 @@ class DataConfig(Section):
     name: str = Field(description="a data set's name (axonnx train --list), or the path of one's own data")
     root: str | None = Field(default=None, description="where its files are; else the environment variable AXONNX_DATA")
     options: dict[str, Any] = Field(default={}, description="options of that data set")
+    classes: tuple[NonNegativeInt, ...] | None = Field(
+        default=None, description="these classes alone, by number; all others are left out"
+    )
     bins: PositiveInt | None = Field(default=None, description="number of time bins T (events)")
     duration_ms: PositiveFloat | None = Field(default=None, description="time that the T bins cover (events)")
     values: Literal["count", "binary"] = Field(

@@ -30,14 +30,14 @@ def shipped() -> dict[str, Tree]:
         rows, about = tree.pop("rows", None), tree.pop("about")
         for row in rows or [None]:
             full = name if row is None else f"{name}-{row}"
-            found[full] = {"about": about, "tree": tree if row is None else _merged(tree, {"variant": {"name": row}})}
+            found[full] = {"about": about, "tree": tree if row is None else merged(tree, {"variant": {"name": row}})}
     return found
 
 
 def read_config(source: str, overrides: Sequence[str] = ()) -> Config:
     """The configuration called ``source`` (a shipped name or a TOML file) with ``--section.key value`` applied."""
     tree = _tree(source)
-    return check_config(_merged(tree, parse_overrides(overrides)), source)
+    return check_config(merged(tree, parse_overrides(overrides)), source)
 
 
 def check_config(tree: Tree, where: str) -> Config:
@@ -93,11 +93,11 @@ def _tree(source: str) -> Tree:
         raise AxonnxError(f"{source}: not a TOML file: {fault}") from None
 
 
-def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
     tree = dict(base)
     for key, value in over.items():
         both = isinstance(value, Mapping) and isinstance(tree.get(key), Mapping)
-        tree[key] = _merged(tree[key], value) if both else value
+        tree[key] = merged(tree[key], value) if both else value
     return tree
 
 

@@ -85,10 +85,25 @@ class DataSplits:
         out = np.isin(known, groups)
         return self._set_aside(np.flatnonzero(~out), np.flatnonzero(out))
 
+    def with_classes(self, chosen: Sequence[int]) -> DataSplits:
+        """The same with these classes alone, numbered anew in this order."""
+        if not chosen or len(set(chosen)) != len(chosen) or not set(chosen) <= set(range(len(self.classes))):
+            raise AxonnxError(
+                f"{self.name}: classes {list(chosen)}; expected different numbers from 0 to {len(self.classes) - 1}"
+            )
+        return replace(self, **{part: _with_classes(data, chosen) for part, data in self.parts.items()})
+
     def _set_aside(self, train: np.ndarray, out: np.ndarray) -> DataSplits:
         if self.validation is not None:
             raise AxonnxError(f"{self.name}: already has a validation part of {len(self.validation)} samples")
         return replace(self, train=self.train.subset(train), validation=self.train.subset(out))
+
+
+def _with_classes(data: Data, chosen: Sequence[int]) -> Data:
+    kept = data.subset(np.flatnonzero(np.isin(data.labels, chosen)))
+    numbers = np.full(len(data.classes), -1)
+    numbers[list(chosen)] = np.arange(len(chosen))
+    return replace(kept, labels=numbers[kept.labels], classes=tuple(data.classes[c] for c in chosen))
 
 
 def kind_of(data: Data) -> Kind:

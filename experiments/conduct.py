@@ -1,0 +1,40 @@
+"""Do what a plan says, job by job; what was done before is not done again."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from axonnx.experiments.plan import Plan, Scale, jobs_of
+from axonnx.experiments.store import Record, Store
+
+Tell = Callable[[str], None]
+
+
+def conduct(plan: Plan, name: str, scale: Scale, folder: Path, tell: Tell = lambda _line: None) -> list[Record]:
+    """The records of every case and seed."""
+    store = Store(folder, name, scale)
+    jobs = list(jobs_of(plan, scale))
+    measure: Any = importlib.import_module(f"axonnx.experiments.{plan.measure}").measure
+    records: list[Record] = []
+    for number, job in enumerate(jobs, 1):
+        record = store.find(job)
+        began = time.perf_counter()
+        fresh = record is None
+        if record is None:
+            record = store.keep(job, measure(job, store.runs))
+        records.append(record)
+        spent = f"{time.perf_counter() - began:.0f} s" if fresh else "done before"
+        tell(f"{name} {number}/{len(jobs)}  {job.case}, seed {job.seed}: {_shown(record)}  ({spent})")
+    return records
+
+
+def _shown(record: Record) -> str:
+    if "failed" in record:
+        return f"failed: {record['failed']}"
+    if "points" in record:
+        return f"cosine {record['cosine_of_one']:.3f}"
+    return f"{100 * record['accuracy']:.1f} %"

@@ -1,0 +1,51 @@
+"""What a trained case is worth once it ships: collapsed, exported, and measured in the engine that runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from axonnx.experiments.plan import Job
+from axonnx.experiments.store import Record
+from axonnx.experiments.training import measure as measure_training
+from axonnx.experiments.training import trained_run
+from axonnx.export.calibrate import calibrate
+from axonnx.export.command import CALIBRATION_SAMPLES, Trained, load_trained
+from axonnx.export.exporter import Collapsed, CollapseSettings, build_model, collapse_network, make_contract, write_model
+from axonnx.export.profile_command import make_engine
+from axonnx.runtime.compile_program import compile_file
+from axonnx.runtime.energy import Hardware
+from axonnx.runtime.profile import profile
+
+
+def measure(job: Job, runs: Path) -> Record:
+    """Accuracy and calibration of the file, its spikes and its energy for one inference."""
+    training = measure_training(job, runs)
+    if "failed" in training:
+        return training
+    run = trained_run(job, runs)
+    trained = load_trained(str(run))
+    collapsed = _collapse(trained, job)
+    path = run / f"deployed-{job.digest}.onnx"
+    size = write_model(build_model(collapsed, make_contract(collapsed, trained.prepared.splits.classes, "sequence")), str(path))
+    data = [(x.numpy(), labels.numpy()) for x, labels in trained.data("test", job.options.get("limit"))]
+    figures = profile(make_engine(compile_file(str(path)), "auto"), data, Hardware(), job.seed)
+    return {
+        **training,
+        "accuracy": figures["accuracy"],
+        "before": training["accuracy"],
+        "ece": figures["ece"],
+        "samples": figures["samples"],
+        "spikes": sum(layer["spikes_per_inference"] for layer in figures["layers"]),
+        "energy_nj": figures["energy"]["total_nj"],
+        "bytes": size,
+    }
+
+
+def _collapse(trained: Trained, job: Job) -> Collapsed:
+    settings = CollapseSettings(job.options.get("collapse", "mfa"), job.options.get("members", 1), job.seed)
+    plain = collapse_network(trained.network, trained.arriving, settings)
+    if not job.options.get("calibrate", False):
+        return plain
+    inputs = [x for x, _ in trained.data("train", CALIBRATION_SAMPLES)]
+    thresholds = calibrate(trained.network, plain.network, inputs, seed=job.seed)
+    return collapse_network(trained.network, trained.arriving, settings, thresholds)

@@ -1,0 +1,135 @@
+"""What an experiment is: cases that are compared, scales they are run at, claims that they decide."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterator
+from difflib import get_close_matches
+from importlib.resources import files
+from typing import Any, Literal, NamedTuple
+
+from pydantic import Field, PositiveInt
+
+from axonnx.runtime.errors import AxonnxError
+from axonnx.train.config import Section
+from axonnx.train.configure import merged, shipped
+
+Tree = dict[str, Any]
+Scale = Literal["paper", "cpu", "quick"]
+
+
+class Case(Section):
+    """One row of the table: what it changes in the configuration, and options of the measure."""
+
+    name: str
+    settings: Tree = {}
+    options: Tree = {}
+
+
+class Size(Section):
+    """One scale: the configuration all cases share, how many seeds, and what it costs."""
+
+    configuration: str | None = Field(default=None, description="a shipped configuration to begin with")
+    settings: Tree = {}
+    options: Tree = {}
+    seeds: PositiveInt = 3
+    about: str
+
+
+class Claim(Section):
+    """A sentence that the records confirm, refute or leave open.
+
+    ``higher``: the first case is better than the second. ``equal``: they differ by less than ``margin``.
+    """
+
+    text: str
+    first: str
+    second: str
+    expect: Literal["higher", "equal"] = "higher"
+    margin: float = Field(default=0.02, gt=0)
+
+
+class Plan(Section):
+    """A whole experiment."""
+
+    title: str
+    about: str
+    measure: Literal["training", "gradients", "uncertainty", "deployed"]
+    figure: Literal["curves", "layers", "bias", "rejection", "pareto"]
+    scales: dict[Scale, Size]
+    cases: tuple[Case, ...]
+    claims: tuple[Claim, ...] = ()
+
+
+class Job(NamedTuple):
+    """One case with one seed: everything a measure needs."""
+
+    case: str
+    seed: int
+    settings: Tree  # of the training run, whole
+    options: Tree  # of the measure
+
+    @property
+    def digest(self) -> str:
+        """Tells one job from another that is to be done differently."""
+        return digest_of([self.settings, self.options, self.seed])
+
+
+def digest_of(tree: Any) -> str:
+    """A short hash of settings."""
+    return hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def plan_names() -> list[str]:
+    """All plans, in the order in which they are meant to be read."""
+    found = [path.name for path in files("axonnx.experiments").joinpath("plans").iterdir()]
+    names = sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml"))
+    return sorted(names, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+
+
+ORDER = (
+    "cifar10",
+    "dvs-gesture",
+    "shd-regenerated",
+    "estimators",
+    "estimator-bias",
+    "vanishing-gradients",
+    "granularity",
+    "uncertainty",
+    "recipes",
+)
+
+
+def read_plan(name: str) -> Plan:
+    """The plan of that name."""
+    known = plan_names()
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise AxonnxError(f"unknown experiment {name!r}; known are {', '.join(known)}.{hint}")
+    text = files("axonnx.experiments").joinpath("plans", f"{name}.toml").read_text("utf-8")
+    plan = Plan.model_validate(tomllib.loads(text))
+    names = [case.name for case in plan.cases]
+    assert len(set(names)) == len(names), f"{name}: two cases have the same name"
+    for claim in plan.claims:
+        assert {claim.first, claim.second} <= set(names), f"{name}: {claim.text!r} is about unknown cases"
+    return plan
+
+
+def jobs_of(plan: Plan, scale: Scale) -> Iterator[Job]:
+    """Every case with every seed: seed by seed, so that a table is there early and its spread comes later."""
+    size = size_of(plan, scale)
+    begin = {} if size.configuration is None else shipped()[size.configuration]["tree"]
+    for seed in range(size.seeds):
+        for case in plan.cases:
+            settings = merged(merged(begin, size.settings), case.settings)
+            yield Job(case.name, seed, merged(settings, {"seed": seed}), merged(size.options, case.options))
+
+
+def size_of(plan: Plan, scale: Scale) -> Size:
+    """The scale's settings."""
+    if scale not in plan.scales:
+        raise AxonnxError(f"this experiment has no scale {scale!r}; it has {', '.join(plan.scales)}")
+    return plan.scales[scale]

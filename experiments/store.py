@@ -1,0 +1,75 @@
+"""Records on disk: one JSON file for each case and seed, and all of an experiment's in one file to keep."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from axonnx.experiments.plan import Job
+from axonnx.runtime.atomic_file import write_text
+from axonnx.runtime.errors import AxonnxError
+
+Record = dict[str, Any]
+FORMAT = 1
+
+
+class Store:
+    """What an experiment leaves in its folder while it runs. ``runs/`` is shared by all experiments of a scale."""
+
+    def __init__(self, folder: Path, name: str, scale: str) -> None:
+        self.records = folder / scale / name
+        self.runs = folder / scale / "runs"
+
+    def find(self, job: Job) -> Record | None:
+        """The record of a job that was done before, in the same way."""
+        path = self._path(job)
+        if not path.is_file():
+            return None
+        try:
+            record: Record = json.loads(path.read_text("utf-8"))
+        except json.JSONDecodeError:
+            return None  # it is measured anew
+        return record if record.get("digest") == job.digest else None
+
+    def keep(self, job: Job, record: Record) -> Record:
+        """Write a job's record, whole or not at all."""
+        whole = {"case": job.case, "seed": job.seed, "digest": job.digest, **record}
+        path = self._path(job)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, json.dumps(whole, indent=1))
+        return whole
+
+    def _path(self, job: Job) -> Path:
+        return self.records / f"{re.sub(r'[^A-Za-z0-9.]+', '-', job.case).strip('-').lower()}-{job.seed}.json"
+
+
+def write_results(path: Path, name: str, scale: str, records: Iterable[Record]) -> None:
+    """All records of an experiment in one file, numbers to six digits: what tables and figures are made from."""
+    lines = [json.dumps(_rounded(record), separators=(",", ":")) for record in records]
+    head = json.dumps({"format": FORMAT, "experiment": name, "scale": scale})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, head[:-1] + ', "records": [\n' + ",\n".join(lines) + "\n]}\n")
+
+
+def read_results(path: Path) -> tuple[str, list[Record]]:
+    """The scale and the records of a results file."""
+    if not path.is_file():
+        raise AxonnxError(f"{path}: no stored results; run the experiment first")
+    try:
+        tree = json.loads(path.read_text("utf-8"))
+    except json.JSONDecodeError as fault:
+        raise AxonnxError(f"{path}: not a results file: {fault}") from None
+    if not isinstance(tree, dict) or tree.get("format") != FORMAT:
+        raise AxonnxError(f"{path}: not a results file of format {FORMAT}; run the experiment again")
+    return tree["scale"], tree["records"]
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: _rounded(part) for key, part in value.items()}
+    return [_rounded(part) for part in value] if isinstance(value, list) else value
