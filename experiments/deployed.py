@@ -10,7 +10,14 @@ from axonnx.experiments.training import measure as measure_training
 from axonnx.experiments.training import trained_run
 from axonnx.export.calibrate import calibrate
 from axonnx.export.command import CALIBRATION_SAMPLES, Trained, load_trained
-from axonnx.export.exporter import Collapsed, CollapseSettings, build_model, collapse_network, make_contract, write_model
+from axonnx.export.exporter import (
+    Collapsed,
+    CollapseSettings,
+    build_model,
+    collapse_network,
+    make_contract,
+    write_model,
+)
 from axonnx.export.profile_command import make_engine
 from axonnx.runtime.compile_program import compile_file
 from axonnx.runtime.energy import Hardware
@@ -26,7 +33,9 @@ def measure(job: Job, runs: Path) -> Record:
     trained = load_trained(str(run))
     collapsed = _collapse(trained, job)
     path = run / f"deployed-{job.digest}.onnx"
-    size = write_model(build_model(collapsed, make_contract(collapsed, trained.prepared.splits.classes, "sequence")), str(path))
+    size = write_model(
+        build_model(collapsed, make_contract(collapsed, trained.prepared.splits.classes, "sequence")), str(path)
+    )
     data = [(x.numpy(), labels.numpy()) for x, labels in trained.data("test", job.options.get("limit"))]
     figures = profile(make_engine(compile_file(str(path)), "auto"), data, Hardware(), job.seed)
     return {

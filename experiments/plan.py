@@ -24,16 +24,16 @@ class Case(Section):
     """One row of the table: what it changes in the configuration, and options of the measure."""
 
     name: str
-    settings: Tree = {}
-    options: Tree = {}
+    settings: Tree = Field(default={})
+    options: Tree = Field(default={})
 
 
 class Size(Section):
     """One scale: the configuration all cases share, how many seeds, and what it costs."""
 
     configuration: str | None = Field(default=None, description="a shipped configuration to begin with")
-    settings: Tree = {}
-    options: Tree = {}
+    settings: Tree = Field(default={})
+    options: Tree = Field(default={})
     seeds: PositiveInt = 3
     about: str
 

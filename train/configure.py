@@ -94,6 +94,7 @@ def _tree(source: str) -> Tree:
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
+    """``base`` with ``over`` in it; tables are merged, everything else is replaced."""
     tree = dict(base)
     for key, value in over.items():
         both = isinstance(value, Mapping) and isinstance(tree.get(key), Mapping)

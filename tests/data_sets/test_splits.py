@@ -85,3 +85,20 @@ def test_unknown_speakers_are_refused(make_recordings):
         known.with_validation_groups([1, 9])
     with pytest.raises(AxonnxError, match="nothing is known about speakers"):
         DataSplits("mine", make_recordings(), make_recordings()).with_validation_groups([1])
+
+
+def test_classes_are_chosen_and_numbered_anew():
+    frames = Frames(
+        np.arange(6, dtype=np.uint8).reshape(6, 1, 1, 1), np.array([0, 1, 2, 0, 1, 2]), ("a", "b", "c"), None
+    )
+    splits = DataSplits("x", frames, frames).with_classes([2, 0])
+    assert splits.classes == ("c", "a")
+    assert splits.train.labels.tolist() == [1, 0, 1, 0]
+    assert splits.test.frames.ravel().tolist() == [0, 2, 3, 5]
+
+
+@pytest.mark.parametrize("chosen", [[], [0, 0], [3], [-1]])
+def test_impossible_classes_are_refused(chosen):
+    frames = Frames(np.zeros((3, 1, 1, 1), np.uint8), np.array([0, 1, 2]), ("a", "b", "c"), None)
+    with pytest.raises(AxonnxError, match="expected different numbers from 0 to 2"):
+        DataSplits("x", frames, frames).with_classes(chosen)

@@ -1,0 +1,102 @@
+"""``axonnx experiment``: it runs, goes on where it stopped, and draws again from what is stored."""
+
+import json
+
+import pytest
+
+from axonnx.cli import main
+from axonnx.experiments import deployed, training
+from axonnx.experiments.plan import plan_names
+
+
+@pytest.fixture(autouse=True)
+def _own_folders(tmp_path, monkeypatch):
+    monkeypatch.setattr("axonnx.train.run.draw_curves", lambda *_: False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("AXONNX_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*words):
+    return main(["experiment", *words])
+
+
+@pytest.mark.parametrize("name", ["shd-regenerated", "estimator-bias", "vanishing-gradients", "uncertainty", "recipes"])
+def test_every_kind_of_experiment_leaves_records_a_table_and_a_figure(name, tmp_path, capsys):
+    assert run(name, "--quick", "--out", "here", "--quiet") == 0
+    text = capsys.readouterr().out
+    assert text.count("\n| ") >= 5
+    assert "nan" not in text
+    results = tmp_path / "here" / "results" / "quick"
+    stored = json.loads((results / f"{name}.json").read_text())
+    assert stored["scale"] == "quick"
+    figure = (results / f"{name}.svg").read_bytes()
+    assert figure.startswith(b"<?xml")
+    (results / f"{name}.svg").unlink()
+    assert run(name, "--quick", "--out", "here", "--draw") == 0
+    assert (results / f"{name}.svg").read_bytes() == figure
+    assert capsys.readouterr().out == text
+
+
+def test_an_interrupted_experiment_goes_on_where_it_stopped(tmp_path, capsys, monkeypatch):
+    assert run("granularity", "--quick", "--out", "whole", "--quiet") == 0
+    kept, calls = training.measure, []
+
+    def stops(job, runs):
+        calls.append(job.case)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return kept(job, runs)
+
+    monkeypatch.setattr(training, "measure", stops)
+    assert run("granularity", "--quick", "--out", "parts") == 130
+    assert run("granularity", "--quick", "--out", "parts") == 0
+    told = capsys.readouterr().err
+    assert told.count("done before") == 2
+    assert len(calls) == 3 + 4
+    whole, parts = (
+        json.loads((tmp_path / out / "results" / "quick" / "granularity.json").read_text())["records"]
+        for out in ("whole", "parts")
+    )
+    assert [without_time(record) for record in parts] == [without_time(record) for record in whole]
+
+
+def without_time(record):
+    return {key: value for key, value in record.items() if key != "seconds"}
+
+
+def test_cases_that_train_alike_are_trained_once(tmp_path, monkeypatch):
+    trained = []
+    monkeypatch.setattr(training, "train_run", counting(training.train_run, trained))
+    assert run("recipes", "--quick", "--out", "here", "--quiet") == 0
+    assert len(trained) == 2 * 4  # sampled serves three of six recipes
+    assert deployed.trained_run is training.trained_run
+
+
+def counting(function, calls):
+    def counted(folder, *rest, **options):
+        calls.append(folder.path.name)
+        return function(folder, *rest, **options)
+
+    return counted
+
+
+def test_wrong_names_are_told_before_any_work(tmp_path, capsys):
+    assert run("granularity", "recipe", "--quick", "--out", "here") == 2
+    assert "Did you mean 'recipes'" in capsys.readouterr().err
+    assert not (tmp_path / "here").exists()
+    assert run() == 2
+    assert "--list shows them" in capsys.readouterr().err
+
+
+def test_the_list_shows_every_experiment_with_its_scales(capsys):
+    assert run("--list") == 0
+    text = capsys.readouterr().out
+    for name in plan_names():
+        assert f"{name}: " in text
+    assert text.count("\n    quick") == len(plan_names())
+
+
+def test_missing_data_is_told_as_in_training(capsys):
+    assert run("shd-regenerated", "--out", "here", "--quiet") == 2
+    assert "set AXONNX_DATA to the folder that holds the data" in capsys.readouterr().err

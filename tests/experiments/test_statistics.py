@@ -1,0 +1,62 @@
+"""Verdicts follow from the interval of a difference, and from nothing else."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from axonnx.experiments.plan import Claim
+from axonnx.experiments.statistics import decide, mean_and_spread, values_of
+
+HIGHER = Claim(text="a beats b", first="a", second="b")
+EQUAL = Claim(text="a is like b", first="a", second="b", expect="equal", margin=0.02)
+
+
+def records(a, b):
+    return [{"case": name, "seed": i, "accuracy": v} for name, vs in (("a", a), ("b", b)) for i, v in enumerate(vs)]
+
+
+@pytest.mark.parametrize(
+    ("claim", "a", "b", "judgement"),
+    [
+        (HIGHER, [0.90, 0.91, 0.92], [0.50, 0.52, 0.51], "confirmed"),
+        (HIGHER, [0.50, 0.52, 0.51], [0.90, 0.91, 0.92], "refuted"),
+        (HIGHER, [0.50, 0.90, 0.70], [0.60, 0.65, 0.71], "left open"),
+        (EQUAL, [0.800, 0.801, 0.802], [0.801, 0.802, 0.803], "confirmed"),
+        (EQUAL, [0.90, 0.91, 0.92], [0.50, 0.52, 0.51], "refuted"),
+        (EQUAL, [0.75, 0.80, 0.85], [0.76, 0.81, 0.86], "left open"),
+        (HIGHER, [0.5, 0.5], [0.4, 0.4], "confirmed"),
+        (HIGHER, [0.4, 0.4], [0.4, 0.4], "refuted"),
+    ],
+)
+def test_verdicts(claim, a, b, judgement):
+    assert decide(claim, records(a, b)).judgement == judgement
+
+
+def test_one_seed_decides_nothing():
+    assert decide(HIGHER, records([0.9], [0.1, 0.2])) is None
+
+
+SHARES = st.lists(st.integers(0, 1000).map(lambda n: n / 1000), min_size=2, max_size=6)
+
+
+@given(SHARES, SHARES)
+def test_a_claim_and_its_reverse_agree(a, b):
+    there, back = decide(HIGHER, records(a, b)), decide(HIGHER, records(b, a))
+    assert there.difference == pytest.approx(-back.difference, abs=1e-12)
+    assert there.interval == pytest.approx([-back.interval[1], -back.interval[0]], abs=1e-9)
+    assert not there.judgement == back.judgement == "confirmed"
+
+
+def test_the_test_is_welchs():
+    a, b = [0.5, 0.6, 0.75], [0.4, 0.41, 0.45, 0.5]
+    verdict = decide(HIGHER, records(a, b))
+    assert verdict.p == pytest.approx(stats.ttest_ind(a, b, equal_var=False).pvalue)
+    assert "a − b = +17.7 points" in str(verdict)
+
+
+def test_spread_is_that_of_a_sample():
+    assert mean_and_spread([1.0, 2.0, 3.0]) == (2.0, 1.0)
+    assert np.isnan(mean_and_spread([1.0])[1])
+    assert values_of(records([0.1], [0.2]), "b") == [0.2]
