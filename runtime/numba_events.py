@@ -47,15 +47,33 @@ def scan(memory: Floats, source: Long, size: Long, events: Ints, at: Long, start
 
 
 @compiled
-def admitted(memory: Floats, source: Long, size: Long, scale: Long, largest: Long) -> Any:
-    """1 where all values are 0 or 1, 0 where they are multiples of 1/scale up to largest/scale, −1 elsewhere."""
-    like, plain = zeros16(), np.int64(1)
+def scan_input(
+    memory: Floats,
+    source: Long,
+    size: Long,
+    events: Ints,
+    at: Long,
+    starts: Long,
+    tables: Ints,
+    scale: Long,
+    largest: Long,
+) -> Any:
+    """``scan``, with a look at the values: 1 where all are 0 or 1, else 0; −1 where the contract does not admit one.
+
+    It admits multiples of 1/scale up to largest/scale.
+    """
+    count, plain, like = np.int64(0), np.int64(1), zeros16()
     scales, limit, one = splat(like, np.float32(scale)), splat(like, np.float32(largest)), splat(like, np.float32(1))
     for i in range(0, size, LANES):
         values = load(like, memory, source + i)
-        units = mul(values, scales)  # exact: a power of two
-        if at_least(limit, absolute(units)) & equal(units, nearest(units)) != ALL:
-            return np.int64(-1)
-        if equal(values, one) | equal(values, like) != ALL:
+        there = active(values)
+        if equal(values, one) != there or largest < scale:
             plain = np.int64(0)
+            units = mul(values, scales)  # exact: a power of two
+            if at_least(limit, absolute(units)) & equal(units, nearest(units)) != ALL:
+                return np.int64(-1)
+        put(events, starts + i // LANES, count)
+        count = append(events, at, count, tables, there, i)
+    put(events, starts + size // LANES, count)
+    close(events, at + count, size)
     return plain

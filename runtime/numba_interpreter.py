@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from axonnx.runtime import numba_neurons as neurons
 from axonnx.runtime.numba_compile import Long, compiled
 from axonnx.runtime.numba_conv import conv
-from axonnx.runtime.numba_events import admitted, scan
+from axonnx.runtime.numba_events import scan, scan_input
 from axonnx.runtime.numba_lists import floats_at, ints_at, longs_at
 from axonnx.runtime.numba_neurons import (
     arithmetic,
@@ -41,6 +41,7 @@ from axonnx.runtime.numba_opcodes import (
     POOL_PAIRS,
     ROW,
     SCAN,
+    SCAN_INPUT,
 )
 from axonnx.runtime.numba_synapses import linear
 from axonnx.runtime.numba_vectors import LANES, load, store, zeros16
@@ -180,11 +181,12 @@ def run(
                     load_outside(g, r, memory, outside, sample * entering)
                 elif op == SCAN:
                     scan(memory, g[r + 1], g[r + 2], events, g[r + 3], g[r + 4], tables)
-                    if g[r + 5]:
-                        plain = admitted(memory, g[r + 1], g[r + 2], fixed[SCALE], fixed[LARGEST])
-                        if plain < 0:
-                            return b
-                        events[g[r + 6]] = plain
+                elif op == SCAN_INPUT:
+                    at, size, listed, starts = g[r + 1], g[r + 2], g[r + 3], g[r + 4]
+                    plain = scan_input(memory, at, size, events, listed, starts, tables, fixed[SCALE], fixed[LARGEST])
+                    if plain < 0:
+                        return b
+                    events[g[r + 5]] = plain
                 else:
                     rest(g, r, memory, constants, tables, step + t)
                 counts[b, row] += count

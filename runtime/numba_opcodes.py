@@ -3,6 +3,7 @@
 (
     LOAD,
     SCAN,
+    SCAN_INPUT,
     LINEAR,
     CONV,
     FIRE,
@@ -15,5 +16,5 @@
     AVERAGE_POOL,
     ROW,
     COPY,
-) = range(14)
+) = range(15)
 COLUMNS = 32

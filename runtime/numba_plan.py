@@ -70,7 +70,7 @@ class Plan:
         self.at_start = len(listed)
         for name in (self.program.input, *self.program.noises):
             self._load(name)
-        self.rows.append(self._scan(self.program.input, check=True))
+        self.rows.append(self._scan_input(self.program.input))
         for instruction in self.program.instructions:
             self._instruction(instruction)
         for state in self.storage.copied:
@@ -115,9 +115,12 @@ class Plan:
         self.rows.append((codes.LOAD, self.outside_size, channels, pixels, pitch, self._at(name)))
         self.outside_size += layout.elements
 
-    def _scan(self, name: str, check: bool = False) -> tuple[int, ...]:
+    def _scan(self, name: str) -> tuple[int, ...]:
         events = self.storage.list_of(name)
-        return (codes.SCAN, self._at(name), self._layout(name).size, events.at, events.starts, int(check), events.plain)
+        return (codes.SCAN, self._at(name), self._layout(name).size, events.at, events.starts)
+
+    def _scan_input(self, name: str) -> tuple[int, ...]:
+        return (codes.SCAN_INPUT, *self._scan(name)[1:], self.storage.list_of(name).plain)
 
     def _synapse(self, i: Linear | Conv, rows: NDArray[np.float32]) -> tuple[int, ...]:
         """The first numbers of a synapse's row: what it reads, its weights, where it adds to, what it begins at."""
