@@ -18,9 +18,9 @@ from axonnx.export.exporter import (
     make_contract,
     write_model,
 )
-from axonnx.export.profile_command import make_engine
 from axonnx.runtime.compile_program import compile_file
 from axonnx.runtime.energy import Hardware
+from axonnx.runtime.measuring_engine import measuring_engine
 from axonnx.runtime.profile import profile
 
 
@@ -37,7 +37,7 @@ def measure(job: Job, runs: Path) -> Record:
         build_model(collapsed, make_contract(collapsed, trained.prepared.splits.classes, "sequence")), str(path)
     )
     data = [(x.numpy(), labels.numpy()) for x, labels in trained.data("test", job.options.get("limit"))]
-    figures = profile(make_engine(compile_file(str(path)), "auto"), data, Hardware(), job.seed)
+    figures = profile(measuring_engine(compile_file(path)), data, Hardware(), job.seed)
     return {
         **training,
         "accuracy": figures["accuracy"],

@@ -14,11 +14,9 @@ from axonnx.runtime.atomic_file import replacing, write_text
 from axonnx.runtime.compile_program import compile_file
 from axonnx.runtime.contract import Contract
 from axonnx.runtime.energy import Hardware, read_hardware
-from axonnx.runtime.engine import Engine
 from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.numpy_engine import NumpyEngine
+from axonnx.runtime.measuring_engine import MEASURING, measuring_engine
 from axonnx.runtime.profile import profile
-from axonnx.runtime.program import Program
 
 Floats = NDArray[np.float32]
 Batches = Iterable[tuple[Floats, NDArray[np.int64]]]
@@ -45,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
 def profile_file(path: str, options: argparse.Namespace, hardware: Hardware) -> dict[str, Any]:
     """Profile one file on the data that the options name."""
     program = compile_file(path)
-    engine = make_engine(program, options.engine)
+    engine = measuring_engine(program, options.engine)
     data = _from_run(options) if options.run else _from_npz(options, program.contract)
     return {**profile(engine, data, hardware, options.seed), "model": path}
 
@@ -58,26 +56,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--run", help="a run folder, whose test data is used")
     parser.add_argument("--data", help="or an npz with frames [N, T, C, H, W] (images [N, C, H, W]) and labels")
     parser.add_argument("--limit", type=int, default=256, help="samples (default: %(default)s)")
-    parser.add_argument("--engine", choices=("auto", "numpy", "numba"), default="auto")
+    parser.add_argument("--engine", choices=MEASURING, default="auto")
     parser.add_argument("--hardware", metavar="TOML", help="energies of your hardware; default: 45 nm")
     parser.add_argument("--seed", type=int, default=0, help="of the noise of stochastic files")
     parser.add_argument("--plot", metavar="PNG", help="draw accuracy against energy, and early exit")
     parser.add_argument("--json", action="store_true", help="the result as JSON")
     parser.add_argument("-o", "--output", help="also write the JSON to this file")
     return parser
-
-
-def make_engine(program: Program, name: str) -> Engine:
-    """The engine of that name; auto: numba where it is installed."""
-    if name != "numpy":
-        try:
-            from axonnx.runtime.numba_engine import NumbaEngine
-
-            return NumbaEngine(program)
-        except ModuleNotFoundError:
-            if name == "numba":
-                raise AxonnxError("--engine numba: numba is not installed; pip install 'axonnx[fast]'") from None
-    return NumpyEngine(program)
 
 
 def _from_run(options: argparse.Namespace) -> Batches:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from axonnx.runtime.atomic_file import write_text
 from axonnx.runtime.contract import Contract
 from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.numpy_engine import NumpyEngine
+from axonnx.runtime.measuring_engine import MEASURING, measuring_engine
 from axonnx.runtime.report_data import evenly, read_samples
 from axonnx.runtime.report_inputs import read_profile, read_run, read_verify
 from axonnx.runtime.report_material import Material
@@ -74,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--limit", type=int, default=LIMIT, help="samples run for confusion and calibration (default: %(default)s)"
     )
+    parser.add_argument("--engine", choices=MEASURING, default="auto", help="(default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the noise of stochastic files")
     parser.add_argument("-o", "--output", default="report.html", help="the file to write (default: %(default)s)")
     parser.add_argument("--quiet", action="store_true", help="no progress, only the result")
@@ -103,7 +104,7 @@ def _measured(model: ModelView, options: argparse.Namespace, tell: Tell) -> Meas
         samples = _test_samples(options.run, model, options.limit)
     else:
         return None
-    return measure(NumpyEngine(model.program), samples, options.samples, options.seed, tell)
+    return measure(measuring_engine(model.program, options.engine), samples, options.samples, options.seed, tell)
 
 
 def _test_samples(run: str, model: ModelView, limit: int) -> Samples:
