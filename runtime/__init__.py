@@ -1,7 +1,7 @@
 """Run an exported file on events, without torch.
 
-``load("model.onnx")`` gives a ``Model``; ``model.run(x)`` and ``model.step(state, x)`` run it. Names are imported when
-they are first used, so that ``import axonnx.runtime`` costs nothing.
+``load("model.onnx")`` gives a ``Model``; ``model.run(x)`` and ``model.step(state, x)`` run it, ``model.session()`` runs
+it on a stream of events. Names are imported when they are first used, so that ``import axonnx.runtime`` costs nothing.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from axonnx.runtime.compile_program import compile_file
     from axonnx.runtime.contract import Contract
+    from axonnx.runtime.decision import Decision
     from axonnx.runtime.engine import Activity, Chunk, Engine
     from axonnx.runtime.errors import AxonnxError
     from axonnx.runtime.model import Model, RunResult, load
     from axonnx.runtime.model_file import ModelFile, load_model
     from axonnx.runtime.program import Program
+    from axonnx.runtime.session import Session
+    from axonnx.runtime.session_state import SessionState
     from axonnx.runtime.state import State
 
 _HOMES = {
@@ -24,11 +27,14 @@ _HOMES = {
     "AxonnxError": "errors",
     "Chunk": "engine",
     "Contract": "contract",
+    "Decision": "decision",
     "Engine": "engine",
     "Model": "model",
     "ModelFile": "model_file",
     "Program": "program",
     "RunResult": "model",
+    "Session": "session",
+    "SessionState": "session_state",
     "State": "state",
     "compile_file": "compile_program",
     "load": "model",
@@ -40,11 +46,14 @@ __all__ = [
     "AxonnxError",
     "Chunk",
     "Contract",
+    "Decision",
     "Engine",
     "Model",
     "ModelFile",
     "Program",
     "RunResult",
+    "Session",
+    "SessionState",
     "State",
     "compile_file",
     "load",
