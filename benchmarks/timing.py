@@ -9,6 +9,10 @@ from statistics import median
 
 SHORT = 2e-3  # seconds
 
+Clock = Callable[[], float]
+PROCESSOR: Clock = time.process_time  # what one thread took, whatever else the machine did meanwhile
+WALL: Clock = time.perf_counter  # for several threads
+
 
 @dataclass(frozen=True)
 class Times:
@@ -18,7 +22,9 @@ class Times:
     best: float
 
 
-def side_by_side(candidates: dict[str, Callable[[], object]], turns: int, seconds: float = 6.0) -> dict[str, Times]:
+def side_by_side(
+    candidates: dict[str, Callable[[], object]], turns: int, seconds: float = 6.0, clock: Clock = PROCESSOR
+) -> dict[str, Times]:
     """Each candidate's times over ``turns`` rounds, or as many as ``seconds`` allow (three at least)."""
     for call in candidates.values():
         call()
@@ -28,18 +34,18 @@ def side_by_side(candidates: dict[str, Callable[[], object]], turns: int, second
         if turn >= 3 and time.perf_counter() - began > seconds:
             break
         for name, call in candidates.items():
-            call()  # brings its data back into the caches that the others used meanwhile
-            taken[name].append(_milliseconds(call))
+            _milliseconds(call, clock)  # brings its data back into the caches that the others used meanwhile
+            taken[name].append(_milliseconds(call, clock))
     return {name: Times(median(values), min(values)) for name, values in taken.items()}
 
 
-def _milliseconds(call: Callable[[], object]) -> float:
+def _milliseconds(call: Callable[[], object], clock: Clock) -> float:
     """Of one call; the mean of several where they are too short to be timed alone."""
-    calls, start = 0, time.perf_counter()
-    while calls == 0 or (calls < 50 and time.perf_counter() - start < SHORT):
+    calls, start = 0, clock()
+    while calls == 0 or (calls < 50 and clock() - start < SHORT):
         call()
         calls += 1
-    return (time.perf_counter() - start) * 1e3 / calls
+    return (clock() - start) * 1e3 / calls
 
 
 def table(title: str, head: list[str], rows: list[list[str]]) -> str:
