@@ -232,8 +232,8 @@ def main(arguments: list[str] | None = None) -> int:
     torch.set_num_threads(1)
     parts = [
         "# Inference speed\n",
-        "Made by `python -m benchmarks.inference --write`; medians, candidates taking turns, each warmed up before it is "
-        "timed. One thread is timed by the processor's clock, which leaves out other work; two by the wall's.\n",
+        "Made by `python -m benchmarks.inference --write`; medians, candidates taking turns, each warmed up before it "
+        "is timed. One thread is timed by the processor's clock, which leaves out other work; two by the wall's.\n",
         machine(),
     ]
     with tempfile.TemporaryDirectory() as folder:
