@@ -11,15 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from axonnx.export import command as export_command
 from axonnx.export import profile_command, verify_command
 from axonnx.export.report_command import main as report_main
-from axonnx.runtime.compile_program import compile_file
 from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.live_view import LiveView
-from axonnx.runtime.numpy_engine import NumpyEngine
 from axonnx.runtime.readers import write_npz
 from axonnx.runtime.run_command import main as run_main
 from axonnx.train.command import main as train_main
@@ -69,8 +64,8 @@ def main(arguments: Sequence[str]) -> int:
         words = [path, "--run", run, "-o", str(demo.folder / f"verify-{mode}.json")]
         demo.step(f"verify, bit for bit: {mode}", "verify", words, verify_command.main)
     recording, label = _recording(demo.folder)
-    demo.step(f"run it on a recording (of a {label})", "run", [models["mfa"], recording, "--final-only"], run_main)
-    _play(models["mfa"], recording)
+    words = [models["mfa"], recording, "--live" if sys.stdout.isatty() else "--final-only"]
+    demo.step(f"run it on a recording (of a {label})", "run", words, run_main)
     profiled = str(demo.folder / "profile.json")
     demo.step("what it costs", "profile", [models["mfa"], "--run", run, "-o", profiled], profile_command.main)
     words = [*models.values(), "--run", run, "--limit", "128", "--plot", str(demo.folder / "trade-off.png")]
@@ -89,26 +84,6 @@ def _recording(folder: Path) -> tuple[str, str]:
     path = folder / "recording.npz"
     write_npz(path, test[0], test.sensor)
     return str(path), test.classes[int(test.labels[0])]
-
-
-def _play(model: str, recording: str) -> None:
-    """The recording in the terminal, where there is one."""
-    if not sys.stdout.isatty():
-        return
-    from axonnx.runtime.binning import bin_events
-    from axonnx.runtime.readers import read_events
-
-    program = compile_file(model)
-    assert program.contract.input.binning is not None
-    frames = bin_events(read_events(recording).events, program.contract.input.binning).frames
-    engine = NumpyEngine(program)
-    state, view = engine.initial_state(1), LiveView(sys.stdout, program.contract.classes)
-    for t, frame in enumerate(frames):
-        chunk = engine.advance(state, frame[None, None].astype(np.float32), {})
-        state = chunk.state
-        logits = chunk.logits[0, 0] / np.float32(t + 1)
-        raised = np.exp(logits - logits.max())
-        view.show(frame, raised / raised.sum(), f"{program.contract.input.binning.bin_us * (t + 1) / 1000:.0f} ms")
 
 
 def _summary(demo: Demo, page: str) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 BAR = 24
+MOST_ROWS, MOST_COLUMNS = 32, 64
 UP = "\x1b[{}A"
 CLEAR = "\x1b[K"
 COLOURS = {0: "\x1b[90m·\x1b[0m", 1: "\x1b[32m█\x1b[0m", 2: "\x1b[31m█\x1b[0m", 3: "\x1b[33m█\x1b[0m"}
@@ -28,7 +29,7 @@ class LiveView:
         picture = picture_rows(frame)
         bars = bar_rows(probabilities, self.classes)
         height = max(len(picture), len(bars))
-        blank = " " * frame.shape[-1]
+        blank = " " * _shrunk(frame != 0).shape[-1]
         rows = [
             f"{(picture[i] if i < len(picture) else blank)}   {bars[i] if i < len(bars) else ''}{CLEAR}"
             for i in range(height)
@@ -41,14 +42,22 @@ class LiveView:
 
 
 def picture_rows(frame: NDArray[np.generic]) -> list[str]:
-    """A frame [C, H, W] as rows of coloured characters; at most 32 pixels high, larger ones are thinned out."""
-    step = -(-frame.shape[-2] // 32)
-    thin = frame[:, ::step, ::step]
-    on = thin[-1] != 0
-    off = thin[0] != 0 if len(thin) > 1 else np.zeros_like(on)
+    """A frame [C, H, W] as rows of coloured characters, 32 × 64 at the most: squares of larger ones become one."""
+    active = _shrunk(frame != 0)
+    on, off = active[-1], active[0] if len(active) > 1 else np.zeros_like(active[0])
     return [
         "".join(COLOURS[int(a) + 2 * int(b)] for a, b in zip(*row, strict=True)) for row in zip(on, off, strict=True)
     ]
+
+
+def _shrunk(active: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Squares of pixels, active where one of theirs is."""
+    channels, height, width = active.shape
+    side = max(-(-height // MOST_ROWS), -(-width // MOST_COLUMNS))
+    padded = np.pad(active, ((0, 0), (0, -height % side), (0, -width % side)))
+    squares = padded.reshape(channels, padded.shape[1] // side, side, padded.shape[2] // side, side)
+    shrunk: NDArray[np.bool_] = squares.any((2, 4))
+    return shrunk
 
 
 def bar_rows(probabilities: Floats, classes: Sequence[str], most: int = 12) -> list[str]:

@@ -14,6 +14,7 @@ from axonnx.runtime.decision import Decision
 from axonnx.runtime.engine import Engine
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.frame_files import read_frames
+from axonnx.runtime.live_run import Seen, show
 from axonnx.runtime.model import ENGINES, load
 from axonnx.runtime.network_input import describe_input, window_length
 from axonnx.runtime.printing import until_closed
@@ -26,13 +27,15 @@ from axonnx.runtime.sources import FileSource, Source, open_source
 
 EVENTS_ONLY = (
     *("format", "sensor", "crop", "origin", "stop_at", "max_events", "seconds", "tolerance_us", "on_disorder"),
-    *("resize", "merge_polarities", "continuous", "every_bin"),
+    *("resize", "merge_polarities", "continuous", "every_bin", "live"),
 )
 
 
 def main(arguments: Sequence[str]) -> int:
     """``axonnx run``."""
     options = _parser().parse_args(arguments)
+    if options.live and options.json:
+        raise AxonnxError("--live draws, --json prints objects for programs: choose one")
     engine = load(options.model, options.engine).engine
     run = _frames(engine, options) if engine.program.contract.input.binning is None else _stream(engine, options)
     with until_closed():
@@ -43,7 +46,10 @@ def main(arguments: Sequence[str]) -> int:
 def _print(run: StreamRun | FrameRun, engine: Engine, options: argparse.Namespace) -> None:
     contract = engine.program.contract
     length = contract.input.steps or 1
-    for decision in _chosen(run.decisions(), options.limit):
+    decisions = _chosen(run.decisions(), options.limit)
+    if isinstance(run, StreamRun) and isinstance(run.adapter, Seen):
+        show(decisions, run.adapter, sys.stdout)
+    for decision in decisions:  # of which none is left once they were shown
         print(decision_json(decision) if options.json else decision_line(decision, length), flush=True)
     facts = {"model": engine.program.name, "engine": engine.name, "source": options.source, **run.summary()}
     print(summary_json(facts) if options.json else summary_lines(facts), flush=True)
@@ -62,7 +68,7 @@ def _stream(engine: Engine, options: argparse.Namespace) -> StreamRun:
         seed=options.seed,
         continuous=bool(options.continuous),
         stop_at=options.stop_at,
-        every_bin=bool(options.every_bin),
+        every_bin=bool(options.every_bin or options.live),
         origin=options.origin,
     )
     source, reorder = _in_order(_open(options), options)
@@ -76,7 +82,7 @@ def _stream(engine: Engine, options: argparse.Namespace) -> StreamRun:
     )
     for note in source.notes:
         print(f"axonnx run: {source.name}: {note}", file=sys.stderr)
-    return StreamRun(source, session, reorder, adapter, options.max_events)
+    return StreamRun(source, session, reorder, Seen(adapter, binning) if options.live else adapter, options.max_events)
 
 
 def _open(options: argparse.Namespace) -> Source:
@@ -135,6 +141,9 @@ def _add_decision_options(group: argparse._ArgumentGroup) -> None:
     which = group.add_mutually_exclusive_group()
     which.add_argument("--every-bin", action="store_true", default=None, help="a decision at the end of every bin")
     which.add_argument("--final-only", dest="every_bin", action="store_false", help="one a window (the default)")
+    group.add_argument(
+        "--live", action="store_true", default=None, help="draw the events and the decision as it forms (terminals)"
+    )
     group.add_argument(
         "--continuous", action="store_true", default=None, help="keep the network's state from window to window"
     )

@@ -10,6 +10,7 @@ from axonnx.runtime.adapt import Adapter, refuse_larger, size
 from axonnx.runtime.bin_settings import Sensor
 from axonnx.runtime.decision import Decision
 from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.live_run import Seen
 from axonnx.runtime.reorder import Reorder
 from axonnx.runtime.session import Session
 from axonnx.runtime.sources import FileSource, Source, limited
@@ -19,7 +20,12 @@ class StreamRun:
     """Events on their way: source → reorder → adapt → session. Events read = binned + dropped + pending."""
 
     def __init__(
-        self, source: Source, session: Session, reorder: Reorder, adapter: Adapter, most_events: int | None = None
+        self,
+        source: Source,
+        session: Session,
+        reorder: Reorder,
+        adapter: Adapter | Seen,
+        most_events: int | None = None,
     ) -> None:
         self.source, self.session, self.reorder, self.adapter = source, session, reorder, adapter
         self.most_events = most_events
