@@ -6,39 +6,18 @@ by noise of the right sign that no membrane can resist.
 
 import math
 from collections.abc import Callable
-from itertools import pairwise
 
 import pytest
 import torch
 from torch import Tensor
 
-from axonnx.models import BinaryMLP, BinaryNetwork, BinaryNeuron, Current, LinearReadout, Replay, Run, Variant
-from axonnx.models.estimators import Estimator, StraightThrough, make_estimator
+from axonnx.experiments.gradients import FixedNoise
+from axonnx.models import BinaryMLP, BinaryNetwork, Replay, Variant
+from axonnx.models.estimators import StraightThrough, make_estimator
 from axonnx.models.references import exact_gradient, log_probability
 
 SCALES = [1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16]
 Gradients = dict[str, Tensor]
-
-
-class FixedNoise(BinaryNetwork):
-    """Dense layers whose neurons have unit noise whatever their input: the paper's F(h) = Φ(h/σ)."""
-
-    def __init__(self, sizes: list[int], estimator: Estimator, scale: float, seed: int) -> None:
-        super().__init__()
-        torch.manual_seed(seed)
-        self.layers = torch.nn.ModuleList(torch.nn.Linear(i, o) for i, o in pairwise(sizes))
-        self.neurons = torch.nn.ModuleList(BinaryNeuron(Variant(estimator=estimator)) for _ in self.layers)
-        self.readout = LinearReadout(sizes[-1], 2)
-        for layer in self.layers:
-            torch.nn.init.normal_(layer.weight, std=scale)
-            torch.nn.init.normal_(layer.bias, std=0.3 * scale)
-        self.double()
-
-    def compute(self, x: Tensor, run: Run) -> Tensor:
-        for layer, neuron in zip(self.layers, self.neurons, strict=True):
-            h = layer(x)
-            x = neuron(Current(h, torch.ones_like(h)), run)
-        return self.readout(x, run)
 
 
 def expected_estimate(net: BinaryNetwork, x: Tensor, loss: Callable[[Tensor], Tensor]) -> tuple[Gradients, float]:
