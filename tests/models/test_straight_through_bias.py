@@ -6,13 +6,14 @@ by noise of the right sign that no membrane can resist.
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 import torch
 from torch import Tensor
 
 from axonnx.experiments.gradients import FixedNoise
-from axonnx.models import BinaryMLP, BinaryNetwork, Replay, Variant
+from axonnx.models import BinaryMLP, BinaryNetwork, Replay
 from axonnx.models.estimators import StraightThrough, make_estimator
 from axonnx.models.references import exact_gradient, log_probability
 
