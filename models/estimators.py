@@ -24,6 +24,7 @@ class Estimator(ABC):
 
     known: ClassVar[dict[str, type[Estimator]]] = {}
     name: ClassVar[str]
+    reads_noise: ClassVar[bool] = True  # whether ``slope`` does; if not, it need not be kept for the backward pass
 
     def __init_subclass__(cls, name: str, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -77,6 +78,8 @@ class _Fire(torch.autograd.Function):
 class StraightThrough(Estimator, name="st"):
     """The classical straight-through estimator: factor 1."""
 
+    reads_noise: ClassVar[bool] = False
+
     def slope(self, z: Tensor, spikes: Tensor, noise: Tensor | None) -> Tensor:
         """φ(z)"""
         return normal.pdf(z)
@@ -101,6 +104,8 @@ class ImportanceWeighted(Estimator, name="iwst"):
 
     ``p`` is a number (0, 1, or 0.5, the low-bias trapezoid rule), "low_variance", "F", or any function of F.
     """
+
+    reads_noise: ClassVar[bool] = False
 
     p: float | Literal["F", "low_variance"] | Callable[[Tensor], Tensor] = 0.5
 
@@ -129,6 +134,8 @@ class ImportanceWeighted(Estimator, name="iwst"):
 @dataclass(frozen=True)
 class AnalyticGumbelRao(Estimator, name="agr"):
     """AGR(k): factor ((S(F)−S(0))/F)^o ((S(0)−S(F−1))/(1−F))^(1−o), S(x) = sigmoid(x/k)."""
+
+    reads_noise: ClassVar[bool] = False
 
     k: float = 1.0
 
@@ -204,6 +211,8 @@ class GumbelSoftmax(GumbelSoftmaxST, name="gs"):
 class GumbelRao(Estimator, name="gr"):
     """GR(k, n): E[S_k'(ln(F/(1−F)) + η) | o], by ``n`` Monte Carlo samples of the truncated logistic noise."""
 
+    reads_noise: ClassVar[bool] = False
+
     k: float = 1.0
     n: int = 10
 
@@ -228,6 +237,8 @@ class GumbelRao(Estimator, name="gr"):
 @dataclass(frozen=True)
 class SurrogateGradient(Estimator, name="sg"):
     """SG(width): the baseline. A Normal pdf of fixed std ``width`` in the place of φ(z)/κ."""
+
+    reads_noise: ClassVar[bool] = False
 
     width: float = 0.4
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
@@ -19,11 +19,15 @@ Regulariser = Literal["neuron", "weight", "quadratic"]
 
 @dataclass(frozen=True)
 class Output:
-    """What a pass gives: logits [B, classes], the state after it, and what each layer of neurons did."""
+    """What a pass gives: logits [B, classes], the state after it, and what each layer of neurons did.
+
+    ``divergences``: ½ Σ ln(1 + (h* − θ)²/κ²) of the layers that took it along; ``kl`` computes it for the others.
+    """
 
     logits: Tensor
     state: State
     observations: dict[str, Observation]
+    divergences: dict[str, Tensor] = field(default_factory=dict)
 
     def firing_rates(self) -> dict[str, Tensor]:
         """The share of neurons that fired, for each layer."""
@@ -33,8 +37,11 @@ class Output:
         """KL per neuron (or its quadratic form): sum over neurons and steps, mean over the batch."""
         term = kl_of_neurons if kind == "neuron" else quadratic_of_neurons
         batch = self.logits.shape[0]
+        known = self.divergences if kind == "neuron" else {}
         terms = [
-            term(seen.gap, seen.variance, batch) for seen in self.observations.values() if seen.variance is not None
+            known[name] / batch if name in known else term(seen.gap, seen.variance, batch)
+            for name, seen in self.observations.items()
+            if seen.variance is not None
         ]
         return torch.stack(terms).sum() if terms else self.logits.new_zeros(())
 
@@ -87,12 +94,12 @@ class SpikingNetwork(Network):
         if not self.layerwise:
             return self._stepwise(events, fire, state)
         run = Run(self, fire, state, sequence=True)
-        return Output(self.compute(events, run), run.state(events.shape[0]), run.observations)
+        return Output(self.compute(events, run), run.state(events.shape[0]), run.observations, run.divergences)
 
     def step(self, x: Tensor, state: State | None = None, fire: Fire = MEAN_FIELD) -> Output:
         """One time step [B, …]; the logits are the running mean."""
         run = Run(self, fire, state)
-        return Output(self.compute(x, run), run.state(1), run.observations)
+        return Output(self.compute(x, run), run.state(1), run.observations, run.divergences)
 
     def _stepwise(self, events: Tensor, fire: Fire, state: State | None) -> Output:
         outputs: list[Output] = []

@@ -153,6 +153,8 @@ class LIF(nn.Module):
             self.estimator,
         )
         after = LIFState(out.membrane, out.variance, out.spikes[-1])
+        if out.divergence is not None:
+            run.divergences[run.name(self)] = out.divergence
         return self._finish(Observation(out.gap, out.decision_variance, out.spikes), after, run)
 
     def _plain(

@@ -9,14 +9,14 @@ from torch import Tensor
 # rounding, and has no share in the KL.
 VARIANCE_FLOOR = 1e-20
 
-_INV_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
+INV_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
 _SQRT_2_OVER_PI = math.sqrt(2.0 / math.pi)
 _INV_SQRT_2 = math.sqrt(0.5)
 
 
 def pdf(z: Tensor) -> Tensor:
     """φ(z) = exp(−z²/2) / √(2π)"""
-    return torch.exp(-0.5 * z * z) * _INV_SQRT_2PI
+    return torch.exp(-0.5 * z * z) * INV_SQRT_2PI
 
 
 def cdf(z: Tensor) -> Tensor:

@@ -79,6 +79,7 @@ class Run:
         self.before = State() if state is None else state
         self.after: dict[str, LayerState] = {}
         self.observations: dict[str, Observation] = {}
+        self.divergences: dict[str, Tensor] = {}
         self._names: dict[int, str] = {id(module): name for name, module in network.named_modules()}
 
     @property

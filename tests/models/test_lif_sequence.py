@@ -116,6 +116,6 @@ def test_long_sequences_take_their_slopes_in_blocks(monkeypatch):
     lif, given = layer(recurrent=True), inputs(factored=True)
     whole = gradients(lif, given, "fused", True, "everything")
     for block in (1, 3 * BATCH * NEURONS):
-        monkeypatch.setattr("axonnx.models.lif_sequence._BLOCK", block)
+        monkeypatch.setattr("axonnx.models.lif_steps._BLOCK", block)
         for name, gradient in gradients(lif, given, "fused", True, "everything").items():
             assert torch.equal(gradient, whole[name]), name
