@@ -138,7 +138,9 @@ def batches(net: Timed, turns: int) -> str:
         clock=WALL,
     )
     return table(
-        "The same, batch 128, two threads", ["engine", "ms", "best ms", "× numba"], _rows(times, "axonnx numba")
+        "700-256-256-20 recurrent again, batch 128, two threads; input 11 %",
+        ["engine", "ms", "best ms", "× numba"],
+        _rows(times, "axonnx numba"),
     )
 
 
