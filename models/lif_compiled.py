@@ -92,7 +92,7 @@ def backward_steps(layer: Layer, noise: Tensor | None, trace: Trace, incoming: I
         rows.of(trace.emitted),
         rows.of(trace.gap),
         rows.of(trace.total),
-        np.empty((rows.count, 4, rows.length), np.float32),
+        np.empty((rows.count, 5, rows.length), np.float32),
         rows.of(h_grads),
         rows.of(v_grads),
         np.empty((0, 0), np.float32) if by_spread is None else by_spread.numpy(),

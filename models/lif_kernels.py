@@ -130,8 +130,15 @@ def backward(
     decay, decay_squared, threshold, width = constants[0], constants[1], constants[2], constants[4]
     by_divergence = constants[5]
     steps = gap.shape[0]
-    slope, o_grad, rates, nothing = scratch[begin, 0], scratch[begin, 1], scratch[begin, 2], scratch[begin, 3]
+    slope, o_grad, rates, fixed, nothing = (
+        scratch[begin, 0],
+        scratch[begin, 1],
+        scratch[begin, 2],
+        scratch[begin, 3],
+        scratch[begin, 4],
+    )
     _fill(nothing, ZERO)
+    _fill(fixed, ONE / width)
     for row in range(begin, end):
         for t in range(last - 1, first - 1, -1):
             final = t == steps - 1
@@ -154,8 +161,7 @@ def backward(
             if slopes.size:
                 _copy(slope, slopes[t - origin, row])
             elif width > ZERO:
-                _fill(slope, ONE / width)
-                _density(slope, gap[t, row], slope)
+                _density(slope, gap[t, row], fixed)
             else:
                 _density(slope, gap[t, row], rates)
             incoming = by_gap[t, row] if by_gap.size else nothing
