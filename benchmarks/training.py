@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as nnf
 from torch import Tensor, nn
 
-from axonnx.models import LIF, MEAN_FIELD, RecurrentSNN, Sample, SpikingResNet, variant
+from axonnx.models import LIF, MEAN_FIELD, RecurrentSNN, Sample, SpikingResNet, kernels, variant
 from axonnx.models.neurons import DEFAULT_DECAY
 
 STEPS, BATCH, INPUTS, HIDDEN, CLASSES = 100, 32, 700, 256, 20
@@ -116,8 +116,9 @@ def saved_megabytes(network: nn.Module, x: Tensor, fire: object) -> float:
 def report(medians: dict[str, float], threads: int) -> str:
     """The table."""
     base, sg = medians["snnTorch RLeaky"], medians["surrogate gradient (sg-nbn-1)"]
+    way = "without numba" if kernels.load("lif_kernels") is None else "with numba"
     lines = [
-        f"Training step, 700-256-256-20 recurrent, T = {STEPS}, batch {BATCH}, {threads} thread(s), medians:",
+        f"Training step, 700-256-256-20 recurrent, T = {STEPS}, batch {BATCH}, {threads} thread(s), {way}, medians:",
         "",
         "| network | ms | of snnTorch | of our surrogate gradient |",
         "| --- | ---: | ---: | ---: |",
