@@ -41,8 +41,8 @@ def _one(name: str, scale: Scale, options: argparse.Namespace) -> None:
         size_of(plan, scale)
         records = conduct(plan, name, scale, Path(options.out), _silent if options.quiet else _tell)
         write_results(stored, name, scale, records)
-    scale, records = read_results(stored)
-    text = block(plan, scale, records)
+    stored_scale, records = read_results(stored)
+    text = block(plan, stored_scale, records)
     draw(results / f"{name}.svg", plan, records)
     if options.document:
         fill(Path(options.document), name, text)

@@ -38,9 +38,8 @@ class FixedNoise(BinaryNetwork):
         self.neurons = nn.ModuleList(BinaryNeuron(Variant(estimator=estimator)) for _ in self.layers)
         self.readout = LinearReadout(sizes[-1], 2)
         self.offset: Tensor | None = None  # added to the first layer's currents, so that each sample has a gradient
-        for layer in self.layers:
-            nn.init.normal_(layer.weight, std=scale)
-            nn.init.normal_(layer.bias, std=0.3 * scale)
+        for name, parameter in self.layers.named_parameters():
+            nn.init.normal_(parameter, std=0.3 * scale if name.endswith("bias") else scale)
         self.double()
 
     def compute(self, x: Tensor, run: Run) -> Tensor:

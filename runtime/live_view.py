@@ -9,7 +9,6 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
 BAR = 24
 MOST_ROWS, MOST_COLUMNS = 32, 64
 UP = "\x1b[{}A"
@@ -24,7 +23,7 @@ class LiveView:
         self.out, self.classes, self.pause = out, classes, seconds_per_frame
         self.lines = 0
 
-    def show(self, frame: NDArray[np.generic], probabilities: Floats, title: str) -> None:
+    def show(self, frame: NDArray[np.generic], probabilities: NDArray[np.floating], title: str) -> None:
         """One time bin: a frame [C, H, W] and the decision so far."""
         picture = picture_rows(frame)
         bars = bar_rows(probabilities, self.classes)
@@ -56,11 +55,11 @@ def _shrunk(active: NDArray[np.bool_]) -> NDArray[np.bool_]:
     side = max(-(-height // MOST_ROWS), -(-width // MOST_COLUMNS))
     padded = np.pad(active, ((0, 0), (0, -height % side), (0, -width % side)))
     squares = padded.reshape(channels, padded.shape[1] // side, side, padded.shape[2] // side, side)
-    shrunk: NDArray[np.bool_] = squares.any((2, 4))
+    shrunk: NDArray[np.bool_] = np.asarray(squares.any((2, 4)))
     return shrunk
 
 
-def bar_rows(probabilities: Floats, classes: Sequence[str], most: int = 12) -> list[str]:
+def bar_rows(probabilities: NDArray[np.floating], classes: Sequence[str], most: int = 12) -> list[str]:
     """The likeliest classes with a bar each, in the order of the classes."""
     shown = sorted(np.argsort(-probabilities)[:most].tolist())
     width = max(len(classes[i]) for i in shown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -91,7 +91,8 @@ class DataSplits:
             raise AxonnxError(
                 f"{self.name}: classes {list(chosen)}; expected different numbers from 0 to {len(self.classes) - 1}"
             )
-        return replace(self, **{part: _with_classes(data, chosen) for part, data in self.parts.items()})
+        chosen_parts: dict[str, Any] = {part: _with_classes(data, chosen) for part, data in self.parts.items()}
+        return replace(self, **chosen_parts)
 
     def _set_aside(self, train: np.ndarray, out: np.ndarray) -> DataSplits:
         if self.validation is not None:
