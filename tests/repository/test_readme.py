@@ -72,7 +72,10 @@ def test_links_point_to_files():
 
 def test_the_layout_names_every_folder_and_only_files_that_exist():
     table = README[README.index("## Layout") : README.index("## Results")]
-    assert all(f"`{folder}/`" in table for folder in ("models", "train", "export", "runtime", "experiments", "cli", "tests", "docs"))
+    assert all(
+        f"`{folder}/`" in table
+        for folder in ("models", "train", "export", "runtime", "experiments", "cli", "tests", "docs")
+    )
     folder = ""
     for row in table.splitlines():
         if match := re.match(r"\| `(\w+)/`", row):
