@@ -17,7 +17,7 @@ def block(plan: Plan, scale: str, records: Sequence[Record]) -> str:
     size = plan.scales[scale]  # type: ignore[index]
     seeds = len({record["seed"] for record in records})
     minutes = sum(record.get("seconds", 0.0) for record in _once(records)) / 60
-    cost = f"; {minutes:.0f} minutes of training on one core" if minutes else ""
+    cost = f"; {minutes:.0f} minutes of training in all" if minutes else ""
     lines = [f"Scale `{scale}`, {seeds} seeds: {size.about}{cost}.", "", *table(plan, records)]
     verdicts = [verdict for claim in plan.claims if (verdict := decide(claim, records)) is not None]
     if verdicts:
