@@ -18,6 +18,12 @@ from axonnx.runtime.errors import AxonnxError
 from axonnx.train.config import Config
 
 Tree = dict[str, Any]
+
+
+class Whole(dict[str, Any]):
+    """A table that was given as one value: it replaces the one that was there."""
+
+
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -97,7 +103,7 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
     """``base`` with ``over`` in it; tables are merged, everything else is replaced."""
     tree = dict(base)
     for key, value in over.items():
-        both = isinstance(value, Mapping) and isinstance(tree.get(key), Mapping)
+        both = isinstance(value, Mapping) and isinstance(tree.get(key), Mapping) and not isinstance(value, Whole)
         tree[key] = merged(tree[key], value) if both else value
     return tree
 
@@ -121,6 +127,8 @@ def _value(text: str) -> Any:
         value = tomllib.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:
         return text
+    if isinstance(value, dict):
+        return Whole(value)
     return text if isinstance(value, date | time) else value  # no setting is a date, but a folder may be called one
 
 

@@ -7,6 +7,7 @@ from axonnx.train import command
 from axonnx.train.command import main
 from axonnx.train.config import Config
 from axonnx.train.configure import parse_overrides, read_config, settings
+from axonnx.train.data.augment import Augmentation
 
 
 @pytest.fixture
@@ -69,6 +70,13 @@ def test_wrong_words_are_refused(words, complaint):
 def test_overrides_stand_anywhere(trained, words):
     assert main(words) == 0
     assert trained == [read_config("digits-static", ["--optimiser.epochs", "3", "--seed", "7"])]
+
+
+def test_a_table_given_as_one_value_replaces_the_one_that_was_there():
+    assert read_config("shd-cpu").data.augmentation != Augmentation()
+    assert read_config("shd-cpu", ["--data.augmentation", "{}"]).data.augmentation == Augmentation()
+    kept = read_config("shd-cpu", ["--data.augmentation.drop", "0.1"]).data.augmentation
+    assert (kept.drop, kept.shift_x) == (0.1, read_config("shd-cpu").data.augmentation.shift_x)
 
 
 def test_an_override_replaces_one_setting_and_leaves_its_neighbours():
