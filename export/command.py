@@ -120,7 +120,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     size = write_model(build_model(collapsed, contract, options.trace), options.output)
     print(_report(collapsed, scores, options.output, size, options.run))
-    _advise(scores[0], shipped, trained)
+    _advise(scores[0], shipped, trained, options.calibrate)
     return 0
 
 
@@ -245,13 +245,14 @@ def _weight(network: Network, name: str) -> Tensor:
     return weight
 
 
-def _advise(reference: Score, shipped: Score, trained: Trained) -> None:
+def _advise(reference: Score, shipped: Score, trained: Trained, calibrated: bool) -> None:
     """Say what closes the gap where one stays."""
     gap = reference.accuracy - shipped.accuracy
     if trained.bayesian and gap > GAP_WORTH_CLOSING:
+        first = "" if calibrated else "--calibrate may win some back; "
         print(
-            f"\nthe collapse costs {100 * gap:.1f} points. --calibrate may win some back; training that ends with a "
-            f"mean-field phase (--finetune.epochs 3) closes it for good",
+            f"\nthe collapse costs {100 * gap:.1f} points. {first}training that ends with a mean-field phase "
+            f"(--finetune.epochs 3) closes it for good",
             file=sys.stderr,
         )
 

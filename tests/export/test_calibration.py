@@ -108,6 +108,22 @@ def test_thresholds_are_positive_and_one_for_each_neuron_or_channel(every):
     assert every.thresholds.keys() == every.wanted.keys()
 
 
+@pytest.mark.parametrize("kind", ["recurrent-snn", "spiking-mlp", "binary-mlp"])
+def test_a_network_that_fires_as_wanted_is_left_alone(kind):
+    """Rates that are right already move no threshold: in a recurrent layer one such move would set off others."""
+    recipe = Recipe(kind)
+    torch.manual_seed(1)
+    arriving = input_of(recipe)
+    plain = collapse_network(build(recipe), arriving).network
+    before = {
+        name: plain.get_submodule(name).threshold.clone()
+        for name in firing_rates(plain, [counts(arriving, 2, 5)], 1, None)
+    }
+    thresholds = calibrate(plain, plain, [counts(arriving, 20, 5)])
+    for name, threshold in thresholds.items():
+        torch.testing.assert_close(threshold, before[name].expand_as(threshold), rtol=0, atol=0)
+
+
 def test_channels_of_a_convolution_share_a_threshold(convolutional):
     assert convolutional.thresholds["trunk.blocks.1.neuron2"].shape == (8, 1, 1)
 
