@@ -1,0 +1,26 @@
+"""Every number of docs/results.md's experiments comes from the records beside it."""
+
+from pathlib import Path
+
+import pytest
+
+from axonnx.experiments.document import part
+from axonnx.experiments.plan import jobs_of, plan_names, read_plan
+from axonnx.experiments.store import read_results
+from axonnx.experiments.tables import block
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.mark.parametrize("name", plan_names())
+def test_tables_follow_from_the_stored_records(name):
+    scale, records = read_results(DOCS / "results" / f"{name}.json")
+    assert part(DOCS / "results.md", name) == block(read_plan(name), scale, records)
+    assert (DOCS / "results" / f"{name}.svg").is_file()
+
+
+@pytest.mark.parametrize("name", plan_names())
+def test_records_are_those_of_the_plan(name):
+    scale, records = read_results(DOCS / "results" / f"{name}.json")
+    done = {(record["case"], record["seed"]): record["digest"] for record in records}
+    assert done == {(job.case, job.seed): job.digest for job in jobs_of(read_plan(name), scale)}
