@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
-SHORT = 2e-3  # seconds
+SHORT, SETTLE = 2e-3, 0.05  # seconds
 
 Clock = Callable[[], float]
 PROCESSOR: Clock = time.process_time  # what one thread took, whatever else the machine did meanwhile
@@ -34,6 +34,7 @@ def side_by_side(
         if turn >= 3 and time.perf_counter() - began > seconds:
             break
         for name, call in candidates.items():
+            time.sleep(SETTLE)  # onnxruntime's threads go on spinning for a while after a call
             _milliseconds(call, clock)  # brings its data back into the caches that the others used meanwhile
             taken[name].append(_milliseconds(call, clock))
     return {name: Times(median(values), min(values)) for name, values in taken.items()}
