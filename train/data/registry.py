@@ -33,7 +33,7 @@ DATA_SETS = {
     ),
     "dvs-gesture": DataSet(dvs_gesture.load_dvs_gesture, "DVS128 Gesture: eleven gestures, 128×128 events"),
     "dvs-gesture-32x32": DataSet(
-        dvs_gesture.load_dvs_gesture_32x32, "DVS128 Gesture as 49 frames of 2×32×32 counts, tested on other users"
+        dvs_gesture.load_dvs_gesture_32x32, "DVS128 Gesture as 49 frames of 2×32×32 counts; users 1–19, tested on 19–23"
     ),
     "nmnist": DataSet(nmnist.load_nmnist, "N-MNIST: handwritten digits, 34×34 events"),
     "nmnist-1000": DataSet(nmnist.load_nmnist_1000, "the first 1,000 training and 100 test recordings of N-MNIST"),
