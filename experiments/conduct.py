@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from axonnx.experiments.plan import Plan, Scale, jobs_of
+from axonnx.experiments.plan import Job, Plan, Scale, jobs_of
 from axonnx.experiments.store import Record, Store
+from axonnx.train.finite import NonFiniteError
 
 Tell = Callable[[str], None]
 
@@ -25,11 +26,19 @@ def conduct(plan: Plan, name: str, scale: Scale, folder: Path, tell: Tell = lamb
         began = time.perf_counter()
         fresh = record is None
         if record is None:
-            record = store.keep(job, measure(job, store.runs))
+            record = store.keep(job, _measured(measure, job, store.runs))
         records.append(record)
         spent = f"{time.perf_counter() - began:.0f} s" if fresh else "done before"
         tell(f"{name} {number}/{len(jobs)}  {job.case}, seed {job.seed}: {_shown(record)}  ({spent})")
     return records
+
+
+def _measured(measure: Callable[[Job, Path], Record], job: Job, runs: Path) -> Record:
+    """A job's record. A run that was stopped because something was not finite has no figures; that it was is kept."""
+    try:
+        return measure(job, runs)
+    except NonFiniteError as fault:
+        return {"settings": job.settings, "failed": str(fault), "accuracy": None}
 
 
 def _shown(record: Record) -> str:

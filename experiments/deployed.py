@@ -27,8 +27,6 @@ from axonnx.runtime.profile import profile
 def measure(job: Job, runs: Path) -> Record:
     """Accuracy and calibration of the file, its spikes and its energy for one inference."""
     training = measure_training(job, runs)
-    if "failed" in training:
-        return training
     run = trained_run(job, runs)
     trained = load_trained(str(run))
     collapsed = _collapse(trained, job)

@@ -10,7 +10,7 @@ import numpy as np
 
 from axonnx.experiments.plan import Plan
 from axonnx.experiments.store import Record
-from axonnx.experiments.tables import attenuation
+from axonnx.experiments.tables import attenuation, gradient_norms
 from axonnx.runtime.atomic_file import replacing
 from axonnx.runtime.errors import AxonnxError
 
@@ -60,16 +60,12 @@ def _curves(left: Any, right: Any, plan: Plan, records: Sequence[Record]) -> Non
 
 def _layers(left: Any, right: Any, plan: Plan, records: Sequence[Record]) -> None:
     for name, colour, own in _cases(plan, records):
-        last = [_norms(record["epochs"][-1]) for record in own]
+        last = [gradient_norms(record["epochs"][-1]) for record in own]
         _band(left, range(1, len(last[0]) + 1), last, name, colour)
         epochs = [row["epoch"] for row in own[0]["epochs"]]
         _band(right, epochs, [[attenuation(row) for row in record["epochs"]] for record in own], name, colour)
     left.set(xlabel="layer", ylabel="gradient norm, last epoch", yscale="log")
     right.set(xlabel="epoch", ylabel="first layer / last hidden layer", yscale="log")
-
-
-def _norms(row: dict[str, Any]) -> list[float]:
-    return [value for key, value in row.items() if key.startswith("gradient/") and "readout" not in key]
 
 
 def _bias(left: Any, right: Any, plan: Plan, records: Sequence[Record]) -> None:

@@ -56,11 +56,7 @@ class FixedNoise(BinaryNetwork):
 def measure(job: Job, runs: Path) -> Record:
     """Every depth and scale of the options, on a network drawn from the seed."""
     options = job.options
-    points = [
-        _point(options, depth, scale, job.seed)
-        for depth in options["depths"]
-        for scale in options.get("scales", (1.0,))
-    ]
+    points = [_point(options, depth, scale, job.seed) for depth in options["depths"] for scale in options["scales"]]
     cosines = [point["cosine_of_one"] or 0.0 for point in points]
     return {"options": options, "points": points, "cosine_of_one": sum(cosines) / len(cosines)}
 

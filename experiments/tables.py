@@ -32,8 +32,10 @@ def table(plan: Plan, records: Sequence[Record]) -> list[str]:
     for case in plan.cases:
         own = [record for record in records if record["case"] == case.name]
         if own:
-            cells = [_cell([figure(record) for record in own], form) for _, figure, form in columns]
-            lines.append(f"| {case.name} | " + " | ".join(cells) + " |")
+            done = [record for record in own if "failed" not in record]
+            cells = [_cell([figure(record) for record in done], form) for _, figure, form in columns]
+            stopped = f" ({len(own) - len(done)} of {len(own)} stopped, not finite)" if len(done) < len(own) else ""
+            lines.append(f"| {case.name}{stopped} | " + " | ".join(cells) + " |")
     return lines
 
 
@@ -72,9 +74,14 @@ def _point(key: str) -> Callable[[Record], Any]:
     return mean
 
 
+def gradient_norms(row: dict[str, Any]) -> list[float]:
+    """Of every layer but the read-out, in the order of the pass."""
+    return [value for key, value in row.items() if key.startswith("gradient/") and "readout" not in key]
+
+
 def attenuation(row: dict[str, Any]) -> float | None:
     """Gradient norm of the first layer against that of the last hidden one."""
-    norms = [value for key, value in row.items() if key.startswith("gradient/") and "readout" not in key]
+    norms = gradient_norms(row)
     return norms[0] / norms[-1] if len(norms) > 1 and norms[-1] else None
 
 

@@ -13,7 +13,6 @@ from axonnx.experiments.store import Record
 from axonnx.train.build import make_variant
 from axonnx.train.checkpoint import INDEX
 from axonnx.train.configure import check_config
-from axonnx.train.finite import NonFiniteError
 from axonnx.train.run import train_run
 from axonnx.train.run_folder import RunFolder
 
@@ -33,14 +32,8 @@ def trained_run(job: Job, runs: Path) -> Path:
 
 
 def measure(job: Job, runs: Path) -> Record:
-    """Final accuracy as the network was trained (with or without noise), both ways beside it, and every epoch.
-
-    A run that is stopped because a loss was not finite has failed, which is a result too.
-    """
-    try:
-        path = trained_run(job, runs)
-    except NonFiniteError as fault:
-        return {"settings": job.settings, "failed": str(fault), "accuracy": 0.0}
+    """Final accuracy as the network was trained (with or without noise), both ways beside it, and every epoch."""
+    path = trained_run(job, runs)
     metrics = json.loads((path / "metrics.json").read_text("utf-8"))
     rows = RunFolder(path).read_results(_epochs(job))
     final = {name.removeprefix("test").strip("_") or "mean_field": part for name, part in metrics.items()}

@@ -7,6 +7,7 @@ import pytest
 from axonnx.cli import main
 from axonnx.experiments import deployed, training
 from axonnx.experiments.plan import plan_names
+from axonnx.train.finite import NonFiniteError
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +64,25 @@ def test_an_interrupted_experiment_goes_on_where_it_stopped(tmp_path, capsys, mo
 
 def without_time(record):
     return {key: value for key, value in record.items() if key != "seconds"}
+
+
+def test_a_run_that_was_stopped_counts_as_no_figure(capsys, monkeypatch):
+    """A network whose loss is not finite has no accuracy: it is named, and enters no mean and no verdict."""
+
+    def stops(job, runs):
+        if job.case == "neuron":
+            raise NonFiniteError("epoch 1, batch 2: the loss is nan")
+        return {"accuracy": 0.5 + 0.1 * job.seed, "epochs": [], "final": {}}
+
+    monkeypatch.setattr(training, "measure", stops)
+    monkeypatch.setattr("axonnx.experiments.command.draw", lambda *_: None)
+    assert run("granularity", "--quick", "--out", "here") == 0
+    told = capsys.readouterr()
+    assert "neuron, seed 0: failed: epoch 1, batch 2: the loss is nan" in told.err
+    assert "| neuron (2 of 2 stopped, not finite) | – |" in told.out
+    assert "| layer | 55.0 ± 7.1 |" in told.out
+    assert "One σ for a neuron" not in told.out
+    assert "One σ for a weight" in told.out
 
 
 def test_cases_that_train_alike_are_trained_once(tmp_path, monkeypatch):
