@@ -235,7 +235,8 @@ def main(arguments: list[str] | None = None) -> int:
     parts = [
         "# Inference speed\n",
         "Made by `python -m benchmarks.inference --write`; medians, candidates taking turns, each warmed up before it "
-        "is timed. One thread is timed by the processor's clock, which leaves out other work; two by the wall's.\n",
+        "is timed, 50 ms after the one before it. One thread is timed by the processor's clock, which leaves out other "
+        "work; two by the wall's.\n",
         machine(),
     ]
     with tempfile.TemporaryDirectory() as folder:
