@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -30,6 +31,7 @@ VERBS: dict[str, Verb] = {
 }
 
 FINE, FAILED, WRONG_USE = 0, 1, 2
+READER_GONE = 141  # as a shell reports a program that a closed pipe ended; never taken for success
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,6 +67,7 @@ def _run(verb: Verb, name: str, words: list[str]) -> int:
     try:
         module, function = verb.place.split(":")
         code: int = getattr(import_module(module), function)(words)
+        sys.stdout.flush()
     except ModuleNotFoundError as missing:
         if (missing.name or "").startswith("axonnx"):
             raise
@@ -77,6 +80,9 @@ def _run(verb: Verb, name: str, words: list[str]) -> int:
     except ValueError as fault:  # user faults; our own are assertions and show their traceback
         print(f"axonnx {name}: {fault}", file=sys.stderr)
         return WRONG_USE
+    except BrokenPipeError:  # the reader has gone, as by | head; what is still buffered has nowhere to go
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return READER_GONE
     except KeyboardInterrupt:
         print(f"\naxonnx {name}: interrupted", file=sys.stderr)
         return 130
