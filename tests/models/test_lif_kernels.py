@@ -31,6 +31,7 @@ from axonnx.models import (
     make_estimator,
     variant,
 )
+from axonnx.models.lif_sequence import lif_sequence
 from axonnx.models.linear_moments import sum_of_squares
 
 pytest.importorskip("numba")
@@ -324,3 +325,23 @@ def test_kernels_compile_where_nothing_can_be_kept(monkeypatch):
     monkeypatch.setattr(numba, "njit", refuse)
     double = compiling.compiled(lambda x: 2 * x)
     assert double(np.float32(1.5)) == 3.0
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+def test_a_membrane_on_the_threshold_fires(noisy, monkeypatch):
+    """The tie rule, ≥ fires, which random numbers never meet: h* = θ exactly, and with noise ε = 0 as well."""
+    currents = torch.tensor([1.0, 1.0 - 2**-24, 1.0 + 2**-23]).reshape(1, 1, 3)
+    activity, gain = (torch.ones(1, 1, 1), torch.ones(3)) if noisy else (None, None)
+    rest = torch.zeros(1, 3)
+    monkeypatch.setattr(lif_steps, "forward_steps", None)  # the compiled ones, or none
+    found = lif_sequence(
+        Current(currents, activity, gain),
+        torch.zeros(1, 1, 3) if noisy else None,
+        (rest, rest.clone() if noisy else None, rest.clone()),
+        torch.tensor(0.5),
+        torch.tensor(1.0),
+        None,
+        None,
+        make_estimator("st" if noisy else "sg"),
+    )
+    assert found.spikes.flatten().tolist() == [1.0, 0.0, 1.0]
