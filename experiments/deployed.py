@@ -9,7 +9,7 @@ from axonnx.experiments.store import Record
 from axonnx.experiments.training import measure as measure_training
 from axonnx.experiments.training import trained_run
 from axonnx.export.calibrate import calibrate
-from axonnx.export.command import CALIBRATION_SAMPLES, Trained, load_trained
+from axonnx.export.command import CALIBRATION_SAMPLES
 from axonnx.export.exporter import (
     Collapsed,
     CollapseSettings,
@@ -22,6 +22,7 @@ from axonnx.runtime.compile_program import compile_file
 from axonnx.runtime.energy import Hardware
 from axonnx.runtime.measuring_engine import measuring_engine
 from axonnx.runtime.profile import profile
+from axonnx.train.trained import Trained, load_trained
 
 
 def measure(job: Job, runs: Path) -> Record:

@@ -15,13 +15,13 @@ from torch import Tensor
 from axonnx.experiments.plan import Job
 from axonnx.experiments.store import Record
 from axonnx.experiments.training import trained_run
-from axonnx.export.command import Trained, load_trained
 from axonnx.export.exporter import CollapseSettings, collapse_network
 from axonnx.export.gap import Sampled
 from axonnx.models import MEAN_FIELD, Sample
 from axonnx.runtime.errors import AxonnxError
 from axonnx.train import metrics
 from axonnx.train.build import prepare
+from axonnx.train.trained import Trained, load_trained
 
 Floats = NDArray[np.float64]
 Passes = Callable[[Tensor], list[Tensor]]  # input -> logits of every pass or member

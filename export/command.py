@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,69 +21,16 @@ from axonnx.export.exporter import (
 )
 from axonnx.export.gap import Sampled, Score, gap_table, predict_with, score
 from axonnx.models import MEAN_FIELD, Network, Sample
-from axonnx.runtime.contract import InputContract, Provenance
+from axonnx.runtime.contract import Provenance
 from axonnx.runtime.errors import AxonnxError
-from axonnx.train.build import Prepared, make_variant
 from axonnx.train.checkpoint import read_index
-from axonnx.train.config import Config
 from axonnx.train.configure import to_toml
-from axonnx.train.data.frames import Frames
-from axonnx.train.distributed import World
-from axonnx.train.loop import make_feeds
 from axonnx.train.metrics import wilson_interval
-from axonnx.train.run import load_run
+from axonnx.train.trained import Trained, load_trained
 
 CALIBRATION_SAMPLES = 256
 GAP_WORTH_CLOSING = 0.01
 Tell = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A run as the exporter needs it."""
-
-    config: Config
-    prepared: Prepared
-    network: Network
-    arriving: InputContract
-
-    @property
-    def bayesian(self) -> bool:
-        """Whether its weights have a posterior."""
-        return make_variant(self.config.variant).spread != "none"
-
-    def data(self, part: str, limit: int | None) -> Sampled:
-        """Batches of a part of the data set, ``limit`` samples at the most."""
-        feed = make_feeds(self.prepared, self.config, torch.device("cpu"), World())[part]
-        found: list[tuple[Tensor, Tensor]] = []
-        seen = 0
-        for batch in feed.epoch(0):
-            keep = len(batch.labels) if limit is None else min(len(batch.labels), limit - seen)
-            if keep <= 0:
-                break
-            axis = 1 if self.arriving.steps else 0
-            found.append((batch.x.narrow(axis, 0, keep), batch.labels[:keep]))
-            seen += keep
-        return found
-
-
-def load_trained(run: str) -> Trained:
-    """Read a run folder."""
-    config, prepared, network = load_run(run, "cpu")
-    return Trained(config, prepared, network.eval(), input_contract(config, prepared))
-
-
-def input_contract(config: Config, prepared: Prepared) -> InputContract:
-    """What the network was fed in training."""
-    return InputContract(
-        name="events",
-        shape=prepared.shape[-3:],
-        steps=prepared.steps,
-        binning=prepared.binning,
-        centre=config.data.centre,
-        shift=config.data.shift,
-        largest=_largest(config, prepared),
-    )
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -194,14 +139,6 @@ def _name(settings: CollapseSettings, calibrated: bool) -> str:
 
 def _unreduced(settings: CollapseSettings) -> CollapseSettings:
     return CollapseSettings(settings.mode, settings.members, settings.seed)
-
-
-def _largest(config: Config, prepared: Prepared) -> int:
-    if prepared.binning is not None:
-        return prepared.binning.limit
-    parts = [data.frames for data in prepared.splits.parts.values() if isinstance(data, Frames)]
-    values = [int(np.max(frames)) for frames in parts] + [int(np.min(frames)) for frames in parts]
-    return max(1, *(abs(value - config.data.centre) for value in values))
 
 
 def _provenance(run: str, trained: Trained) -> Provenance:

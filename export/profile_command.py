@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _from_run(options: argparse.Namespace) -> Batches:
-    from axonnx.export.command import load_trained  # needs torch, which a device without a run does not have
+    from axonnx.train.trained import load_trained  # needs torch, which a device without a run does not have
 
     data = load_trained(options.run).data("test", options.limit)
     return [(x.numpy(), labels.numpy()) for x, labels in data]

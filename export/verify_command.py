@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from axonnx.export.command import Trained, load_trained
 from axonnx.export.gap import Sampled, Score
 from axonnx.export.verify import (
     Verification,
@@ -23,6 +22,7 @@ from axonnx.runtime.atomic_file import write_text
 from axonnx.runtime.errors import AxonnxError
 from axonnx.train.checkpoint import read_index
 from axonnx.train.metrics import wilson_interval
+from axonnx.train.trained import Trained, load_trained
 
 EQUAL, DIFFERENT = 0, 1
 

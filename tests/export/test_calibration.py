@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from axonnx.export.calibrate import calibrate, firing_rates
-from axonnx.export.command import input_contract
 from axonnx.export.exporter import collapse_network
 from axonnx.models import Network, SpikingNetwork
 from axonnx.runtime.contract import InputContract
@@ -15,6 +14,7 @@ from axonnx.train.build import make_network, prepare
 from axonnx.train.configure import read_config
 from axonnx.train.distributed import World
 from axonnx.train.loop import fit, make_feeds
+from axonnx.train.trained import input_contract
 
 from .running import Comparison, export
 from .small_networks import Recipe, build, counts, input_of

@@ -10,7 +10,7 @@ import torch
 
 from axonnx.cli import main
 from axonnx.export import command
-from axonnx.export.command import load_trained
+from axonnx.train.trained import load_trained
 
 from .tiny_runs import contract_of
 

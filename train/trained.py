@@ -1,0 +1,75 @@
+"""A trained run, read back from its folder: what export, verification and experiments begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from axonnx.models import Network
+from axonnx.runtime.contract import InputContract
+from axonnx.train.build import Prepared, make_variant
+from axonnx.train.config import Config
+from axonnx.train.data.frames import Frames
+from axonnx.train.distributed import World
+from axonnx.train.loop import make_feeds
+from axonnx.train.run import load_run
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A run folder, read: its configuration, its data, its network and what the network is fed."""
+
+    config: Config
+    prepared: Prepared
+    network: Network
+    arriving: InputContract
+
+    @property
+    def bayesian(self) -> bool:
+        """Whether its weights have a posterior."""
+        return make_variant(self.config.variant).spread != "none"
+
+    def data(self, part: str, limit: int | None) -> Sequence[tuple[Tensor, Tensor]]:
+        """Batches of a part of the data set, ``limit`` samples at the most: inputs and labels."""
+        feed = make_feeds(self.prepared, self.config, torch.device("cpu"), World())[part]
+        found: list[tuple[Tensor, Tensor]] = []
+        seen = 0
+        for batch in feed.epoch(0):
+            keep = len(batch.labels) if limit is None else min(len(batch.labels), limit - seen)
+            if keep <= 0:
+                break
+            axis = 1 if self.arriving.steps else 0
+            found.append((batch.x.narrow(axis, 0, keep), batch.labels[:keep]))
+            seen += keep
+        return found
+
+
+def load_trained(run: str) -> Trained:
+    """Read a run folder."""
+    config, prepared, network = load_run(run, "cpu")
+    return Trained(config, prepared, network.eval(), input_contract(config, prepared))
+
+
+def input_contract(config: Config, prepared: Prepared) -> InputContract:
+    """What the network was fed in training."""
+    return InputContract(
+        name="events",
+        shape=prepared.shape[-3:],
+        steps=prepared.steps,
+        binning=prepared.binning,
+        centre=config.data.centre,
+        shift=config.data.shift,
+        largest=_largest(config, prepared),
+    )
+
+
+def _largest(config: Config, prepared: Prepared) -> int:
+    if prepared.binning is not None:
+        return prepared.binning.limit
+    parts = [data.frames for data in prepared.splits.parts.values() if isinstance(data, Frames)]
+    values = [int(np.max(frames)) for frames in parts] + [int(np.min(frames)) for frames in parts]
+    return max(1, *(abs(value - config.data.centre) for value in values))
