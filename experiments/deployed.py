@@ -8,8 +8,7 @@ from axonnx.experiments.plan import Job
 from axonnx.experiments.store import Record
 from axonnx.experiments.training import measure as measure_training
 from axonnx.experiments.training import trained_run
-from axonnx.export.calibrate import calibrate
-from axonnx.export.command import CALIBRATION_SAMPLES
+from axonnx.export.calibrate import SAMPLES, calibrate
 from axonnx.export.exporter import (
     Collapsed,
     CollapseSettings,
@@ -54,6 +53,6 @@ def _collapse(trained: Trained, job: Job) -> Collapsed:
     plain = collapse_network(trained.network, trained.arriving, settings)
     if not job.options.get("calibrate", False):
         return plain
-    inputs = [x for x, _ in trained.data("train", CALIBRATION_SAMPLES)]
+    inputs = [x for x, _ in trained.data("train", SAMPLES)]
     thresholds = calibrate(trained.network, plain.network, inputs, seed=job.seed)
     return collapse_network(trained.network, trained.arriving, settings, thresholds)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from axonnx.models import MEAN_FIELD, Network, Sample, SpikingNetwork
 
+SAMPLES = 256  # of the training part
 ROUNDS = 12
 FIRST_STEP, LAST_STEP = 1.0, 1 / 16  # of the way to the proposed threshold
 LEAST = 0.05  # threshold of a spiking neuron

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from axonnx.export.calibrate import calibrate
+from axonnx.export.calibrate import SAMPLES, calibrate
 from axonnx.export.exporter import (
     Collapsed,
     CollapseSettings,
@@ -28,7 +28,6 @@ from axonnx.train.configure import to_toml
 from axonnx.train.metrics import wilson_interval
 from axonnx.train.trained import Trained, load_trained
 
-CALIBRATION_SAMPLES = 256
 GAP_WORTH_CLOSING = 0.01
 Tell = Callable[[str], None]
 
@@ -117,7 +116,7 @@ def _calibrated(
     if not trained.bayesian:
         raise AxonnxError("--calibrate needs a posterior; this network was trained without noise")
     plain = collapse_network(trained.network, trained.arriving, settings).network
-    inputs = [x for x, _ in trained.data("train", CALIBRATION_SAMPLES)]
+    inputs = [x for x, _ in trained.data("train", SAMPLES)]
     return calibrate(trained.network, plain, inputs, seed=options.seed, tell=tell)
 
 

@@ -14,7 +14,7 @@ from axonnx.runtime.decision import Decision
 from axonnx.runtime.engine import Engine
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.frame_files import read_frames
-from axonnx.runtime.live_run import Seen, show
+from axonnx.runtime.live_run import show
 from axonnx.runtime.model import ENGINES, load
 from axonnx.runtime.network_input import describe_input, window_length
 from axonnx.runtime.printing import until_closed
@@ -22,6 +22,7 @@ from axonnx.runtime.reorder import Reorder, count_late
 from axonnx.runtime.run_frames import FrameRun
 from axonnx.runtime.run_report import decision_json, decision_line, summary_json, summary_lines
 from axonnx.runtime.run_stream import StreamRun, source_sensor
+from axonnx.runtime.seen import Seen
 from axonnx.runtime.session import Session
 from axonnx.runtime.sources import FileSource, Source, open_source
 

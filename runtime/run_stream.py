@@ -10,8 +10,8 @@ from axonnx.runtime.adapt import Adapter, refuse_larger, size
 from axonnx.runtime.bin_settings import Sensor
 from axonnx.runtime.decision import Decision
 from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.live_run import Seen
 from axonnx.runtime.reorder import Reorder
+from axonnx.runtime.seen import Seen
 from axonnx.runtime.session import Session
 from axonnx.runtime.sources import FileSource, Source, limited
 

@@ -11,9 +11,10 @@ from axonnx.runtime import Session
 from axonnx.runtime.adapt import Adapter
 from axonnx.runtime.bin_recordings import bin_events
 from axonnx.runtime.events import EVENT
-from axonnx.runtime.live_run import Seen, show
+from axonnx.runtime.live_run import show
 from axonnx.runtime.live_view import bar_rows, picture_rows
 from axonnx.runtime.readers import write_npz
+from axonnx.runtime.seen import Seen
 
 from .small_models import BINNING
 
