@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help setup test pytest lint format types bench demo clean
+.PHONY: help setup test pytest lint format types bench fuzz demo clean
 
 help:            ## this list
 	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /  make \1\t/' | expand -t 16
@@ -42,6 +42,10 @@ types: $(READY)  ## mypy on the package as it installs
 
 bench: $(READY)  ## the speed tables of docs/ (minutes)
 	$(BIN)/python -m benchmarks
+
+MINUTES ?= 10
+fuzz: $(READY)   ## damaged files of every kind, for MINUTES=10 in all
+	$(BIN)/python -m fuzz --minutes $(MINUTES)
 
 demo: $(READY)   ## the whole pipeline on the embedded data
 	$(BIN)/axonnx demo

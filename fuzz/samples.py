@@ -1,0 +1,102 @@
+"""Small exports of every kind, made by the exporter itself: ``python -m fuzz.samples FOLDER``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from fuzz.harness import ROOT, shared_folder
+
+STEPS = 8
+CLASSES = ("left", "right", "none")
+
+
+def samples() -> dict[str, bytes]:
+    """The files by name; made once for all children, in a process of its own, as torch takes much memory."""
+    folder = shared_folder() / "samples"
+    if not folder.exists():
+        part = shared_folder() / "samples.part"
+        part.mkdir(exist_ok=True)
+        subprocess.run([sys.executable, "-m", "fuzz.samples", str(part)], cwd=ROOT, check=True)
+        part.rename(folder)
+    return {path.stem: path.read_bytes() for path in sorted(folder.glob("*.onnx"))}
+
+
+def networks() -> dict[str, tuple[Any, tuple[int, ...], list[str]]]:
+    """Name → a network, the shape of its input, and the ways to write it."""
+    from axonnx.models import (
+        BinaryMLP,
+        BinaryResNet,
+        LIFSettings,
+        RecurrentSNN,
+        SpikingMLP,
+        SpikingResNet,
+        variant,
+    )
+
+    classes, norm, zero = len(CLASSES), variant("sg-bn"), LIFSettings(reset="zero")
+    return {
+        "binary-mlp": (BinaryMLP(6, [7], classes), (6,), ["mfa", "sampled", "stochastic", "int8"]),
+        "binary-resnet": (BinaryResNet(2, (3, 4), 1, classes, size=4), (2, 4, 4), ["mfa", "traces"]),
+        "mlp": (SpikingMLP(6, [7], classes), (6,), ["mfa", "step", "sampled", "traces", "int16"]),
+        "mlp-zero": (SpikingMLP(6, [7], classes, settings=zero), (6,), ["stochastic", "step"]),
+        "mlp-norm": (SpikingMLP(6, [7], classes, norm, steps=STEPS), (6,), ["mfa", "step"]),
+        "recurrent": (RecurrentSNN(6, [7], classes), (6,), ["mfa", "stochastic", "step", "int8"]),
+        "resnet": (SpikingResNet(2, (3, 4), 1, classes, size=4), (2, 4, 4), ["mfa", "step"]),
+        "resnet-conv": (SpikingResNet(2, (3, 4), 1, classes, size=4, shortcut="conv"), (2, 4, 4), ["stochastic"]),
+    }
+
+
+def main(folder: Path) -> None:
+    """Write all of them."""
+    import torch
+
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    for name, (network, shape, ways) in networks().items():
+        _stir(network)
+        for way in ways:
+            (folder / f"{name}-{way}.onnx").write_bytes(_file(network.eval(), shape, way))
+
+
+def _stir(network: Any) -> None:
+    """Scales and statistics that are not one and zero."""
+    import torch
+
+    with torch.no_grad():
+        for name, tensor in network.state_dict().items():
+            if name.endswith(("scale", "running_variance")):
+                tensor.mul_(0.5 + torch.rand_like(tensor))
+            elif name.endswith(("bias", "running_mean")):
+                tensor.add_(0.2 * torch.randn_like(tensor))
+
+
+def _file(network: Any, shape: tuple[int, ...], way: str) -> bytes:
+    from axonnx.export.exporter import CollapseSettings, build_model, collapse_network, make_contract
+    from axonnx.models import SpikingNetwork
+    from axonnx.runtime.binning import Binning
+    from axonnx.runtime.contract import InputContract
+
+    spiking = isinstance(network, SpikingNetwork)
+    sensor = {
+        "width": shape[-1],
+        "height": shape[1] if len(shape) == 3 else 1,
+        "polarities": 2 if len(shape) == 3 else 1,
+    }
+    binning = Binning.model_validate({"sensor": sensor, "bins": STEPS, "bin_us": 1000, "clip": 3}) if spiking else None
+    arriving = InputContract(name="events", shape=shape, steps=STEPS if spiking else None, largest=3, binning=binning)
+    settings = {
+        "sampled": CollapseSettings(mode="sampled", members=2),
+        "stochastic": CollapseSettings(mode="stochastic"),
+        "int8": CollapseSettings(weights="int8"),
+        "int16": CollapseSettings(weights="int16"),
+    }.get(way, CollapseSettings())
+    collapsed = collapse_network(network, arriving, settings)
+    contract = make_contract(collapsed, CLASSES, "step" if way == "step" else "sequence")
+    return build_model(collapsed, contract, with_traces=way == "traces").SerializeToString(deterministic=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
