@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--form", choices=("sequence", "step"), default="sequence", help="whole windows, or one step")
     parser.add_argument("--trace", action="store_true", help="spikes and membranes of every layer as outputs")
     parser.add_argument("--passes", type=int, default=8, help="noisy passes of the Bayesian predictive")
-    parser.add_argument("--limit", type=int, help="measure on this many test samples (default: all)")
+    parser.add_argument("--limit", type=int, help="measure on this many test samples, of all classes (default: all)")
     parser.add_argument("--quiet", action="store_true", help="no progress, only the result")
     return parser
 

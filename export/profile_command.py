@@ -17,6 +17,7 @@ from axonnx.runtime.energy import Hardware, read_hardware
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.measuring_engine import MEASURING, measuring_engine
 from axonnx.runtime.profile import profile
+from axonnx.runtime.sample_choice import choose_samples
 
 Floats = NDArray[np.float32]
 Batches = Iterable[tuple[Floats, NDArray[np.int64]]]
@@ -55,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("models", nargs="+", metavar="model.onnx", help="one file, or several to compare")
     parser.add_argument("--run", help="a run folder, whose test data is used")
     parser.add_argument("--data", help="or an npz with frames [N, T, C, H, W] (images [N, C, H, W]) and labels")
-    parser.add_argument("--limit", type=int, default=256, help="samples (default: %(default)s)")
+    parser.add_argument("--limit", type=int, default=256, help="samples, of all classes (default: %(default)s)")
     parser.add_argument("--engine", choices=MEASURING, default="auto")
     parser.add_argument("--hardware", metavar="TOML", help="energies of your hardware; default: 45 nm")
     parser.add_argument("--seed", type=int, default=0, help="of the noise of stochastic files")
@@ -86,8 +87,9 @@ def _from_npz(options: argparse.Namespace, contract: Contract) -> Batches:
     shape = ((contract.input.steps,) if contract.input.steps else ()) + contract.input.shape
     if frames.shape[1:] != shape:
         raise AxonnxError(f"{options.data}: samples are {list(frames.shape[1:])}; the file takes {list(shape)}")
-    x = (frames[: options.limit].astype(np.float32) - contract.input.centre) * np.float32(2.0**-contract.input.shift)
-    kept = labels[: options.limit].astype(np.int64)
+    chosen = choose_samples(labels, options.limit)
+    x = (frames[chosen].astype(np.float32) - contract.input.centre) * np.float32(2.0**-contract.input.shift)
+    kept = labels[chosen].astype(np.int64)
     timed = np.ascontiguousarray(x.swapaxes(0, 1)) if contract.kind == "spiking" else x
     return [(timed, kept)]
 

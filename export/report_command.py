@@ -15,12 +15,13 @@ from axonnx.runtime.atomic_file import write_text
 from axonnx.runtime.contract import Contract
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.measuring_engine import MEASURING, measuring_engine
-from axonnx.runtime.report_data import evenly, read_samples
+from axonnx.runtime.report_data import read_samples
 from axonnx.runtime.report_inputs import read_profile, read_run, read_verify
 from axonnx.runtime.report_material import Material
 from axonnx.runtime.report_measure import Measured, Samples, Tell, measure
 from axonnx.runtime.report_model import ModelView, view_model
 from axonnx.runtime.report_page import render
+from axonnx.runtime.sample_choice import choose_samples
 
 LIMIT = 256  # samples run
 MOST_SHOWN = 20  # samples in detail
@@ -116,7 +117,7 @@ def _test_samples(run: str, model: ModelView, limit: int) -> Samples:
     config = RunFolder(Path(run)).config()
     prepared = prepare(config.data)
     test = prepared.splits.parts["test"]
-    chosen = test.subset(evenly(len(test), limit))
+    chosen = test.subset(choose_samples(test.labels, limit))
     batches = Batches(chosen, binning=prepared.binning, shuffle=False, dtype="uint8", batch_size=64)
     parts = [np.asarray(batch.x) for batch in batches.epoch(0)]
     timed = [x.swapaxes(0, 1) for x in parts] if prepared.steps else [x[:, np.newaxis] for x in parts]

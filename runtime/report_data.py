@@ -12,22 +12,18 @@ from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.frame_files import read_frames
 from axonnx.runtime.readers.npz import UNREADABLE
 from axonnx.runtime.report_measure import Samples
+from axonnx.runtime.sample_choice import choose_samples
 
 LABELS = ("labels", "label", "y")
 
 
 def read_samples(path: str | Path, contract: Contract, limit: int) -> Samples:
-    """``limit`` samples at the most, spread evenly over the file: frames [N, T, C, H, W] or images [N, C, H, W]."""
+    """``limit`` samples at the most, of all classes: frames [N, T, C, H, W] or images [N, C, H, W]."""
     place = Path(path)
     frames = read_frames(place, contract.input)
     labels = _labels(place, len(frames), len(contract.classes))
-    chosen = evenly(len(frames), limit)
+    chosen = choose_samples(np.zeros(len(frames)) if labels is None else labels, limit)
     return Samples(frames[chosen], None if labels is None else labels[chosen], place.name)
-
-
-def evenly(total: int, limit: int) -> NDArray[np.int64]:
-    """``limit`` indices at equal distances, or all: data sets are often sorted by class."""
-    return np.arange(min(total, limit)) * total // max(min(total, limit), 1)
 
 
 def _labels(path: Path, samples: int, classes: int) -> NDArray[np.int64] | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from axonnx.models import MEAN_FIELD, Fire, Network, Output
@@ -63,19 +64,28 @@ def make_feeds(prepared: Prepared, config: Config, device: torch.device, world: 
         shuffle=True,
         shard=(world.rank, world.size),
     )
-    feeds = {"learn": Feed(learn, config.data.shift, device)}
-    for name, data in prepared.splits.parts.items():
-        plain = _batches(data, prepared, config, batch_size=max(config.optimiser.batch_size, 64), shuffle=False)
-        feeds[name] = Feed(plain, config.data.shift, device)
-    return feeds
+    plain = {name: part_feed(prepared, config, device, name) for name in prepared.splits.parts}
+    return {"learn": Feed(learn, config.data.shift, device), **plain}
 
 
-def _batches(data: Data, prepared: Prepared, config: Config, **options: Any) -> Batches:
+def part_feed(
+    prepared: Prepared, config: Config, device: torch.device, part: str, chosen: NDArray[np.int64] | None = None
+) -> Feed:
+    """A part of the data as it is, in order, for evaluation; of ``chosen`` samples alone where they are given."""
+    data, size = prepared.splits.parts[part], max(config.optimiser.batch_size, 64)
+    return Feed(_batches(data, prepared, config, chosen, batch_size=size, shuffle=False), config.data.shift, device)
+
+
+def _batches(
+    data: Data, prepared: Prepared, config: Config, chosen: NDArray[np.int64] | None = None, **options: Any
+) -> Batches:
     """Batches of ``data``; events that no augmentation changes are binned once, and kept on disk."""
     unchanged = options.get("augmentation", Augmentation()).is_off
     if isinstance(data, Recordings) and prepared.binning is not None and unchanged:
-        return Batches(binned(data, prepared.binning).data, **options)
-    return Batches(data, binning=prepared.binning, center=config.data.centre, **options)
+        frames = binned(data, prepared.binning).data
+        return Batches(frames if chosen is None else frames.subset(chosen), **options)
+    kept = data if chosen is None else data.subset(chosen)
+    return Batches(kept, binning=prepared.binning, center=config.data.centre, **options)
 
 
 def fit(

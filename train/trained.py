@@ -11,11 +11,11 @@ from torch import Tensor
 
 from axonnx.models import Network
 from axonnx.runtime.contract import InputContract
+from axonnx.runtime.sample_choice import choose_samples
 from axonnx.train.build import Prepared, make_variant
 from axonnx.train.config import Config
 from axonnx.train.data.frames import Frames
-from axonnx.train.distributed import World
-from axonnx.train.loop import make_feeds
+from axonnx.train.loop import part_feed
 from axonnx.train.run import load_run
 
 
@@ -34,18 +34,10 @@ class Trained:
         return make_variant(self.config.variant).spread != "none"
 
     def data(self, part: str, limit: int | None) -> Sequence[tuple[Tensor, Tensor]]:
-        """Batches of a part of the data set, ``limit`` samples at the most: inputs and labels."""
-        feed = make_feeds(self.prepared, self.config, torch.device("cpu"), World())[part]
-        found: list[tuple[Tensor, Tensor]] = []
-        seen = 0
-        for batch in feed.epoch(0):
-            keep = len(batch.labels) if limit is None else min(len(batch.labels), limit - seen)
-            if keep <= 0:
-                break
-            axis = 1 if self.arriving.steps else 0
-            found.append((batch.x.narrow(axis, 0, keep), batch.labels[:keep]))
-            seen += keep
-        return found
+        """Batches of a part of the data set: all of it, or ``limit`` samples as ``choose_samples`` chooses them."""
+        chosen = choose_samples(self.prepared.splits.parts[part].labels, limit)
+        feed = part_feed(self.prepared, self.config, torch.device("cpu"), part, chosen)
+        return [(batch.x, batch.labels) for batch in feed.epoch(0)]
 
 
 def load_trained(run: str) -> Trained:
