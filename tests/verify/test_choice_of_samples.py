@@ -7,10 +7,10 @@ import torch
 
 from axonnx.cli import main
 from axonnx.export import profile_command, report_command
-from axonnx.export.command import load_trained
 from axonnx.runtime.compile_program import compile_file
 from axonnx.runtime.report_model import view_model
 from axonnx.runtime.sample_choice import choose_samples
+from axonnx.train.trained import load_trained
 
 
 def test_a_run_gives_the_chosen_samples_and_nothing_else_about_them_changes(run_folder):
