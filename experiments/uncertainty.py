@@ -18,8 +18,8 @@ from axonnx.experiments.training import trained_run
 from axonnx.export.exporter import CollapseSettings, collapse_network
 from axonnx.export.gap import Sampled
 from axonnx.models import MEAN_FIELD, Sample
+from axonnx.runtime import metrics
 from axonnx.runtime.errors import AxonnxError
-from axonnx.train import metrics
 from axonnx.train.build import prepare
 from axonnx.train.trained import Trained, load_trained
 

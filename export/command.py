@@ -23,9 +23,9 @@ from axonnx.export.gap import Sampled, Score, gap_table, predict_with, score
 from axonnx.models import MEAN_FIELD, Network, Sample
 from axonnx.runtime.contract import Provenance
 from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.metrics import wilson_interval
 from axonnx.train.checkpoint import read_index
 from axonnx.train.configure import to_toml
-from axonnx.train.metrics import wilson_interval
 from axonnx.train.trained import Trained, load_trained
 
 GAP_WORTH_CLOSING = 0.01

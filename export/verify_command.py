@@ -20,8 +20,8 @@ from axonnx.export.verify import (
 )
 from axonnx.runtime.atomic_file import write_text
 from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.metrics import wilson_interval
 from axonnx.train.checkpoint import read_index
-from axonnx.train.metrics import wilson_interval
 from axonnx.train.trained import Trained, load_trained
 
 EQUAL, DIFFERENT = 0, 1

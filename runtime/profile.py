@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from axonnx.runtime.decision import softmax
 from axonnx.runtime.energy import Hardware
 from axonnx.runtime.engine import Chunk, Engine
 from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.metrics import expected_calibration_error
 from axonnx.runtime.program import Conv, Linear, Program
 from axonnx.runtime.stream_noise import stream_noise
 
@@ -36,7 +38,7 @@ class Counts:
     operations: dict[str, float] = field(default_factory=dict)
     over_time: dict[str, Floats] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
-    probabilities: list[Floats] = field(default_factory=list)  # [T, B, classes] of the running decision
+    probabilities: list[NDArray[np.float64]] = field(default_factory=list)  # [T, B, classes] of the running decision
     labels: list[NDArray[np.int64]] = field(default_factory=list)
 
 
@@ -82,7 +84,7 @@ def _count(counts: Counts, program: Program, chunks: list[Chunk], x: Floats, lab
     counts.labels.append(labels)
     spiking = program.contract.kind == "spiking"
     running = [chunk.logits / np.float32(t + 1 if spiking else 1) for t, chunk in enumerate(chunks)]
-    counts.probabilities.append(np.stack([_softmax(logits).mean(0) for logits in running]))
+    counts.probabilities.append(np.stack([softmax(logits).mean(0) for logits in running]))
     for t, chunk in enumerate(chunks):
         if chunk.activity is None:
             raise AxonnxError("this engine does not count operations; profile with --engine numba or numpy")
@@ -176,26 +178,15 @@ def _quality(counts: Counts) -> Mapping[str, Any]:
     right = final.argmax(-1) == labels
     return {
         "accuracy": float(right.mean()),
-        "ece": _calibration_error(final.max(-1), right),
+        "ece": expected_calibration_error(final.max(-1), right),
         "early_exit": [_early_exit(probabilities, labels, stop) for stop in STOPS] if len(probabilities) > 1 else [],
     }
 
 
-def _early_exit(probabilities: Floats, labels: NDArray[np.int64], stop: float) -> dict[str, float]:
+def _early_exit(probabilities: NDArray[np.float64], labels: NDArray[np.int64], stop: float) -> dict[str, float]:
     """Decide at the first step at which the winner's probability reaches ``stop``, at the last one otherwise."""
     sure = probabilities.max(-1) >= stop
     sure[-1] = True
     when = sure.argmax(0)
     chosen = probabilities[when, np.arange(len(labels))].argmax(-1)
     return {"stop_at": stop, "accuracy": float((chosen == labels).mean()), "mean_steps": float(when.mean() + 1)}
-
-
-def _calibration_error(confidence: Floats, right: NDArray[np.bool_], bins: int = 15) -> float:
-    which = np.minimum((confidence * bins).astype(int), bins - 1)
-    gaps = np.bincount(which, weights=right.astype(float) - confidence, minlength=bins)
-    return float(np.abs(gaps).sum() / len(right))
-
-
-def _softmax(logits: Floats) -> Floats:
-    raised = np.exp(logits - logits.max(-1, keepdims=True))
-    return np.asarray(raised / raised.sum(-1, keepdims=True), np.float32)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from axonnx.runtime.metrics import CALIBRATION_BINS, calibration_bin, expected_calibration_error
 from axonnx.runtime.report_axes import linear_axis, share_axis
 from axonnx.runtime.report_chart import FIELD, Key, chart
 from axonnx.runtime.report_markup import Html, element
 from axonnx.runtime.report_numbers import percent
 
-BINS = 15
 FEW = 10  # samples below which a bar is pale
 
 
@@ -29,19 +29,13 @@ class Bin:
 
 def calibration_bins(confidence: NDArray[np.float64], right: NDArray[np.bool_]) -> list[Bin]:
     """Equal bins of certainty; empty ones are left out."""
-    numbers = np.minimum((confidence * BINS).astype(int), BINS - 1)
+    numbers = calibration_bin(confidence)
     found = []
     for number in np.unique(numbers):
         inside = numbers == number
-        bounds = float(number / BINS), float((number + 1) / BINS)
+        bounds = float(number / CALIBRATION_BINS), float((number + 1) / CALIBRATION_BINS)
         found.append(Bin(*bounds, int(inside.sum()), float(confidence[inside].mean()), float(right[inside].mean())))
     return found
-
-
-def calibration_error(bins: list[Bin]) -> float:
-    """ECE: Σ (share of samples) · |accuracy − mean certainty|"""
-    total = sum(each.samples for each in bins)
-    return sum(each.samples * abs(each.accuracy - each.confidence) for each in bins) / total
 
 
 def reliability(confidence: NDArray[np.float64], right: NDArray[np.bool_]) -> Html:
@@ -50,7 +44,8 @@ def reliability(confidence: NDArray[np.float64], right: NDArray[np.bool_]) -> Ht
     total = len(confidence)
     marks = [_bar(each) for each in bins]
     marks.append(element("path", d=f"M0 {FIELD:g}L{FIELD:g} 0", class_="diagonal"))
-    note = f"Expected calibration error {calibration_error(bins):.4f}. Pale: fewer than {FEW} samples."
+    error = expected_calibration_error(confidence, right)
+    note = f"Expected calibration error {error:.4f}. Pale: fewer than {FEW} samples."
     upper = chart(
         "Calibration",
         share_axis("certainty of the winner"),

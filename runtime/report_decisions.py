@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from axonnx.runtime.metrics import confusion_counts
 from axonnx.runtime.report_axes import linear_axis, share_axis
 from axonnx.runtime.report_bars import Bar, bar_chart
 from axonnx.runtime.report_blocks import cards, missing, section
@@ -42,11 +43,6 @@ def decisions_section(material: Material) -> Html:
         ),
         None if labelled else missing("Confusion and calibration need samples with labels.", command),
     )
-
-
-def confusion_counts(decided: NDArray[np.int64], labels: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
-    """How often each class [row] was taken for each [column]."""
-    return np.bincount(labels * classes + decided, minlength=classes * classes).reshape(classes, classes)
 
 
 def early_exits(measured: Measured) -> list[EarlyExit]:

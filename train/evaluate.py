@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from axonnx.models import MEAN_FIELD, Fire, Network, Sample
+from axonnx.runtime.metrics import Metrics, measure
 from axonnx.train.feed import Batch
-from axonnx.train.metrics import Metrics, measure
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.metrics import expected_calibration_error
 from axonnx.runtime.numpy_engine import NumpyEngine
-from axonnx.runtime.report_calibration import calibration_bins, calibration_error
+from axonnx.runtime.report_calibration import calibration_bins, reliability
 from axonnx.runtime.report_data import read_samples
-from axonnx.runtime.report_decisions import confusion_counts, early_exits
+from axonnx.runtime.report_decisions import early_exits
 from axonnx.runtime.report_measure import Measured, Samples, choose, measure
 from axonnx.runtime.report_model import view_model
 from axonnx.runtime.report_sample_strips import telling_neurons
 from axonnx.runtime.run_frames import FrameRun
-from axonnx.train import metrics
 
 
 @pytest.fixture(params=["model", "ensemble", "images"])
@@ -72,23 +72,19 @@ def test_layers_and_their_weights(model, ensemble, images):
     assert [layer.neurons for layer in view_model(images).layers] == [12, 9, 3]
 
 
-def test_calibration_is_that_of_the_training_code():
+def test_the_bars_are_those_of_the_calibration_error_beside_them():
     generator = np.random.default_rng(0)
     confidence, right = generator.random(500), generator.random(500) < 0.6
-    expected = metrics.expected_calibration_error(confidence, right)
-    assert calibration_error(calibration_bins(confidence, right)) == pytest.approx(expected)
+    bars = calibration_bins(confidence, right)
+    by_bars = sum(each.samples * abs(each.accuracy - each.confidence) for each in bars) / 500
+    expected = expected_calibration_error(confidence, right)
+    assert by_bars == pytest.approx(expected)
+    assert f"Expected calibration error {expected:.4f}" in reliability(confidence, right)
 
 
 def test_certainty_of_one_is_in_the_last_bin():
     (only,) = calibration_bins(np.ones(3), np.array([True, True, False]))
     assert (only.high, only.samples) == (1.0, 3)
-
-
-def test_confusion_is_that_of_the_training_code():
-    generator = np.random.default_rng(0)
-    probabilities, labels = generator.random((50, 4)), generator.integers(0, 4, 50)
-    expected = metrics.measure(probabilities, labels).confusion
-    assert confusion_counts(probabilities.argmax(1), labels, 4).tolist() == expected
 
 
 def test_early_exits_stop_at_the_first_step_that_is_certain_enough():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss
 
 from axonnx.runtime.errors import AxonnxError
-from axonnx.train.metrics import expected_calibration_error, measure, wilson_interval
+from axonnx.runtime.metrics import bootstrap_intervals, expected_calibration_error, measure, wilson_interval
 
 
 def random_predictions(seed: int, samples: int = 200, classes: int = 5):
@@ -116,3 +116,27 @@ def test_a_label_without_a_class_is_refused(label):
 def test_no_trials_have_no_interval():
     with pytest.raises(AxonnxError, match="no trials"):
         wilson_interval(0, 0)
+
+
+def test_bootstrap_intervals_of_means_are_as_wide_as_their_standard_error():
+    p, labels = random_predictions(1, 800)
+    found, intervals = measure(p, labels), bootstrap_intervals(p, labels)
+    for name, each in (("nll", -np.log(p[np.arange(800), labels])), ("brier", ((p - np.eye(5)[labels]) ** 2).sum(1))):
+        low, high = intervals[name]
+        assert low < getattr(found, name) < high
+        assert high - low == pytest.approx(2 * 1.96 * each.std() / np.sqrt(800), rel=0.1)  # 1,000 resamples
+
+
+def test_the_bootstrap_corrects_the_calibration_error_of_few_samples():
+    random = np.random.default_rng(0)
+    top = random.uniform(0.5, 1.0, 300)
+    labels = (random.random(300) >= top).astype(int)  # calibrated: the ECE of all there could be is 0
+    p = np.stack([top, 1 - top], 1)
+    low, high = bootstrap_intervals(p, labels)["ece"]
+    assert 0 <= low < high < measure(p, labels).ece + 0.03
+    assert low < 0.02 < measure(p, labels).ece
+
+
+def test_bootstrap_intervals_repeat_with_their_seed():
+    p, labels = random_predictions(2, 50)
+    assert bootstrap_intervals(p, labels, 3) == bootstrap_intervals(p, labels, 3) != bootstrap_intervals(p, labels, 4)
