@@ -23,6 +23,14 @@ class Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class MergingContract(Part):
+    """How recorded frames become time steps: sums of ``frames`` in a row, the last of what is left; min(sum, clip)."""
+
+    recorded: int = Field(ge=1, description="frames of a sample as it was recorded")
+    frames: int = Field(ge=2, description="recorded frames in one time step")
+    clip: int = Field(ge=1, description="the largest sum")
+
+
 class InputContract(Part):
     """What the network expects: x = (value − centre) · 2^−shift, of events binned as ``binning`` says."""
 
@@ -30,6 +38,9 @@ class InputContract(Part):
     shape: tuple[int, ...] = Field(description="of one time step, or of one image: [C, H, W] or [features]")
     steps: int | None = Field(description="T, the window in time steps; None for binary networks")
     binning: Binning | None = Field(None, description="how events become frames; None for images and frames")
+    merging: MergingContract | None = Field(
+        None, description="how recorded frames become time steps; None: as they are"
+    )
     centre: int = 0
     shift: int = Field(0, ge=0, le=16)
     largest: int = Field(255, ge=1, description="largest |value − centre|: the bound of the exact sums")

@@ -10,61 +10,114 @@ from numpy.typing import NDArray
 
 from axonnx.runtime.contract import InputContract
 from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.network_input import describe_input
-from axonnx.runtime.readers.npz import UNREADABLE
+from axonnx.runtime.network_input import describe_input, merge_frames
+from axonnx.runtime.readers.npz import NPY_MAGIC, NPZ_MAGIC, UNREADABLE
 
-KEYS = ("frames", "x")
+FRAMES, LABELS = ("frames", "x"), ("labels", "label", "y")
 
 
 def read_frames(path: str | Path, contract: InputContract, index: int | None = None) -> NDArray[np.int64]:
-    """All samples of a file (or the one at ``index``) as integers [N, T, *shape], with T = 1 for images."""
-    values = _array(Path(path))
-    sample = (*(() if contract.steps is None else (contract.steps,)), *contract.shape)
-    if values.shape == sample:
-        values = values[np.newaxis]
-    if values.shape[1:] != sample or len(values) == 0:
-        hint = " (channels stand first, [C, H, W])" if sorted(values.shape[-3:]) == sorted(sample[-3:]) else ""
-        raise AxonnxError(
-            f"{path}: holds an array {list(values.shape)}; the network takes {describe_input(contract)}: "
-            f"expected {list(sample)}, or many of them, {['N', *sample]}{hint}".replace("'N'", "N")
-        )
+    """All samples of a file (or the one at ``index``) as integers [N, T, *shape], with T = 1 for images.
+
+    Frames as they were recorded are merged as the contract says; frames that are time steps already stay.
+    """
+    values = _samples(_array(Path(path), contract), contract, path)
     if index is not None and not 0 <= index < len(values):
         raise AxonnxError(f"{path}: has no sample {index}; expected an index from 0 to {len(values) - 1}")
-    chosen = values if index is None else values[index : index + 1]
-    return _whole(chosen, contract, path).reshape(len(chosen), contract.steps or 1, *contract.shape)
+    return as_steps(values if index is None else values[index : index + 1], contract, str(path))
 
 
-def _array(path: Path) -> NDArray[Any]:
-    try:
-        with path.open("rb") as file:
-            found = np.load(file, allow_pickle=False)
-            if isinstance(found, np.ndarray):
-                return found
-            arrays = {name: found[name] for name in KEYS if name in found.files}
-            names = list(found.files)
-    except UNREADABLE as fault:
-        raise AxonnxError(
-            f"{path}: is no readable npz or npy file ({fault}); the network takes frames or images from such a file"
-        ) from None
-    if len(arrays) != 1:
-        raise AxonnxError(
-            f"{path}: holds {', '.join(names) or 'nothing'}; expected one array called {' or '.join(KEYS)}. A network "
-            f"without a binning of events takes frames or images"
-        )
-    return next(iter(arrays.values()))
-
-
-def _whole(values: NDArray[Any], contract: InputContract, path: str | Path) -> NDArray[np.int64]:
-    """The same as integers, none further from the centre than the contract admits."""
+def as_steps(values: NDArray[Any], contract: InputContract, where: str) -> NDArray[np.int64]:
+    """Samples [N, …], recorded or merged already, as integers [N, T, *shape] within the contract's bounds."""
+    rule = contract.merging
     if values.dtype.kind not in "biuf":
-        raise AxonnxError(f"{path}: holds {values.dtype}; expected integers")
+        raise AxonnxError(f"{where}: holds {values.dtype}; expected integers")
+    if rule is not None and values.shape[1:] == (rule.recorded, *contract.shape):
+        _check(values, values != np.rint(values), "integers", where)
+        values = merge_frames(values.astype(np.int32), rule)
+    return _whole(values, contract, where).reshape(len(values), contract.steps or 1, *contract.shape)
+
+
+def read_labels(path: str | Path, samples: int, classes: int) -> NDArray[np.int64] | None:
+    """The labels of a file of ``samples`` samples, counted from 0; None where it has none."""
+    try:
+        with Path(path).open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            found = [] if isinstance(archive, np.ndarray) else [archive[name] for name in LABELS if name in archive]
+    except UNREADABLE as fault:
+        raise AxonnxError(f"{path}: its labels cannot be read ({fault})") from None
+    if not found:
+        return None
+    labels = found[0]
+    if labels.dtype.kind not in "iu" or labels.shape != (samples,):
+        raise AxonnxError(f"{path}: labels are {labels.dtype} {list(labels.shape)}; expected {samples} integers")
+    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
+        raise AxonnxError(f"{path}: labels from {labels.min()} to {labels.max()} for {classes} classes, counted from 0")
+    return np.asarray(labels, np.int64)
+
+
+def _samples(values: NDArray[Any], contract: InputContract, path: str | Path) -> NDArray[Any]:
+    """The array as [N, …] of one of the shapes that the contract admits."""
+    sample = (*(() if contract.steps is None else (contract.steps,)), *contract.shape)
+    admitted = [sample] if contract.merging is None else [sample, (contract.merging.recorded, *contract.shape)]
+    if values.shape in admitted:
+        values = values[np.newaxis]
+    if values.shape[1:] not in admitted or len(values) == 0:
+        hint = " (channels stand first, [C, H, W])" if sorted(values.shape[-3:]) == sorted(sample[-3:]) else ""
+        expected = " or ".join(f"{list(each)}" for each in admitted)
+        many = " or ".join(f"[N, {', '.join(map(str, each))}]" for each in admitted)
+        raise AxonnxError(
+            f"{path}: holds an array {list(values.shape)}; the network takes {describe_input(contract)}: "
+            f"expected {expected}, or many of them, {many}{hint}"
+        )
+    return values
+
+
+def _array(path: Path, contract: InputContract) -> NDArray[Any]:
+    takes = f"the network takes {describe_input(contract)} from an npz or npy file"
+    try:
+        arrays = _load(path)
+    except UNREADABLE as fault:
+        raise AxonnxError(f"{path}: is no readable npz or npy file ({fault}); {takes}") from None
+    if arrays is None:
+        raise AxonnxError(
+            f"{path}: is neither an npz nor an npy file; {takes}. Its contract does not say how events become frames, "
+            f"so recordings of events cannot be given"
+        )
+    found = [arrays[name] for name in ("", *FRAMES) if name in arrays]
+    events = {"t", "x"} <= set(arrays)
+    if events or len(found) != 1:
+        what = f"{'a recording of events: ' if events else ''}{', '.join(arrays) or 'nothing'}"
+        raise AxonnxError(f"{path}: holds {what}; {takes}: expected one array called {' or '.join(FRAMES)}")
+    return found[0]
+
+
+def _load(path: Path) -> dict[str, NDArray[Any]] | None:
+    """The arrays of an npz by name, that of an npy by no name; None for bytes that are neither."""
+    with path.open("rb") as file:
+        if not file.peek(8).startswith((NPY_MAGIC, NPZ_MAGIC)):
+            return None
+        found = np.load(file, allow_pickle=False)
+        return {"": found} if isinstance(found, np.ndarray) else {name: found[name] for name in found.files}
+
+
+def _whole(values: NDArray[Any], contract: InputContract, where: str) -> NDArray[np.int64]:
+    """The same as integers, none further from the centre than the contract admits."""
     distance = np.abs(values.astype(np.float64) - contract.centre)
-    wrong = ~(distance <= contract.largest) | (distance != np.rint(distance))
+    low, high = contract.centre - contract.largest, contract.centre + contract.largest
+    _check(
+        values,
+        ~(distance <= contract.largest) | (distance != np.rint(distance)),
+        f"integers from {low} to {high}",
+        where,
+    )
+    return values.astype(np.int64)
+
+
+def _check(values: NDArray[Any], wrong: NDArray[np.bool_], expected: str, where: str) -> None:
     if wrong.any():
         at = tuple(int(axis[0]) for axis in np.nonzero(wrong))
-        low, high = contract.centre - contract.largest, contract.centre + contract.largest
         raise AxonnxError(
-            f"{path}: the value at {list(at)} is {values[at]}; expected integers from {low} to {high} "
+            f"{where}: the value at {list(at)} is {values[at]}; expected {expected} "
             f"({int(wrong.sum())} of {values.size} values are not). Sums of others would not be exact"
         )
-    return values.astype(np.int64)

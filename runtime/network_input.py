@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.contract import Contract, InputContract
+from axonnx.runtime.contract import Contract, InputContract, MergingContract
 from axonnx.runtime.errors import AxonnxError
 
 Floats = NDArray[np.float32]
@@ -22,6 +22,13 @@ def to_input(values: NDArray[Any], contract: InputContract) -> Floats:
     if contract.shift:
         x *= np.float32(2.0**-contract.shift)
     return x
+
+
+def merge_frames(frames: NDArray[np.integer], rule: MergingContract) -> NDArray[np.int32]:
+    """Recorded frames [N, recorded, …] of small integers as time steps [N, T, …]."""
+    starts = range(0, frames.shape[1], rule.frames)
+    sums: NDArray[np.int32] = np.add.reduceat(frames, list(starts), axis=1, dtype=np.int32)
+    return np.minimum(sums, rule.clip, out=sums)
 
 
 def window_length(contract: Contract, where: str) -> int:
@@ -44,4 +51,8 @@ def window_length(contract: Contract, where: str) -> int:
 def describe_input(contract: InputContract) -> str:
     """What a network takes, in words."""
     shape = "×".join(str(size) for size in contract.shape)
-    return f"images of {shape}" if contract.steps is None else f"{contract.steps} frames of {shape}"
+    if contract.steps is None:
+        return f"images of {shape}"
+    rule = contract.merging
+    merged = f" (sums of {rule.frames} of {rule.recorded} recorded frames)" if rule else ""
+    return f"{contract.steps} frames of {shape}{merged}"

@@ -13,11 +13,13 @@ import torch
 from axonnx import models
 from axonnx.models import Fire, Network, Variant
 from axonnx.runtime.binning import Binning
+from axonnx.runtime.contract import MergingContract
 from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.network_input import merge_frames
 from axonnx.train.config import Config, DataConfig, ModelConfig, VariantConfig
 from axonnx.train.data.frames import Frames
 from axonnx.train.data.registry import load
-from axonnx.train.data.splits import Data, DataSplits
+from axonnx.train.data.splits import DataSplits
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Prepared:
     splits: DataSplits
     binning: Binning | None
     shape: tuple[int, ...]  # [T, C, H, W] with time, [C, H, W] without
+    merging: MergingContract | None = None  # of frames
 
     @property
     def steps(self) -> int | None:
@@ -43,10 +46,11 @@ def prepare(config: DataConfig) -> Prepared:
     if splits.kind == "events":
         binning = make_binning(config, splits)
         return Prepared(splits, binning, binning.shape)
-    if config.merge_frames > 1:
-        splits = _merge_frames(splits, config)
+    merging = _merging(config, splits) if config.merge_frames > 1 else None
+    if merging is not None:
+        splits = _merged(splits, merging)
     assert isinstance(splits.train, Frames)
-    return Prepared(splits, None, tuple(splits.train.frames.shape[1:]))
+    return Prepared(splits, None, tuple(splits.train.frames.shape[1:]), merging)
 
 
 def _refuse_idle_settings(config: DataConfig, splits: DataSplits) -> None:
@@ -81,18 +85,19 @@ def make_binning(config: DataConfig, splits: DataSplits) -> Binning:
     )
 
 
-def _merge_frames(splits: DataSplits, config: DataConfig) -> DataSplits:
-    merged: dict[str, Any] = {name: _merged(data, config) for name, data in splits.parts.items()}
-    return replace(splits, **merged)
-
-
-def _merged(data: Data, config: DataConfig) -> Frames:
-    """Sums of consecutive frames, clipped; the last sum may have fewer."""
-    if not isinstance(data, Frames) or not data.is_sequence:
+def _merging(config: DataConfig, splits: DataSplits) -> MergingContract:
+    if not isinstance(splits.train, Frames) or not splits.train.is_sequence:
         raise AxonnxError(f"data.merge_frames is for sequences of frames; {config.name} has none")
-    starts = range(0, data.frames.shape[1], config.merge_frames)
-    sums = np.add.reduceat(data.frames, list(starts), axis=1, dtype=np.uint16)
-    return replace(data, frames=np.minimum(sums, config.clip).astype(np.uint8))
+    return MergingContract(recorded=splits.train.frames.shape[1], frames=config.merge_frames, clip=config.clip)
+
+
+def _merged(splits: DataSplits, rule: MergingContract) -> DataSplits:
+    """Every part with sums of frames in a row for its frames."""
+    merged: dict[str, Any] = {}
+    for name, data in splits.parts.items():
+        assert isinstance(data, Frames)
+        merged[name] = replace(data, frames=merge_frames(data.frames, rule).astype(np.uint8))
+    return replace(splits, **merged)
 
 
 def make_variant(config: VariantConfig) -> Variant:

@@ -53,6 +53,7 @@ def input_contract(config: Config, prepared: Prepared) -> InputContract:
         shape=prepared.shape[-3:],
         steps=prepared.steps,
         binning=prepared.binning,
+        merging=prepared.merging,
         centre=config.data.centre,
         shift=config.data.shift,
         largest=_largest(config, prepared),

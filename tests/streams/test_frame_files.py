@@ -7,6 +7,7 @@ import pytest
 
 from axonnx.cli import main
 from axonnx.runtime import run_frames
+from axonnx.runtime.contract import InputContract, MergingContract
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.frame_files import read_frames
 from axonnx.runtime.run_frames import FrameRun
@@ -75,12 +76,14 @@ def test_what_the_contract_does_not_admit_is_refused(engines, tmp_path, values, 
 
 def test_files_that_hold_something_else_are_refused(engines, tmp_path):
     contract = engines("images").program.contract.input
-    np.savez(tmp_path / "events.npz", t=np.arange(3))
+    np.savez(tmp_path / "other.npz", t=np.arange(3))
+    np.savez(tmp_path / "events.npz", t=np.arange(3), x=np.arange(3))
     (tmp_path / "text.npz").write_text("no")
     np.savez(tmp_path / "pickled.npz", frames=np.array([{}], dtype=object))
     for name, fault in [
-        ("events.npz", "holds t; expected one array called frames or x"),
-        ("text.npz", "is no readable npz or npy file"),
+        ("other.npz", "holds t; the network takes .*: expected one array called frames or x"),
+        ("events.npz", "holds a recording of events: t, x; the network takes images of 3×2×2 from an npz or npy file"),
+        ("text.npz", "is neither an npz nor an npy file; the network takes images of 3×2×2 .* events cannot be given"),
         ("pickled.npz", "is no readable npz or npy file"),
         ("missing.npz", "is no readable npz or npy file"),
     ]:
@@ -89,6 +92,41 @@ def test_files_that_hold_something_else_are_refused(engines, tmp_path):
     np.save(tmp_path / "one.npy", some((3, 2, 2)))
     with pytest.raises(AxonnxError, match="has no sample 1; expected an index from 0 to 0"):
         read_frames(tmp_path / "one.npy", contract, 1)
+
+
+MERGED = InputContract(
+    name="events", shape=(1, 2, 2), steps=3, merging=MergingContract(recorded=5, frames=2, clip=4), largest=4
+)
+
+
+def test_recorded_frames_are_merged_as_the_contract_says(tmp_path):
+    recorded = np.arange(5).repeat(4).reshape(1, 5, 1, 2, 2)
+    for values in (recorded, recorded[0], recorded.astype(np.float32), np.concatenate([recorded, recorded])):
+        np.save(tmp_path / "recorded.npy", values)
+        found = read_frames(tmp_path / "recorded.npy", MERGED)
+        assert found.shape[1:] == (3, 1, 2, 2)
+        assert (found == np.array([1, 4, 4])[:, None, None, None]).all()  # 0 + 1, min(2 + 3, 4), 4
+
+
+def test_frames_that_are_merged_already_stay(tmp_path):
+    merged = np.arange(3).repeat(4).reshape(1, 3, 1, 2, 2)
+    np.save(tmp_path / "merged.npy", merged)
+    assert (read_frames(tmp_path / "merged.npy", MERGED) == merged).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        (np.zeros((4, 1, 2, 2)), r"expected \[3, 1, 2, 2\] or \[5, 1, 2, 2\], or many of them, \[N, 3, 1, 2, 2\] or"),
+        (np.zeros((4, 1, 2, 2)), r"takes 3 frames of 1×2×2 \(sums of 2 of 5 recorded frames\)"),
+        (np.full((5, 1, 2, 2), 0.5), r"the value at \[0, 0, 0, 0, 0\] is 0.5; expected integers"),
+        (np.full((3, 1, 2, 2), 5), r"is 5; expected integers from -4 to 4"),
+    ],
+)
+def test_frames_that_are_neither_are_refused(tmp_path, values, fault):
+    np.save(tmp_path / "wrong.npy", values)
+    with pytest.raises(AxonnxError, match=rf"wrong\.npy: .*{fault}"):
+        read_frames(tmp_path / "wrong.npy", MERGED)
 
 
 def test_the_command_runs_frames_and_images(files, tmp_path, capsys):

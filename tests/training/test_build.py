@@ -6,6 +6,7 @@ import torch
 
 from axonnx.models import BinaryMLP, BinaryResNet, RecurrentSNN, SpikingMLP, SpikingResNet
 from axonnx.runtime.binning import Sensor
+from axonnx.runtime.contract import MergingContract
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.events import make_events
 from axonnx.train.build import make_variant, prepare
@@ -133,6 +134,7 @@ def test_frames_are_merged_by_sums_that_are_clipped(tmp_path):
     np.savez(tmp_path / "f.npz", frames=frames, labels=np.arange(6) % 2)
     prepared = prepare(tiny_config(tmp_path / "f.npz", data__merge_frames=2, data__clip=12).data)
     assert prepared.shape == (3, 1, 1, 1)
+    assert prepared.merging == MergingContract(recorded=5, frames=2, clip=12)
     sums = {tuple(sample.ravel().tolist()) for sample in prepared.splits.train.frames}
     assert sums == {(1, 5, 4), (11, 12, 9)}  # 0+1, 2+3, 4 and 5+6, min(7+8, 12), 9
 

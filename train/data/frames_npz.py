@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.frame_files import FRAMES, LABELS
 from axonnx.train.data.files import naming
 from axonnx.train.data.frames import Frames
 from axonnx.train.data.labels import as_labels
@@ -17,7 +18,6 @@ from axonnx.train.data.npz import read_arrays
 from axonnx.train.data.split import stratified_split
 from axonnx.train.data.splits import DataSplits
 
-FRAMES, LABELS = ("frames", "x"), ("labels", "label", "y")
 PART_FILES = {"train": "train.npz", "test": "test.npz", "validation": "validation.npz"}
 
 Layout = Literal["channels-first", "channels-last"]
