@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module, metadata
 from typing import NamedTuple
+
+from axonnx.runtime.guard import FINE, WRONG_USE, guarded
 
 
 class Verb(NamedTuple):
@@ -30,23 +31,24 @@ VERBS: dict[str, Verb] = {
     "eval": Verb("axonnx.train.command:main_eval", "accuracy and calibration of a trained network"),
 }
 
-FINE, FAILED, WRONG_USE = 0, 1, 2
-READER_GONE = 141  # as a shell reports a program that a closed pipe ended; never taken for success
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the return value is the exit code: 0 fine, 1 verification failed, 2 wrong use."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and words[0] in VERBS:
+        return guarded(f"axonnx {words[0]}", lambda: _run(VERBS[words[0]], words[1:]))
+    return guarded("axonnx", lambda: _without_verb(words))
+
+
+def _without_verb(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
         print(help_text())
         return FINE if words else WRONG_USE
     if words[0] in ("-V", "--version"):
         print(f"axonnx {metadata.version('axonnx')}")
         return FINE
-    if words[0] not in VERBS:
-        print(_unknown(words[0]), file=sys.stderr)
-        return WRONG_USE
-    return _run(VERBS[words[0]], words[0], words[1:])
+    print(_unknown(words[0]), file=sys.stderr)
+    return WRONG_USE
 
 
 def help_text() -> str:
@@ -63,29 +65,9 @@ def help_text() -> str:
     ).rstrip()
 
 
-def _run(verb: Verb, name: str, words: list[str]) -> int:
-    try:
-        module, function = verb.place.split(":")
-        code: int = getattr(import_module(module), function)(words)
-        sys.stdout.flush()
-    except ModuleNotFoundError as missing:
-        if (missing.name or "").startswith("axonnx"):
-            raise
-        print(
-            f"axonnx {name}: needs the package {missing.name!r}, which is not installed. "
-            f"Install what it needs with: pip install 'axonnx[train,report]'",
-            file=sys.stderr,
-        )
-        return WRONG_USE
-    except ValueError as fault:  # user faults; our own are assertions and show their traceback
-        print(f"axonnx {name}: {fault}", file=sys.stderr)
-        return WRONG_USE
-    except BrokenPipeError:  # the reader has gone, as by | head; what is still buffered has nowhere to go
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return READER_GONE
-    except KeyboardInterrupt:
-        print(f"\naxonnx {name}: interrupted", file=sys.stderr)
-        return 130
+def _run(verb: Verb, words: list[str]) -> int:
+    module, function = verb.place.split(":")
+    code: int = getattr(import_module(module), function)(words)
     return code
 
 

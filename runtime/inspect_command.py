@@ -14,7 +14,6 @@ from axonnx.runtime.bin_settings import Binning
 from axonnx.runtime.compile_program import compile_file
 from axonnx.runtime.contract import Contract, LayerContract, SynapseContract
 from axonnx.runtime.network_input import describe_input
-from axonnx.runtime.printing import until_closed
 from axonnx.runtime.program import Program
 from axonnx.runtime.values import UNITS
 
@@ -31,8 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     program = compile_file(options.model)
     size = Path(options.model).stat().st_size
-    with until_closed():
-        print(json.dumps(as_dict(program, size)) if options.json else describe(program, size))
+    print(json.dumps(as_dict(program, size)) if options.json else describe(program, size))
     return 0
 
 

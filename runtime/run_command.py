@@ -17,7 +17,6 @@ from axonnx.runtime.frame_files import read_frames
 from axonnx.runtime.live_run import show
 from axonnx.runtime.model import ENGINES, load
 from axonnx.runtime.network_input import describe_input, window_length
-from axonnx.runtime.printing import until_closed
 from axonnx.runtime.reorder import Reorder, count_late
 from axonnx.runtime.run_frames import FrameRun
 from axonnx.runtime.run_report import decision_json, decision_line, summary_json, summary_lines
@@ -39,8 +38,7 @@ def main(arguments: Sequence[str]) -> int:
         raise AxonnxError("--live draws, --json prints objects for programs: choose one")
     engine = load(options.model, options.engine).engine
     run = _frames(engine, options) if engine.program.contract.input.binning is None else _stream(engine, options)
-    with until_closed():
-        _print(run, engine, options)
+    _print(run, engine, options)
     return 0
 
 

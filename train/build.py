@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from pydantic import ValidationError
 
 from axonnx import models
 from axonnx.models import Fire, Network, Variant
@@ -74,15 +75,18 @@ def make_binning(config: DataConfig, splits: DataSplits) -> Binning:
     if config.bins is None or config.duration_ms is None:
         raise AxonnxError(f"{config.name} holds events: data.bins and data.duration_ms say how they are binned")
     assert splits.sensor is not None
-    return Binning.over(
-        duration_us=round(1000 * config.duration_ms),
-        bins=config.bins,
-        sensor=splits.sensor,
-        values=config.values,
-        clip=config.clip,
-        downsample=config.downsample,
-        polarity=config.polarity,
-    )
+    try:
+        return Binning.over(
+            duration_us=round(1000 * config.duration_ms),
+            bins=config.bins,
+            sensor=splits.sensor,
+            values=config.values,
+            clip=config.clip,
+            downsample=config.downsample,
+            polarity=config.polarity,
+        )
+    except ValidationError as fault:
+        raise AxonnxError(f"data: {fault.errors()[0]['msg']}") from None
 
 
 def _merging(config: DataConfig, splits: DataSplits) -> MergingContract:
@@ -152,8 +156,22 @@ def make_network(config: Config, prepared: Prepared) -> Network:
         options["settings"] = _lif_settings(config.model)
         options["steps"] = steps
     with _naming("model"):
+        _refuse_too_large(kind, options)
         network: Network = NETWORKS[kind](**options)
     return network
+
+
+def _refuse_too_large(kind: str, options: dict[str, Any]) -> None:
+    """Count parameters on a device without memory, before any of them is made."""
+    with torch.device("meta"):
+        count = sum(value.numel() for value in NETWORKS[kind](**options).parameters())
+    if count > MOST_PARAMETERS:
+        raise AxonnxError(
+            f"a network of {count:,} parameters; at most {MOST_PARAMETERS:,} are made. Choose smaller sizes"
+        )
+
+
+MOST_PARAMETERS = 2**28  # with their moments 4 GB
 
 
 NETWORKS: dict[str, Any] = {

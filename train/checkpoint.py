@@ -12,14 +12,15 @@ import platform
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from axonnx.runtime.atomic_file import replacing, write_text
+from axonnx.runtime.atomic_file import remove_leftovers, replacing, write_text
 from axonnx.runtime.errors import AxonnxError
 
 FORMAT = 1
@@ -62,7 +63,7 @@ def load_checkpoint(folder: Path, network: nn.Module, optimiser: torch.optim.Opt
     _load_weights(network, _load(folder, index, "weights"), folder)
     if optimiser is not None:
         _load_optimiser(optimiser, _load(folder, index, "optimiser"), folder)
-    return Position(index["epochs_done"], index.get("random_state", {}), index["config"], index["data_digest"])
+    return Position(index["epochs_done"], index["random_state"], index["config"], index["data_digest"])
 
 
 def read_index(folder: Path) -> dict[str, Any]:
@@ -73,13 +74,45 @@ def read_index(folder: Path) -> dict[str, Any]:
     try:
         index: dict[str, Any] = json.loads(path.read_text("utf-8"))
         found, written = index["format"], index.pop("sha256", None)
-    except (ValueError, KeyError, TypeError, AttributeError) as fault:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
         raise AxonnxError(f"{path}: damaged ({fault!r}); {RESTORE}") from None
     if found != FORMAT:
-        raise AxonnxError(f"{path}: checkpoint format {found}; this version reads format {FORMAT}. Upgrade axonnx")
-    if written is not None and written != _index_hash(index):
+        raise AxonnxError(f"{path}: checkpoint format {found!r}; this version reads format {FORMAT}. Upgrade axonnx")
+    if written is None:
+        raise AxonnxError(f"{path}: damaged (it has no sha256 of its own); {RESTORE}")
+    if written != _index_hash(index):
         raise AxonnxError(f"{path}: damaged (its contents do not match their sha256); {RESTORE}")
+    _check(index, path)
     return index
+
+
+class _File(BaseModel):
+    """A tensor file, beside the index."""
+
+    name: str = Field(pattern=r"^[a-z]+-[0-9]+\.safetensors$")
+    sha256: str
+
+
+class _Index(BaseModel):
+    """What is read of an index."""
+
+    model_config = ConfigDict(strict=True)
+
+    epochs_done: NonNegativeInt
+    files: dict[Literal["weights", "optimiser"], _File] = Field(min_length=2)
+    random_state: dict[str, int]
+    data_digest: str
+    config: str
+    versions: dict[str, str]
+
+
+def _check(index: dict[str, Any], path: Path) -> None:
+    try:
+        _Index.model_validate(index)
+    except ValidationError as fault:
+        first = fault.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise AxonnxError(f"{path}: damaged ({where}: {first['msg']}); {RESTORE}") from None
 
 
 def _index_hash(index: dict[str, Any]) -> str:
@@ -96,6 +129,11 @@ def _save(path: Path, tensors: dict[str, Tensor]) -> dict[str, str]:
     with replacing(path) as temporary:
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, temporary)
     return {"name": path.name, "sha256": file_hash(path)}
+
+
+def save_file(tensors: dict[str, Tensor], path: Path) -> None:
+    """As the function of this name in safetensors, whose faults do not say why the system refused."""
+    path.write_bytes(save(tensors))
 
 
 def _load(folder: Path, index: dict[str, Any], kind: str) -> dict[str, Tensor]:
@@ -127,18 +165,19 @@ def _flat_optimiser(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 def _load_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor], folder: Path) -> None:
     state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        number, key = name.split(".", 1)
-        state.setdefault(int(number), {})[key] = tensor
     try:
+        for name, tensor in tensors.items():
+            number, key = name.split(".", 1)
+            state.setdefault(int(number), {})[key] = tensor
         optimiser.load_state_dict({**optimiser.state_dict(), "state": state})
-    except ValueError as fault:
+    except (ValueError, KeyError) as fault:
         raise AxonnxError(f"{folder}: the optimiser's state does not fit this network: {fault}") from None
 
 
 def _forget(folder: Path, current: set[str]) -> None:
     """Earlier checkpoints, and what a killed process left half-written."""
-    for path in [*folder.glob("*.safetensors"), *folder.glob(".*.part")]:
+    remove_leftovers(folder)
+    for path in folder.glob("*.safetensors"):
         if path.name not in current:
             path.unlink(missing_ok=True)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from axonnx.train.data.augment import Augmentation
+
+Size = Annotated[int, Field(gt=0, le=2**24)]  # of a layer: torch counts no further than 2^63 in all
 
 
 class Section(BaseModel):
@@ -44,9 +46,9 @@ class ModelConfig(Section):
     """Which network. Sizes that the network does not have are refused when it is built."""
 
     network: Literal["binary-mlp", "binary-resnet", "spiking-mlp", "recurrent-snn", "spiking-resnet"]
-    hidden: tuple[PositiveInt, ...] | None = Field(default=None, description="sizes of dense hidden layers")
-    widths: tuple[PositiveInt, ...] | None = Field(default=None, description="channels of each residual stage")
-    blocks: PositiveInt | None = Field(default=None, description="residual blocks in each stage")
+    hidden: tuple[Size, ...] | None = Field(default=None, max_length=256, description="sizes of dense hidden layers")
+    widths: tuple[Size, ...] | None = Field(default=None, max_length=16, description="channels of each residual stage")
+    blocks: PositiveInt | None = Field(default=None, le=1024, description="residual blocks in each stage")
     shortcut: Literal["pool", "conv"] | None = Field(default=None, description="how a stage's first shortcut shrinks")
     stem_stride: Literal[1, 2, 4] | None = Field(default=None, description="how much the first convolution shrinks")
     threshold: PositiveFloat | None = Field(default=None, description="θ of spiking neurons")

@@ -97,6 +97,8 @@ def _tree(source: str) -> Tree:
         return tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
         raise AxonnxError(f"{source}: not a TOML file: {fault}") from None
+    except RecursionError:
+        raise AxonnxError(f"{source}: lists or tables stand too deep within each other; expected two levels") from None
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +39,18 @@ def train_run(
     prepared = prepare(config.data)
     network = make_network(config, prepared)
     training = new_training(network, config, here.device(config.device))
-    changed = _restore(folder, training, prepared, config) if resume else ""
-    if here.leads:
-        if not resume:
-            folder.create(config, overwrite)
-        folder.log(f"{'resumed' if resume else 'started'} after epoch {training.epochs_done}{changed}")
+    with folder.locked() if here.leads else nullcontext():
+        changed = _restore(folder, training, prepared, config) if resume else ""
+        if here.leads:
+            if not resume:
+                folder.create(config, overwrite)
+            folder.log(f"{'resumed' if resume else 'started'} after epoch {training.epochs_done}{changed}")
+        _go_on(folder, training, prepared, config, here, quiet)
+    return training
+
+
+def _go_on(folder: RunFolder, training: Training, prepared: Prepared, config: Config, here: World, quiet: bool) -> None:
+    """Train to the end, with a checkpoint after each epoch."""
     board = open_board(folder.tensorboard, training.epochs_done) if here.leads else None
 
     def keep(current: Training) -> None:
@@ -55,7 +63,7 @@ def train_run(
 
     progress = for_terminal() if here.leads and not quiet else Silent()
     try:
-        fit(network, prepared, config, training=training, world=here, progress=progress, after_epoch=keep)
+        fit(training.network, prepared, config, training=training, world=here, progress=progress, after_epoch=keep)
     except NonFiniteError as fault:
         raise NonFiniteError(_stopped(folder, training, fault, here)) from None
     finally:
@@ -64,7 +72,6 @@ def train_run(
             board.close()
     if here.leads:
         _close(folder, training, prepared, config, quiet)
-    return training
 
 
 def _stopped(folder: RunFolder, training: Training, fault: NonFiniteError, here: World) -> str:

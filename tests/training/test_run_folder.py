@@ -1,8 +1,11 @@
 """What a run leaves behind, and what it takes to replace it."""
 
 import json
+import os
 import re
+import resource
 import shutil
+import subprocess
 import sys
 import tomllib
 from contextlib import redirect_stderr, redirect_stdout
@@ -182,3 +185,54 @@ def test_train_run_is_the_command_as_a_function(frames, tmp_path, capsys):
     assert same_bits(dict(training.network.state_dict()), weights_of(tmp_path / "api"))
     with pytest.raises(AxonnxError, match="holds a run already"):
         run.train_run(RunFolder(tmp_path / "api"), tiny_config(frames), quiet=True)
+
+
+def test_two_trainings_never_share_a_folder(tmp_path, capsys, frames):
+    source = write_config(tmp_path / "tiny.toml", frames)
+    folder = RunFolder(tmp_path / "run")
+    with folder.locked():
+        for word in ("--overwrite", "--quiet"):
+            assert axonnx(["train", source, "--out", str(folder.path), word]) == 2
+            assert "another training writes here at this moment" in capsys.readouterr().err
+        assert list(folder.path.iterdir()) == []
+    assert axonnx(["train", source, "--out", str(folder.path), "--quiet"]) == 0
+
+
+def test_what_killed_trainings_left_half_written_goes_at_the_next_start(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    folder.checkpoint.mkdir(parents=True)
+    left = [
+        folder.path / ".results.csv.0a.axonnx.part",
+        folder.checkpoint / ".weights-00001.safetensors.0a.axonnx.part",
+    ]
+    for path in left:
+        path.write_text("half")
+    with folder.locked():
+        assert not any(path.exists() for path in left)
+
+
+@pytest.mark.parametrize("place", ["file/run", "read-only"])
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path, capsys, place, monkeypatch, frames):
+    (tmp_path / "file").write_text("in the way")
+    if place == "read-only":  # root may write everywhere, so the system's answer is planted
+
+        def refuse(*_words, **_options):
+            raise PermissionError(13, "Permission denied", "read-only")
+
+        monkeypatch.setattr("pathlib.Path.mkdir", refuse)
+    source = write_config(tmp_path / "tiny.toml", frames)
+    assert axonnx(["train", source, "--out", str(tmp_path / place), "--quiet"]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert ("Not a directory" in err) or ("Permission denied" in err)
+
+
+def test_a_full_disk_ends_a_training_in_one_line_and_leaves_nothing_half_written(tmp_path, frames):
+    source = write_config(tmp_path / "tiny.toml", frames)
+    command = [sys.executable, "-m", "axonnx.cli", "train", source, "--out", str(tmp_path / "run"), "--quiet"]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    full = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, **full)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "cannot be written (File too large)" in done.stderr
+    assert list((tmp_path / "run").rglob("*.part")) == []

@@ -8,6 +8,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic import ValidationError, validate_call
+
 from axonnx.runtime.errors import AxonnxError
 from axonnx.train.data import cifar10, digits, dvs_gesture, idx, nmnist, shd
 from axonnx.train.data.folder import load_folder
@@ -68,10 +70,23 @@ def load(
     else:
         loader, place = _own(name), Path(name_or_path)
     _check_options(name, loader, options)
-    splits = loader(place, **options)
+    splits = _load(name, loader, place, options)
     if validation:
         splits = splits.with_validation(validation)
     return splits.with_validation_groups(validation_groups) if validation_groups else splits
+
+
+def _load(
+    name: str, loader: Callable[..., DataSplits], place: str | Path | None, options: dict[str, Any]
+) -> DataSplits:
+    """What the loader gives; options of another type than it states are refused."""
+    try:
+        splits: DataSplits = validate_call(loader)(place, **options)
+    except ValidationError as fault:
+        first = fault.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise AxonnxError(f"{name}: option {where} is {first['input']!r}: {first['msg']}") from None
+    return splits
 
 
 def _own(name: str) -> Callable[..., DataSplits]:
