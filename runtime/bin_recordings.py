@@ -42,8 +42,9 @@ def bin_events(events: Events, binning: Binning) -> Binned:
 def bin_batch(events: Events, offsets: ArrayLike, binning: Binning) -> BatchBinned:
     """Frames of many recordings; recording i is events[offsets[i]:offsets[i + 1]]."""
     edges = _check_offsets(np.asarray(offsets), len(check_events(events)))
-    index, before = bin_index(events["t"], _origins(events, edges, binning), binning.bin_us)
     cell, off_sensor, bad_polarity = cells_of(events, binning)
+    origins = _origins(events, edges, off_sensor | bad_polarity, binning)
+    index, before = bin_index(events["t"], origins, binning.bin_us)
     after = index >= np.uint64(binning.bins)
     wrong = off_sensor | bad_polarity | before | after
     reasons = {"off_sensor": off_sensor, "bad_polarity": bad_polarity, "before": before, "after": after}
@@ -66,13 +67,19 @@ def _check_offsets(edges: NDArray, count: int) -> NDArray[np.int64]:
     return edges.astype(np.int64)
 
 
-def _origins(events: Events, edges: NDArray[np.int64], binning: Binning) -> NDArray[np.int64]:
-    """Time of each event's origin, or a single zero."""
+def _origins(
+    events: Events, edges: NDArray[np.int64], strange: NDArray[np.bool_], binning: Binning
+) -> NDArray[np.int64]:
+    """Time of each event's origin, or a single zero; the first event of a recording is the first that is not strange.
+
+    A recording of strange events alone has no origin and no event that needs one.
+    """
     if binning.origin == "zero":
         return np.zeros(1, np.int64)
-    lengths = np.diff(edges)
-    firsts = events["t"][edges[:-1][lengths > 0]]
-    return np.repeat(firsts, lengths[lengths > 0])
+    known = np.append(np.flatnonzero(~strange), len(events))
+    first = known[np.searchsorted(known, edges[:-1])]
+    times = np.append(events["t"], 0)[np.where(first < edges[1:], first, len(events))]
+    return np.repeat(times, np.diff(edges))
 
 
 def _histograms(

@@ -16,7 +16,7 @@ class Outside:
     off_sensor: int = 0  # x or y beyond the sensor
     bad_polarity: int = 0  # p beyond the sensor's polarities
     before: int = 0  # earlier than the origin
-    after: int = 0  # later than the last bin (never in a stream, which has none)
+    after: int = 0  # later than the last bin (a stream has one only where it is a single window)
     late: int = 0  # its bin was complete already (only in a stream whose events are out of order)
 
     @property

@@ -8,6 +8,8 @@ from axonnx.runtime.errors import AxonnxError
 
 INT64_MAX = 2**63 - 1
 
+Origin = Literal["zero", "first"]
+
 
 class Sensor(BaseModel):
     """Size of what made the events: columns, rows, and 1 or 2 polarities."""
@@ -22,7 +24,8 @@ class Sensor(BaseModel):
 class Binning(BaseModel):
     """How events become frames: bins of bin_us microseconds each, over a down-sampled sensor.
 
-    origin      time zero of the recording, or the time of its first event (first in the array, on the sensor or not)
+    origin      where bin 0 begins: at time zero of the recording's clock, or at its first event. An event that is off
+                the sensor, or of no known polarity, is counted and otherwise as if it had not been: it is never first
     values      event counts up to `clip`, or 1 where there was any event
     downsample  sums over downsample × downsample pixels, which must divide the sensor exactly; a sensor of
                 height 1 (a line of channels) is summed along its width only
@@ -34,7 +37,7 @@ class Binning(BaseModel):
     sensor: Sensor
     bins: int = Field(ge=1)
     bin_us: int = Field(ge=1)
-    origin: Literal["zero", "first"] = "zero"
+    origin: Origin = "zero"
     values: Literal["count", "binary"] = "count"
     clip: int = Field(default=255, ge=1, le=255)
     downsample: int = Field(default=1, ge=1)
@@ -47,7 +50,7 @@ class Binning(BaseModel):
         bins: int,
         sensor: Sensor,
         *,
-        origin: Literal["zero", "first"] = "zero",
+        origin: Origin = "zero",
         values: Literal["count", "binary"] = "count",
         clip: int = 255,
         downsample: int = 1,

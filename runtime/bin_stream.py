@@ -116,12 +116,14 @@ class BinnerState:
 class Binner:
     """The streaming twin of bin_events: any chunking of a stream gives the same frames.
 
-    A bin is complete as soon as an event of a later bin arrives (on the sensor or not). `binning.bins` is no limit
-    here: bin indices grow for as long as the stream lasts, and memory is that of the open bin.
+    A bin is complete as soon as an event of a later bin arrives. Events off the sensor, or of no known polarity, are
+    counted and otherwise as if they had not been. `binning.bins` is no limit here: bin indices grow for as long as the
+    stream lasts, and memory is that of the open bin. With `last`, bins 0 … last − 1 are all there are, and later
+    events are counted as `after`.
     """
 
-    def __init__(self, binning: Binning, state: BinnerState | None = None) -> None:
-        self.binning = binning
+    def __init__(self, binning: Binning, state: BinnerState | None = None, last: int | None = None) -> None:
+        self.binning, self.last = binning, last
         self.block_bins = max(1, min(BLOCK_BINS, BLOCK_BYTES // binning.cells))
         origin = 0 if binning.origin == "zero" else None
         nothing = np.zeros(binning.cells, np.int64)
@@ -155,13 +157,14 @@ class Binner:
 
     def push(self, events: Events) -> Completed:
         """The bins that these events complete."""
-        if len(check_events(events)) == 0:
-            return self._complete_until(self._bin)
-        if self._bin > LAST_BIN:
+        if self._bin > LAST_BIN and len(check_events(events)):
             raise AxonnxError("binner: the last bin of int64 time is complete already; start a new Binner.")
+        times, cell = self._on_sensor(check_events(events))
+        if len(times) == 0:
+            return self._complete_until(self._bin)
         if self._origin is None:
-            self._origin = int(events["t"][0])
-        index, cell, clock, touched = self._place(events)
+            self._origin = int(times[0])
+        index, cell, clock, touched = self._place(times, cell)
         first_open = int(np.searchsorted(index, np.uint64(clock)))
         completed = self._complete_until(clock, index[:first_open], cell[:first_open])
         np.add.at(self._counts, cell[first_open:], 1)
@@ -172,28 +175,43 @@ class Binner:
         """The bins that end at or before time t_us, complete now whether or not an event follows."""
         if self._origin is None or t_us < self._origin:
             return self._complete_until(self._bin)
-        return self._complete_until(max(self._bin, (t_us - self._origin) // self.binning.bin_us))
+        reached = max(self._bin, (t_us - self._origin) // self.binning.bin_us)
+        return self._complete_until(reached if self.last is None else min(reached, self.last))
 
     def flush(self, bins: int = 0) -> Completed:
         """The open bin if any event reached into it, and then silence up to `bins` bins in all."""
         return self._complete_until(max(self._bin + self._touched, bins))
 
-    def _place(self, events: Events) -> tuple[NDArray[np.uint64], NDArray[np.int64], int, bool]:
+    def _on_sensor(self, events: Events) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Time and cell of the events that may count."""
+        cell, off_sensor, bad_polarity = cells_of(events, self.binning)
+        strange = off_sensor | bad_polarity
+        self.events += len(events)
+        if not strange.any():
+            return events["t"], cell
+        self.outside += Outside(off_sensor=int(off_sensor.sum()), bad_polarity=int(bad_polarity.sum()))
+        return events["t"][~strange], cell[~strange]
+
+    def _place(
+        self, times: NDArray[np.int64], cell: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64], int, bool]:
         """Bin (never falling) and cell of the events that count, the bin now open, and whether one touched it."""
         assert self._origin is not None
-        index, before = bin_index(events["t"], np.array([self._origin], np.int64), self.binning.bin_us)
+        index, before = bin_index(times, np.array([self._origin], np.int64), self.binning.bin_us)
         index[before] = 0
+        after = np.zeros(len(times), np.bool_)
+        if self.last is not None:
+            index = np.minimum(index, np.uint64(self.last))
+            after = index == np.uint64(self.last)
         clock = np.maximum(np.maximum.accumulate(index), np.uint64(self._bin))
         late = (index < clock) & ~before
-        cell, off_sensor, bad_polarity = cells_of(events, self.binning)
-        wrong = off_sensor | bad_polarity | before | late
-        self.events += len(events)
+        wrong = before | after | late
         now = int(clock[-1])
-        touched = now > self._bin or bool(np.any((index == clock) & ~before))
+        touched = now != self.last and (now > self._bin or bool(np.any((index == clock) & ~before)))
         if not wrong.any():
             return index, cell, now, touched
-        reasons = {"off_sensor": off_sensor, "bad_polarity": bad_polarity, "before": before, "late": late}
-        self.outside += count_outside(reasons, wrong, np.array([0, len(events)]))[0]
+        reasons = {"before": before, "after": after, "late": late}
+        self.outside += count_outside(reasons, wrong, np.array([0, len(times)]))[0]
         return index[~wrong], cell[~wrong], now, touched
 
     def _complete_until(

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from axonnx.runtime.bin_rules import Outside
+
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 
@@ -19,7 +21,8 @@ class Decision:
 
     ``member_logits`` are the network's own bits; everything else follows from them. An ensemble's probabilities are
     the mean of its members', and its ``logits`` the logarithm of that mean, so that softmax(logits) = probabilities in
-    either case. ``final`` decisions close their window; ``early`` ones do so before its last bin.
+    either case. ``final`` decisions close their window; ``early`` ones do so before its last bin; ``partial`` ones are
+    of a window in which the recording or stream ended, so that its last bins were taken as silent.
     """
 
     t_us: int | None  # end of the bin on the stream's clock; None for images and frames
@@ -31,6 +34,13 @@ class Decision:
     final: bool
     early: bool = False
     windows: int = 1  # windows it stands for: more than one where it closes silent windows in a row
+    ended_after: int | None = None  # bins of its window after which the recording ended; None where it went on
+    outside: Outside | None = None  # of a whole recording: its events that are in no bin, by reason
+
+    @property
+    def partial(self) -> bool:
+        """Whether the events ended before this bin, so that the window is not filled."""
+        return self.ended_after is not None
 
     @cached_property
     def probabilities(self) -> Doubles:
@@ -83,6 +93,8 @@ class Decision:
             "windows": self.windows,
             "final": self.final,
             "early": self.early,
+            "partial": self.partial,
+            "ended_after": self.ended_after,
             "class": self.winner,
             "label": self.label,
             "probability": self.confidence,
@@ -92,7 +104,7 @@ class Decision:
         }
         if len(self.member_logits) > 1:
             facts |= {"mutual_information": self.mutual_information, "member_logits": self.member_logits.tolist()}
-        return facts
+        return facts if self.outside is None else {**facts, "outside": self.outside.as_dict()}
 
 
 def softmax(logits: Floats) -> Doubles:

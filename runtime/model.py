@@ -25,6 +25,9 @@ from axonnx.runtime.step_graph import StepGraph, step_graph
 from axonnx.runtime.stepper import Stepper, make_stepper
 
 if TYPE_CHECKING:
+    from axonnx.runtime.decision import Decision
+    from axonnx.runtime.events import Events
+    from axonnx.runtime.readers import Recording
     from axonnx.runtime.session import Session
 
 Floats = NDArray[np.float32]
@@ -149,13 +152,32 @@ class Model:
         stop_at: float | None = None,
         every_bin: bool = True,
         origin: int | Literal["first"] | None = None,
+        one_window: bool = False,
     ) -> Session:
         """A stream through this network: push events, get decisions (see ``axonnx.runtime.session``)."""
         from axonnx.runtime.session import Session
 
         return Session(
-            self.engine, seed=seed, continuous=continuous, stop_at=stop_at, every_bin=every_bin, origin=origin
+            self.engine,
+            seed=seed,
+            continuous=continuous,
+            stop_at=stop_at,
+            every_bin=every_bin,
+            origin=origin,
+            one_window=one_window,
         )
+
+    def predict(
+        self, recording: Events | Recording | str | os.PathLike[str], *, seed: int = 0, index: int | None = None
+    ) -> Decision:
+        """One answer for a recording that is one sample, as in training: events, a ``Recording``, or a file.
+
+        It is the decision of the first window from the contract's origin on. Events beyond it are left out and counted
+        in ``decision.outside``. ``index`` chooses among the recordings of a file.
+        """
+        from axonnx.runtime.predict import predict
+
+        return predict(self, recording, seed, index)
 
     def _input(self, x: NDArray[Any]) -> Floats:
         x = np.asarray(x)

@@ -6,9 +6,9 @@
     session.flush()
 
 Any chunking of a stream gives the same decisions, bit for bit. A bin gives its decision once an event of a later bin
-shows that it is over. Time moves with events on the sensor only: what is off it, or of no known polarity, is counted
-and otherwise as if it had not been. Whole silent windows in a row give one decision, the last one's, with their number
-in ``windows``; the bins of a silence that are in a window with events give theirs as all others do.
+shows that it is over. Time begins and moves with events on the sensor only: what is off it, or of no known polarity, is
+counted and otherwise as if it had not been. Whole silent windows in a row give one decision, the last one's, with their
+number in ``windows``; the bins of a silence that are in a window with events give theirs as all others do.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Literal
 
-from axonnx.runtime.bin_rules import Outside, cells_of
 from axonnx.runtime.bin_stream import LAST_BIN, Binner, Completed
 from axonnx.runtime.decision import Decision
 from axonnx.runtime.engine import Engine
@@ -40,6 +39,8 @@ class Session:
     stop_at     a window's decision is final as soon as the winner's probability reaches this
     every_bin   a decision for each bin; without, only final ones (the same bits, several bins at a time)
     origin      where bin 0 begins on the stream's clock: a time in µs, the "first" event, or as the contract says
+    one_window  a recording that is one sample: its first window is all there is, and has a decision even where no event
+                came; events beyond it are counted as ``after``
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Session:
         stop_at: float | None = None,
         every_bin: bool = True,
         origin: int | Literal["first"] | None = None,
+        one_window: bool = False,
     ) -> None:
         rules = Rules(continuous, stop_at, every_bin)
         engine = model.engine if isinstance(model, Model) else model
@@ -58,7 +60,8 @@ class Session:
         self._windows = Windows(engine, stream_noise(engine.program, seed), rules)
         binning = engine.program.contract.input.binning
         assert binning is not None  # Windows has refused such files
-        self._binner = Binner(binning)
+        self.one_window = one_window
+        self._binner = Binner(binning, last=self._windows.length if one_window else None)
         if origin is not None:
             self._begin_at(None if origin == "first" else origin)
         self._progress, self._decided = Progress(), 0
@@ -76,7 +79,9 @@ class Session:
 
     def stream(self, events: Events) -> Iterator[Decision]:
         """The same one by one, in memory that does not grow with their number; to be gone through to the end."""
-        return self._decide(self._binner.push(self._on_sensor(check_events(events))))
+        self._check_finished()
+        self._progress = replace(self._progress, events=self._progress.events + len(check_events(events)))
+        return self._decide(self._binner.push(events))
 
     def advance(self, t_us: int) -> list[Decision]:
         """The decisions of the bins that end at or before ``t_us``: no event of them is to come."""
@@ -88,8 +93,9 @@ class Session:
         self._check_finished()
         done = self._binner.flush()
         decisions = list(self._decide(done))
-        to_come = min(-done.stop % self._windows.length, LAST_BIN + 1 - done.stop)
-        return decisions + list(self._decide(self._binner.flush(done.stop + to_come)))
+        length = self._windows.length
+        to_come = length - done.stop if self.one_window else min(-done.stop % length, LAST_BIN + 1 - done.stop)
+        return decisions + list(self._decide(self._binner.flush(done.stop + to_come), done.stop % length))
 
     def save(self) -> SessionState:
         """All that is needed to go on, as a value of its own."""
@@ -103,7 +109,8 @@ class Session:
     def restore(self, state: SessionState) -> None:
         """Go on from a saved state; that of another network, seed or rule is refused."""
         if state.identity != self._identity:
-            differing = [key for key, value in self._identity.items() if state.identity.get(key) != value]
+            keys = {**self._identity, **state.identity}
+            differing = [key for key in keys if state.identity.get(key) != self._identity.get(key)]
             raise AxonnxError(
                 f"{self.engine.program.name}: the saved session differs in {', '.join(differing)}; restore it into a "
                 f"session of the same file with the same seed and settings"
@@ -127,34 +134,23 @@ class Session:
             "seed": self.seed,
             "continuous": rules.continuous,
             "stop_at": rules.stop_at,
+            **({"one_window": True} if self.one_window else {}),
         }
 
     def _begin_at(self, origin: int | None) -> None:
         self._binner.restore(replace(self._binner.save(), origin=origin))
 
-    def _on_sensor(self, events: Events) -> Events:
-        """Events that count and may move time on; the first event of all sets the origin where that is the rule."""
-        self._check_finished()
-        if self._binner.origin is None and len(events):
-            self._begin_at(int(events["t"][0]))
-        _, off_sensor, bad_polarity = cells_of(events, self._binner.binning)
-        wrong = off_sensor | bad_polarity
-        outside = Outside(off_sensor=int(off_sensor.sum()), bad_polarity=int(bad_polarity.sum()))
-        before = self._progress
-        self._progress = replace(before, events=before.events + len(events), outside=before.outside + outside)
-        return events[~wrong] if wrong.any() else events
-
-    def _decide(self, completed: Completed) -> Iterator[Decision]:
+    def _decide(self, completed: Completed, ended_after: int | None = None) -> Iterator[Decision]:
         before = self._progress
         counted = before.counted + int(completed.value.sum(dtype=int))
         self._progress = replace(before, bins=before.bins + completed.count, counted=counted)
         self._unfinished = completed.count > 0
-        return self._decisions(completed)
+        return self._decisions(completed, ended_after)
 
-    def _decisions(self, completed: Completed) -> Iterator[Decision]:
+    def _decisions(self, completed: Completed, ended_after: int | None) -> Iterator[Decision]:
         for outcome in self._outcomes(completed):
             self._decided += 1
-            yield self._decision(outcome)
+            yield self._decision(outcome, ended_after)
         self._unfinished = False
 
     def _outcomes(self, completed: Completed) -> Iterator[Outcome]:
@@ -170,11 +166,10 @@ class Session:
             yield from windows.pass_through(at, completed.frames(at, count))
             at += count
 
-    def _decision(self, outcome: Outcome) -> Decision:
-        origin = self._binner.origin
-        assert origin is not None
+    def _decision(self, outcome: Outcome, ended_after: int | None) -> Decision:
+        origin = self._binner.origin  # None: a recording without an event, of which nothing is known
         return Decision(
-            t_us=origin + (outcome.bin + 1) * self._binner.binning.bin_us,
+            t_us=None if origin is None else origin + (outcome.bin + 1) * self._binner.binning.bin_us,
             bin=outcome.bin,
             window=outcome.bin // self._windows.length,
             steps=outcome.steps,
@@ -183,6 +178,7 @@ class Session:
             final=outcome.final,
             early=outcome.early,
             windows=outcome.windows,
+            ended_after=ended_after,
         )
 
     def _check_finished(self) -> None:

@@ -80,6 +80,7 @@ def make_binning(config: DataConfig, splits: DataSplits) -> Binning:
             duration_us=round(1000 * config.duration_ms),
             bins=config.bins,
             sensor=splits.sensor,
+            origin=splits.origin,
             values=config.values,
             clip=config.clip,
             downsample=config.downsample,

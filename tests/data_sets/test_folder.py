@@ -36,6 +36,8 @@ def test_sub_folders_are_classes_and_recordings_start_at_zero(own):
     sizes = sorted(len(part[index]) for part in (splits.train, splits.test) for index in range(len(part)))
     assert sizes == list(range(1, 16))
     assert splits.train[0]["t"][:3].tolist() == [0, 10, 20]
+    assert splits.origin == "first"
+    assert splits.train.original(0).events["t"][:3].tolist() == [1_000_000, 1_000_010, 1_000_020]
 
 
 def test_the_split_is_the_same_wherever_the_folder_stands(own, tmp_path):
@@ -61,6 +63,18 @@ def test_files_may_hold_several_recordings_and_other_formats(own):
     (own / "wave" / "more.csv").write_text("t,x,y,p\n5,1,2,0\n9,7,5,1\n")
     splits = load_folder(own, sensor={"width": 8, "height": 6})
     assert len(splits.train) + len(splits.test) == 16
+
+
+def test_a_recording_knows_its_file_and_its_number_there(own):
+    several = [recording(number) for number in (3, 1, 2)]
+    events, offsets = np.concatenate(several), np.cumsum([0, 4, 2, 3])
+    columns = {name: events[name] for name in "txyp"}
+    np.savez(own / "clap" / "several.npz", **columns, offsets=offsets, sensor=[8, 6, 2])
+    splits = load_folder(own)
+    found = {place: part.original(i).events for part in splits.parts.values() for i, place in enumerate(part.places)}
+    assert len(found) == 18
+    for number, expected in enumerate(several):
+        np.testing.assert_array_equal(found[own / "clap" / "several.npz", number], expected)
 
 
 def test_the_sensor_must_be_known(own):

@@ -61,7 +61,9 @@ def test_nmnist_comes_by_path_with_every_field_where_it_belongs(digits, part):
     assert data.labels.tolist() == [0, 7, 7]
     assert data[0].tolist() == [(5, 1, 2, 1), (70_000, 33, 0, 0)]
     assert data[1].tolist() == [(9, 3, 4, 0)]
-    assert data.groups is None
+    assert (data.groups, data.origin) == (None, "zero")
+    for index in range(3):
+        np.testing.assert_array_equal(data.original(index).events, data[index])
 
 
 @pytest.mark.parametrize("part", ["train", "test"])
@@ -70,7 +72,7 @@ def test_gestures_come_by_user_from_time_zero_in_microseconds(gestures, part):
     assert data.labels.tolist() == [0, 3, 10]
     assert data.groups.tolist() == [2, 2, 12]
     assert data[2].tolist() == [(0, 3, 4, 1), (5000, 127, 0, 0), (5000, 1, 2, 1)]
-    assert len(data.classes) == 11
+    assert (len(data.classes), data.origin, data.places) == (11, "first", None)
 
 
 def test_nothing_is_downloaded_even_where_tonic_would(digits, monkeypatch):

@@ -23,7 +23,8 @@ def place(event, origin, binning: Binning):
 def bin_slowly(events, binning: Binning):
     """Frames, outside and clipped of one recording."""
     counts, outside = {}, dict.fromkeys(Outside().as_dict(), 0)
-    origin = int(events["t"][0]) if binning.origin == "first" and len(events) else 0
+    known = [event for event in events.tolist() if not isinstance(place(event, event[0], binning), str)]
+    origin = known[0][0] if binning.origin == "first" and known else 0
     for event in events.tolist():
         found = place(event, origin, binning)
         if isinstance(found, tuple) and found[0] >= binning.bins:

@@ -75,12 +75,20 @@ def test_bin_borders_by_hand():
     assert binned.clipped == 0
 
 
-def test_the_first_event_is_the_origin_even_off_the_sensor():
+def test_the_first_event_on_the_sensor_is_the_origin():
     binning = LINE.model_copy(update={"origin": "first"})
-    events = make_events([100, 109, 110, 99], [4, 0, 0, 0])
+    events = make_events([100, 104, 109, 114, 103], [4, 0, 0, 0, 0])
     binned = bin_events(events, binning)
-    assert binned.frames[:, 0, 0, 0].tolist() == [1, 1, 0]
+    assert binned.frames[:, 0, 0, 0].tolist() == [2, 1, 0]
     assert binned.outside == Outside(off_sensor=1, before=1)
+
+
+def test_a_recording_of_strange_events_alone_takes_no_origin_from_its_neighbour():
+    binning = LINE.model_copy(update={"origin": "first"})
+    events = make_events([5, 900, 901, 2000, 2011], [0, 4, 5, 0, 1])
+    batch = bin_batch(events, [0, 1, 3, 3, 5], binning)
+    assert batch.frames.sum((2, 3, 4)).tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0], [1, 1, 0]]
+    assert [each.total for each in batch.outside] == [0, 2, 0, 0]
 
 
 def test_an_event_with_two_faults_is_counted_once():

@@ -143,9 +143,26 @@ def test_events_before_the_origin_open_no_bin():
     assert binner.flush().count == 0
 
 
-def test_an_event_off_the_sensor_still_tells_the_time():
-    completed = Binner(LINE).push(make_events([0, 10], [0, 4]))
-    assert completed.count == 1
+def test_an_event_off_the_sensor_is_counted_and_otherwise_as_if_it_had_not_been():
+    binner = Binner(LINE.model_copy(update={"origin": "first"}))
+    assert binner.push(make_events([0, 10, 30, 12], [4, 0, 4, 1])).count == 0
+    assert (binner.origin, binner.outside) == (10, Outside(off_sensor=2))
+    ((_, frames),) = binner.flush()
+    assert frames[0, 0, 0].tolist() == [1, 1, 0, 0]
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.data(), binned_recordings())
+def test_a_stream_of_one_window_is_the_recording_to_the_last_count(data, recording):
+    binning, events = recording
+    events = sort_events(events)
+    whole, binner = bin_events(events, binning), Binner(binning, last=binning.bins)
+    pushed = [r for chunk in chunks_of(data, events) for r in binner.push(chunk).runs()]
+    found = busy_frames([*pushed, *binner.flush(binning.bins).runs()])
+    assert same(found, {i: frame for i, frame in enumerate(whole.frames) if frame.any()})
+    assert (binner.outside, binner.clipped, binner.events) == (whole.outside, whole.clipped, len(events))
+    assert binner.bin == binning.bins
+    assert binner.advance(2**62).count == binner.flush().count == 0
 
 
 def test_flush_fills_up_a_window_with_silence():

@@ -32,7 +32,7 @@ SOURCE = TonicSource(
     how="download ibmGestureTrain.tar.gz (https://figshare.com/ndownloader/files/38022171) and ibmGestureTest.tar.gz "
     "(https://figshare.com/ndownloader/files/38020584) into the folder DVSGesture below the data folder and unpack "
     "them there",
-    from_first_event=True,
+    origin="first",
 )
 SMALL = ["dvs_gesture_train_32x32.npz", "dvs_gesture_validation_32x32.npz"]
 

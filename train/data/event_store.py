@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,17 +47,21 @@ class EventStore:
         convert: Callable[[], Iterable[Sample]],
         classes: tuple[str, ...],
         sensor: Sensor,
+        **known: Any,
     ) -> Recordings:
-        """The recordings of the source files, mapped from disk; `convert` is called where they are not there yet."""
+        """The recordings of the source files, mapped from disk; `convert` is called where they are not there yet.
+
+        What is `known` beside the events (origin, places) goes into them as it is.
+        """
         place = self.folder / f"events-{_key(sources)[:32]}"
         if place.is_dir():
             try:
-                return _opened(place, classes, sensor)
+                return _opened(place, classes, sensor, known)
             except AxonnxError as error:
                 log.warning("converted recordings made again: %s", error)
                 shutil.rmtree(place)
         self._fill(place, convert)
-        return _opened(place, classes, sensor)
+        return _opened(place, classes, sensor, known)
 
     def _fill(self, place: Path, convert: Callable[[], Iterable[Sample]]) -> None:
         """Convert into a temporary folder that then takes its place as a whole."""
@@ -94,14 +98,14 @@ def _write(place: Path, samples: Iterable[Sample]) -> None:
     np.savez(place / INDEX, offsets=columns[0], labels=columns[1], groups=columns[2], checksum=np.array(checksum))
 
 
-def _opened(place: Path, classes: tuple[str, ...], sensor: Sensor) -> Recordings:
+def _opened(place: Path, classes: tuple[str, ...], sensor: Sensor, known: Mapping[str, Any]) -> Recordings:
     names = (["offsets"], ["labels"], ["groups"], ["checksum"])
     offsets, labels, groups, checksum = read_arrays(place / INDEX, *names)
     events = _mapped(place, int(offsets[-1]))
     if str(checksum) != digest_of("events", offsets, labels, groups, events):
         raise AxonnxError(f"{place}: the contents do not match their checksum")
-    known = groups if (groups >= 0).all() else None
-    return Recordings(events, offsets, labels, classes, sensor, known)
+    users = groups if (groups >= 0).all() else None
+    return Recordings(events, offsets, labels, classes, sensor, users, **known)
 
 
 def _mapped(place: Path, count: int) -> NDArray[np.void]:

@@ -11,7 +11,7 @@ import numpy as np
 from axonnx.runtime.binning import Sensor
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.readers import Recording, read_recordings
-from axonnx.train.data.recordings import Recordings, from_first_event, join_events
+from axonnx.train.data.recordings import Place, Recordings, from_first_event, join_events
 from axonnx.train.data.split import stratified_split
 from axonnx.train.data.splits import DataSplits
 
@@ -19,10 +19,11 @@ PARTS = {"train", "test", "validation"}
 
 
 class _Named(NamedTuple):
-    """A recording, its class, and a name for it that does not depend on where the folder stands."""
+    """A recording, its class, where it was read, and a name for it that does not depend on where the folder stands."""
 
     recording: Recording
     label: int
+    place: Place
     name: str
 
 
@@ -31,6 +32,7 @@ def load_folder(
 ) -> DataSplits:
     """Recordings of any known format, `<folder>/<class>/<file>`, with a share of each class held out for testing.
 
+    Many cameras count from when they were switched on, so the time of each recording begins with its first event.
     With `<folder>/train/<class>/…` and `<folder>/test/<class>/…` (and validation) the parts are taken as they are.
     `sensor` is needed where the files do not say how large it is.
     """
@@ -73,7 +75,7 @@ def _read(folder: Path, classes: tuple[str, ...]) -> Iterator[_Named]:
     for label, name in enumerate(classes):
         for file in sorted((folder / name).glob("[!.]*")):
             for number, recording in enumerate(read_recordings(file)):
-                yield _Named(recording, label, f"{name}/{file.name}/{number}")
+                yield _Named(recording, label, Place(file, number), f"{name}/{file.name}/{number}")
 
 
 def _recordings(found: list[_Named], classes: tuple[str, ...], sensor: Sensor | None, folder: Path) -> Recordings:
@@ -81,7 +83,9 @@ def _recordings(found: list[_Named], classes: tuple[str, ...], sensor: Sensor | 
         raise AxonnxError(f"{folder}: there are no recordings in {', '.join(classes)}")
     events, offsets = join_events(from_first_event(each.recording.events) for each in found)
     labels = np.array([each.label for each in found], np.int64)
-    return Recordings(events, offsets, labels, classes, _sensor(found, sensor, folder))
+    places = tuple(each.place for each in found)
+    known = _sensor(found, sensor, folder)
+    return Recordings(events, offsets, labels, classes, known, origin="first", places=places)
 
 
 def _sensor(found: list[_Named], wanted: Sensor | None, folder: Path) -> Sensor:

@@ -11,7 +11,7 @@ from axonnx.train.data.event_store import EventStore
 from axonnx.train.data.files import data_root, find_files, naming
 from axonnx.train.data.labels import as_labels
 from axonnx.train.data.npz import read_arrays
-from axonnx.train.data.recordings import Recordings
+from axonnx.train.data.recordings import Place, Recordings
 from axonnx.train.data.splits import DataSplits
 from axonnx.train.data.tonic_adapter import TonicPart, TonicSource, tonic_recordings
 
@@ -27,6 +27,7 @@ SOURCE = TonicSource(
     how="download train.zip and test.zip from https://www.garrickorchard.com/datasets/n-mnist into the folder NMNIST "
     "below the data folder and unpack them there",
     record_bytes=5,
+    own_reader=True,
 )
 SMALL = ["nmnist_train_1000.npz", "nmnist_test_100.npz"]
 
@@ -48,4 +49,6 @@ def load_nmnist_1000(root: str | Path | None = None) -> DataSplits:
 def _read(path: Path) -> Recordings:
     t, x, y, p, offsets, labels = read_arrays(path, ["t"], ["x"], ["y"], ["p"], ["offsets"], ["label"])
     with naming(path):
-        return Recordings(make_events(t, x, y, p), as_labels(offsets), as_labels(labels), CLASSES, CAMERA)
+        places = tuple(Place(path, number) for number in range(len(labels)))
+        events = make_events(t, x, y, p)
+        return Recordings(events, as_labels(offsets), as_labels(labels), CLASSES, CAMERA, places=places)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from axonnx.runtime.binning import Sensor
+from axonnx.runtime.bin_settings import Origin, Sensor
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.events import EVENT, check_events, sort_events
+from axonnx.runtime.readers import Recording, read_recordings
 from axonnx.train.data.digest import digest_of
 from axonnx.train.data.labels import check_groups, check_labels
 
@@ -20,12 +23,20 @@ BLOCK = 1 << 22
 RAW = np.dtype((np.void, EVENT.itemsize))
 
 
+class Place(NamedTuple):
+    """Where a recording was read: a file, and its number among the recordings of that file."""
+
+    path: Path
+    number: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class Recordings:
     """N recordings one after the other; `offsets[i] : offsets[i + 1]` are the events of recording i.
 
-    Times count from the start of each recording, in µs, and never fall within one.
-    `groups`, when known, says who was recorded (a speaker, a user).
+    Times count from the start of each recording, in µs, and never fall within one. `origin` says where that start is
+    on the clock of the original: its zero, or the first event.
+    `groups`, when known, says who was recorded (a speaker, a user), `places` which file each was read from.
     """
 
     events: NDArray[np.void]
@@ -34,9 +45,13 @@ class Recordings:
     classes: tuple[str, ...]
     sensor: Sensor
     groups: NDArray[np.int64] | None = None
+    origin: Origin = "zero"
+    places: tuple[Place, ...] | None = None
 
     def __post_init__(self) -> None:
         check_labels(self.labels, self.classes, "recordings")
+        if self.places is not None and len(self.places) != len(self.labels):
+            raise AxonnxError(f"recordings: {len(self.places)} places of files for {len(self.labels)} recordings")
         check_groups(self.groups, len(self.labels), "recordings")
         _check_offsets(self.offsets, len(self.events), len(self.labels))
         if self.events.dtype != EVENT or self.events.ndim != 1:
@@ -61,12 +76,30 @@ class Recordings:
         """These recordings only, in this order."""
         chosen = np.asarray(indices, dtype=np.int64)
         groups = None if self.groups is None else self.groups[chosen]
-        return Recordings(*self.take(chosen), self.labels[chosen], self.classes, self.sensor, groups)
+        places = None if self.places is None else tuple(self.places[index] for index in chosen)
+        events, offsets = self.take(chosen)
+        return Recordings(events, offsets, self.labels[chosen], self.classes, self.sensor, groups, self.origin, places)
+
+    def original(self, index: int) -> Recording:
+        """The recording read again from its file, on the clock of its file; without one, the events as they are here.
+
+        Binned from `origin`, both give the frames that training sees.
+        """
+        if self.places is None:
+            return Recording(self[index], "memory", self.sensor)
+        path, number = self.places[index]
+        return _of_file(path)[number]
 
     @cached_property
     def digest(self) -> str:
-        """sha256 of everything in here."""
+        """sha256 of what is in here; not of where it was read."""
         return digest_of((self.classes, self.sensor.model_dump()), self.offsets, self.labels, self.groups, self.events)
+
+
+@lru_cache(maxsize=1)
+def _of_file(path: Path) -> list[Recording]:
+    """Of a file with many, they are read once."""
+    return read_recordings(path)
 
 
 def join_events(parts: Iterable[NDArray[np.void]]) -> tuple[NDArray[np.void], NDArray[np.int64]]:

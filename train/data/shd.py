@@ -14,7 +14,7 @@ from axonnx.runtime.readers.shd import SENSOR as COCHLEA
 from axonnx.train.data.files import data_root, find_files, naming
 from axonnx.train.data.labels import as_labels
 from axonnx.train.data.npz import read_arrays
-from axonnx.train.data.recordings import Recordings, join_events
+from axonnx.train.data.recordings import Place, Recordings, join_events
 from axonnx.train.data.splits import DataSplits
 
 ENGLISH = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -47,7 +47,9 @@ def read_shd(path: Path) -> Recordings:
         raise AxonnxError(f"{path}: has no labels; expected one for each of {len(found)} recordings")
     with naming(path):
         events, offsets = join_events(sort_events(each.events) for each in found)
-        return Recordings(events, offsets, np.array(labels, np.int64), CLASSES, COCHLEA, _speakers(path))
+        places = tuple(Place(path, number) for number in range(len(found)))
+        numbers = np.array(labels, np.int64)
+        return Recordings(events, offsets, numbers, CLASSES, COCHLEA, _speakers(path), places=places)
 
 
 def read_regenerated(path: Path) -> Recordings:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from axonnx.runtime.binning import Sensor
+from axonnx.runtime.bin_settings import Origin, Sensor
 from axonnx.runtime.errors import AxonnxError
 from axonnx.train.data.digest import digest_of
 from axonnx.train.data.frames import Frames
@@ -60,6 +60,11 @@ class DataSplits:
     def sensor(self) -> Sensor | None:
         """The sensor events come from; frames and images have none."""
         return self.train.sensor if isinstance(self.train, Recordings) else None
+
+    @property
+    def origin(self) -> Origin:
+        """Where the time of a recording begins on its clock: bins are counted from there, in training and deployed."""
+        return self.train.origin if isinstance(self.train, Recordings) else "zero"
 
     @cached_property
     def digest(self) -> str:
@@ -115,4 +120,6 @@ def kind_of(data: Data) -> Kind:
 
 
 def _geometry(data: Data) -> str:
-    return repr(data.sensor) if isinstance(data, Recordings) else f"shape {data.frames.shape[1:]}"
+    if isinstance(data, Recordings):
+        return f"{data.sensor!r} from {data.origin}"
+    return f"shape {data.frames.shape[1:]}"

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from axonnx.runtime.binning import Sensor
+from axonnx.runtime.bin_settings import Origin, Sensor
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.events import make_events, sort_events
 from axonnx.train.data.event_store import EventStore, Sample
 from axonnx.train.data.files import missing_files
-from axonnx.train.data.recordings import Recordings, from_first_event
+from axonnx.train.data.recordings import Place, Recordings, from_first_event
 
 UNREADABLE = (OSError, EOFError, ValueError, IndexError, TypeError)
 
@@ -38,7 +38,8 @@ class TonicSource:
     sensor: Sensor
     how: str
     record_bytes: int = 1
-    from_first_event: bool = False
+    origin: Origin = "zero"
+    own_reader: bool = False  # its files are of a format that axonnx.runtime.readers knows
 
 
 def tonic_recordings(source: TonicSource, root: Path, part: str, store: EventStore) -> Recordings:
@@ -48,7 +49,8 @@ def tonic_recordings(source: TonicSource, root: Path, part: str, store: EventSto
     def convert() -> Iterator[Sample]:
         return _samples(_opened(source.tonic, root, source.parts[part].train), source)
 
-    return store.recordings(paths, convert, source.classes, source.sensor)
+    places = tuple(Place(path) for path in sorted(paths, key=str)) if source.own_reader else None
+    return store.recordings(paths, convert, source.classes, source.sensor, origin=source.origin, places=places)
 
 
 def _files(source: TonicSource, root: Path, part: str) -> list[Path]:
@@ -89,5 +91,5 @@ def _samples(data: Any, source: TonicSource) -> Iterator[Sample]:
             raise AxonnxError(
                 f"{data.data[index]}: is no {source.name} recording ({error}); unpack it again"
             ) from error
-        ordered = from_first_event(events) if source.from_first_event else sort_events(events)
+        ordered = from_first_event(events) if source.origin == "first" else sort_events(events)
         yield Sample(ordered, int(label), int(groups[index]))

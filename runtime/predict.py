@@ -1,0 +1,42 @@
+"""One answer for a recording that is one sample, as it was in training."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from axonnx.runtime.adapt import Adapter
+from axonnx.runtime.decision import Decision
+from axonnx.runtime.events import Events
+from axonnx.runtime.model import Model
+from axonnx.runtime.readers import Recording, read_events
+from axonnx.runtime.run_stream import source_sensor
+from axonnx.runtime.sources import FileSource
+
+
+def predict(
+    model: Model, recording: Events | Recording | str | os.PathLike[str], seed: int = 0, index: int | None = None
+) -> Decision:
+    """The decision of the first window from the contract's origin on; events beyond it are left out and counted.
+
+    Events are taken in the order of time, as training takes them. A sensor larger than the network's is refused.
+    """
+    session = model.session(seed=seed, every_bin=False, one_window=True)  # refuses what takes no events
+    target = model.contract.input.binning
+    assert target is not None
+    source = _source(recording, index).sorted()
+    adapter = Adapter(target.sensor, source_sensor(source, None, target.sensor, fitted=False))
+    (decision,) = [*session.push(adapter(source.recording.events)), *session.flush()]
+    outside = session.progress.outside
+    return replace(decision, outside=replace(outside, off_sensor=outside.off_sensor + adapter.dropped["off_sensor"]))
+
+
+def _source(recording: Events | Recording | str | os.PathLike[str], index: int | None) -> FileSource:
+    if isinstance(recording, np.ndarray):
+        return FileSource("these events", Recording(recording, "memory"))
+    if isinstance(recording, Recording):
+        return FileSource("this recording", recording)
+    return FileSource(os.fspath(recording), read_events(Path(recording), index=index))
