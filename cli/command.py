@@ -28,7 +28,7 @@ VERBS: dict[str, Verb] = {
     "profile": Verb("axonnx.export.profile_command:main", "spikes, operations, time and energy of exported files"),
     "report": Verb("axonnx.export.report_command:main", "one HTML page with all that is known of a file"),
     "experiment": Verb("axonnx.experiments.command:main", "run the paper's experiments and draw what they found"),
-    "eval": Verb("axonnx.train.command:main_eval", "accuracy and calibration of a trained network"),
+    "eval": Verb("axonnx.export.eval_command:main", "accuracy and calibration of a file on labelled data, or of a run"),
 }
 
 

@@ -21,9 +21,10 @@ from axonnx.export.exporter import (
 )
 from axonnx.export.gap import Sampled, Score, gap_table, predict_with, score
 from axonnx.models import MEAN_FIELD, Network, Sample
-from axonnx.runtime.contract import Provenance
+from axonnx.runtime.contract import InputContract, Provenance
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.metrics import wilson_interval
+from axonnx.runtime.network_input import describe_input
 from axonnx.train.checkpoint import read_index
 from axonnx.train.configure import to_toml
 from axonnx.train.trained import Trained, load_trained
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
         collapsed, trained.prepared.splits.classes, options.form, accuracy, _provenance(options.run, trained)
     )
     size = write_model(build_model(collapsed, contract, options.trace), options.output)
-    print(_report(collapsed, scores, options.output, size, options.run))
+    print(_report(collapsed, scores, options.output, size, options.run, trained.config.data.name))
     _advise(scores[0], shipped, trained, options.calibrate)
     return 0
 
@@ -151,7 +152,7 @@ def _provenance(run: str, trained: Trained) -> Provenance:
     )
 
 
-def _report(collapsed: Collapsed, scores: list[Score], output: str, size: int, run: str) -> str:
+def _report(collapsed: Collapsed, scores: list[Score], output: str, size: int, run: str, data: str) -> str:
     lines = [f"{'synapse':<34}{'weights':>9}{'zeros':>8}{'grid':>8}{'largest sum':>13}"]
     for member in collapsed.members[:1]:
         for certificate in collapsed.certificates[: len(collapsed.certificates) // len(collapsed.members)]:
@@ -169,10 +170,18 @@ def _report(collapsed: Collapsed, scores: list[Score], output: str, size: int, r
         lines.append(f"{entry.name:<44}{100 * entry.accuracy:>6.1f} %  {interval:<18}{entry.nll:>8.3f}")
     members = f", {len(collapsed.members)} members" if len(collapsed.members) > 1 else ""
     lines += ["", f"wrote {output}: {size:,} bytes{members}", "next:"]
-    lines.append(f"  axonnx run {output} RECORDING")
+    lines += [f"  {command}" for command in _next(output, collapsed.input, data)]
     lines.append(f"  axonnx verify {output} --run {run}")
     lines.append(f"  axonnx profile {output} --run {run}")
     return "\n".join(lines)
+
+
+def _next(output: str, entering: InputContract, data: str) -> list[str]:
+    """Commands that this very file can be given to."""
+    if entering.binning is None:
+        source = "IMAGES.npz" if entering.steps is None else "FRAMES.npz"
+        return [f"axonnx run {output} {source}   ({describe_input(entering)})", f"axonnx eval {output} --data {data}"]
+    return [f"axonnx run {output} RECORDING", f"axonnx eval {output} --data {data}"]
 
 
 def _weight(network: Network, name: str) -> Tensor:

@@ -21,7 +21,7 @@ def read_frames(path: str | Path, contract: InputContract, index: int | None = N
 
     Frames as they were recorded are merged as the contract says; frames that are time steps already stay.
     """
-    values = _samples(_array(Path(path), contract), contract, path)
+    values = _samples(_array(Path(path), contract), contract, str(path))
     if index is not None and not 0 <= index < len(values):
         raise AxonnxError(f"{path}: has no sample {index}; expected an index from 0 to {len(values) - 1}")
     return as_steps(values if index is None else values[index : index + 1], contract, str(path))
@@ -29,7 +29,7 @@ def read_frames(path: str | Path, contract: InputContract, index: int | None = N
 
 def as_steps(values: NDArray[Any], contract: InputContract, where: str) -> NDArray[np.int64]:
     """Samples [N, …], recorded or merged already, as integers [N, T, *shape] within the contract's bounds."""
-    rule = contract.merging
+    rule, values = contract.merging, _samples(values, contract, where)
     if values.dtype.kind not in "biuf":
         raise AxonnxError(f"{where}: holds {values.dtype}; expected integers")
     if rule is not None and values.shape[1:] == (rule.recorded, *contract.shape):
@@ -56,7 +56,7 @@ def read_labels(path: str | Path, samples: int, classes: int) -> NDArray[np.int6
     return np.asarray(labels, np.int64)
 
 
-def _samples(values: NDArray[Any], contract: InputContract, path: str | Path) -> NDArray[Any]:
+def _samples(values: NDArray[Any], contract: InputContract, where: str) -> NDArray[Any]:
     """The array as [N, …] of one of the shapes that the contract admits."""
     sample = (*(() if contract.steps is None else (contract.steps,)), *contract.shape)
     admitted = [sample] if contract.merging is None else [sample, (contract.merging.recorded, *contract.shape)]
@@ -67,7 +67,7 @@ def _samples(values: NDArray[Any], contract: InputContract, path: str | Path) ->
         expected = " or ".join(f"{list(each)}" for each in admitted)
         many = " or ".join(f"[N, {', '.join(map(str, each))}]" for each in admitted)
         raise AxonnxError(
-            f"{path}: holds an array {list(values.shape)}; the network takes {describe_input(contract)}: "
+            f"{where}: holds an array {list(values.shape)}; the network takes {describe_input(contract)}: "
             f"expected {expected}, or many of them, {many}{hint}"
         )
     return values

@@ -8,11 +8,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from axonnx.runtime.adapt import Adapter, Crop
-from axonnx.runtime.bin_settings import Sensor
 from axonnx.runtime.decision import Decision
 from axonnx.runtime.engine import Engine
 from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.fit_options import add_fit_options, fit_of
 from axonnx.runtime.frame_files import read_frames
 from axonnx.runtime.live_run import show
 from axonnx.runtime.model import ENGINES, load
@@ -20,7 +19,7 @@ from axonnx.runtime.network_input import describe_input, window_length
 from axonnx.runtime.reorder import Reorder, count_late
 from axonnx.runtime.run_frames import FrameRun
 from axonnx.runtime.run_report import decision_json, decision_line, summary_json, summary_lines
-from axonnx.runtime.run_stream import StreamRun, source_sensor
+from axonnx.runtime.run_stream import StreamRun
 from axonnx.runtime.seen import Seen
 from axonnx.runtime.session import Session
 from axonnx.runtime.sources import FileSource, Source, open_source
@@ -71,14 +70,7 @@ def _stream(engine: Engine, options: argparse.Namespace) -> StreamRun:
         origin=options.origin,
     )
     source, reorder = _in_order(_open(options), options)
-    fitted = bool(options.resize) or options.crop is not None
-    adapter = Adapter(
-        binning.sensor,
-        source_sensor(source, options.sensor, binning.sensor, fitted),
-        resize=bool(options.resize),
-        crop=options.crop,
-        merge_polarities=bool(options.merge_polarities),
-    )
+    adapter = fit_of(options).adapter(source, binning.sensor)
     for note in source.notes:
         print(f"axonnx run: {source.name}: {note}", file=sys.stderr)
     return StreamRun(source, session, reorder, Seen(adapter, binning) if options.live else adapter, options.max_events)
@@ -154,11 +146,7 @@ def _add_decision_options(group: argparse._ArgumentGroup) -> None:
 
 def _add_source_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--format", help="of the recording, where its content does not tell; csv or records for -")
-    group.add_argument("--sensor", type=_sensor, metavar="WxH", help="size of the sensor, where the source is silent")
-    fit = group.add_mutually_exclusive_group()
-    fit.add_argument("--resize", action="store_true", default=None, help="scale to the network's sensor")
-    fit.add_argument("--crop", type=_crop, metavar="centre|X,Y", help="cut out a part of the network's size")
-    group.add_argument("--merge-polarities", action="store_true", default=None, help="all events of one polarity")
+    add_fit_options(group)
     group.add_argument(
         "--tolerance-us", type=_whole, metavar="US", help="sort events that are late by no more (default: 0)"
     )
@@ -181,30 +169,6 @@ def _positive(text: str) -> int:
     if _whole(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number from 1 on")
     return int(text)
-
-
-def _numbers(text: str, separator: str, counts: tuple[int, ...], example: str) -> list[int]:
-    parts = text.split(separator)
-    if len(parts) not in counts or not all(part.isdecimal() for part in parts):
-        raise argparse.ArgumentTypeError(f"{text!r}; expected numbers as in {example}")
-    return [int(part) for part in parts]
-
-
-def _sensor(text: str) -> Sensor:
-    width, height, *polarities = _numbers(text, "x", (2, 3), "128x128, or 128x128x1 for one polarity")
-    try:
-        return Sensor.model_validate(
-            {"width": width, "height": height} | ({"polarities": polarities[0]} if polarities else {})
-        )
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}; expected 1 to 65536 pixels a side, 1 or 2 polarities") from None
-
-
-def _crop(text: str) -> Crop:
-    if text == "centre":
-        return "centre"
-    left, top = _numbers(text, ",", (2,), "16,0, or centre")
-    return left, top
 
 
 def _origin(text: str) -> int | Literal["first"]:

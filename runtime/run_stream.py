@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
-from axonnx.runtime.adapt import Adapter, refuse_larger, size
-from axonnx.runtime.bin_settings import Sensor
+from axonnx.runtime.adapt import Adapter
 from axonnx.runtime.decision import Decision
-from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.reorder import Reorder
 from axonnx.runtime.seen import Seen
 from axonnx.runtime.session import Session
-from axonnx.runtime.sources import FileSource, Source, limited
+from axonnx.runtime.sources import Source, limited
 
 
 class StreamRun:
@@ -63,29 +59,3 @@ class StreamRun:
         for reason, count in self.session.progress.outside.as_dict().items():
             counts[reason] = counts.get(reason, 0) + count
         return {reason: count for reason, count in counts.items() if count}
-
-
-def source_sensor(source: Source, stated: Sensor | None, target: Sensor, fitted: bool) -> Sensor | None:
-    """The sensor that made the events: as the source or the user states it; None where neither does.
-
-    A recording that reaches beyond the network's sensor and is not fitted to it is refused even so.
-    """
-    if stated is not None and source.sensor is not None and size(stated) != size(source.sensor):
-        raise AxonnxError(f"{source.name}: its sensor is {size(source.sensor)}, as it says itself, not {size(stated)}")
-    if stated is None and source.sensor is None and isinstance(source, FileSource) and not fitted:
-        _refuse_wide(source, target)
-    return source.sensor if stated is None else stated
-
-
-def _refuse_wide(source: FileSource, target: Sensor) -> None:
-    events = source.recording.events
-    if len(events):
-        reach = Sensor(width=int(np.max(events["x"])) + 1, height=int(np.max(events["y"])) + 1)
-        try:
-            refuse_larger(reach, target)
-        except AxonnxError:
-            raise AxonnxError(
-                f"{source.name}: its events reach over {size(reach)} pixels and the network's sensor is {size(target)}."
-                f" State the sensor's size and say how it is to fit: --sensor WxH with --resize, --crop centre or "
-                f"--crop X,Y. With --sensor {target.width}x{target.height} events beyond it are dropped and counted"
-            ) from None

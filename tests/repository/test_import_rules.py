@@ -23,7 +23,7 @@ for folder in ("models", "train", "export", "runtime"):
 FORBIDDEN["experiments"].add("axonnx.cli")
 
 # A verb of export/ begins with a run folder, which only train/ can read.
-READS_RUNS = {f"export/{verb}command.py" for verb in ("", "demo_", "profile_", "report_", "verify_")}
+READS_RUNS = {f"export/{verb}command.py" for verb in ("", "demo_", "eval_", "profile_", "report_", "verify_")}
 
 
 def imported_names(source: str) -> set[str]:
