@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     """``axonnx eval``."""
     parser = _parser()
     options, _ = parser.parse_known_args(arguments)
-    if Path(options.target).is_dir():
+    if Path(options.target).is_dir() or (options.data is None and not Path(options.target).exists()):
         from axonnx.train.command import main_eval
 
         return main_eval(arguments)

@@ -48,7 +48,7 @@ def test_a_table_a_file_and_what_to_do_next(done):
         assert any(line.startswith(row) for line in lines)
     assert any(line.startswith("this file: mfa") for line in lines)
     assert f"wrote {done.file}: {done.file.stat().st_size:,} bytes" in lines
-    for verb in ("run", "verify", "profile"):
+    for verb in ("run", "eval", "verify", "profile"):
         assert any(line.startswith(f"  axonnx {verb} {done.file}") for line in lines)
     assert "measuring the gap on" in done.err  # progress is not a result
 
