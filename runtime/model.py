@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from axonnx.runtime.compile_program import Compilation
 from axonnx.runtime.contract import Contract
 from axonnx.runtime.decision import entropy, softmax
+from axonnx.runtime.draw import draw_noise
 from axonnx.runtime.engine import Activity, Chunk, Engine
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.model_file import load_model
 from axonnx.runtime.network_input import to_input
-from axonnx.runtime.noise import draw_noise
 from axonnx.runtime.program import Program
 from axonnx.runtime.state import State
 from axonnx.runtime.step_graph import StepGraph, step_graph

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.normal_table import DEGREE, coefficients
-from axonnx.runtime.program import Program
 
 Floats = NDArray[np.float32]
 Words = NDArray[np.uint64]
@@ -26,16 +25,6 @@ WEYL = (0x9E3779B9, 0xBB67AE85)
 ROUNDS = 10
 LOW = np.uint64(0xFFFFFFFF)
 SHIFT = np.uint64(32)
-
-
-def draw_noise(program: Program, seed: int, samples: Sequence[int], first_step: int, steps: int) -> dict[str, Floats]:
-    """The noise [T, B, …] of every noisy layer, for the given samples and the steps from ``first_step`` on."""
-    found = {}
-    for name in program.noises:
-        shape = program.buffers[name].shape
-        flat = normals(seed, samples, first_step, steps, layer_key(name), int(np.prod(shape, dtype=np.int64)))
-        found[name] = flat.reshape(steps, len(samples), *shape)
-    return found
 
 
 def layer_key(name: str) -> int:
@@ -49,19 +38,6 @@ def check_key(seed: int, samples: Sequence[int], last_step: int) -> None:
         raise AxonnxError(f"seed is {seed}; expected 0 … 2⁶⁴ − 1")
     if any(not 0 <= sample < 2**32 for sample in samples) or not 0 <= last_step < 2**32:
         raise AxonnxError(f"samples {list(samples)[:3]}…, step {last_step}; expected 0 … 2³² − 1 of each")
-
-
-def normals(seed: int, samples: Sequence[int], first_step: int, steps: int, layer: int, count: int) -> Floats:
-    """[steps, samples, count] standard normals; compiled where numba is there, to the same bits."""
-    check_key(seed, samples, first_step + steps)
-    try:
-        from axonnx.runtime.numba_noise import fill_normals
-    except ImportError:
-        return plain_normals(seed, samples, first_step, steps, layer, count)
-    out = np.empty((steps, len(samples), count), np.float32)
-    names = np.asarray(samples, np.uint64)
-    fill_normals(out, np.uint64(seed), names, np.uint64(first_step), np.uint64(layer), coefficients())
-    return out
 
 
 def plain_normals(seed: int, samples: Sequence[int], first_step: int, steps: int, layer: int, count: int) -> Floats:

@@ -23,7 +23,6 @@ from axonnx.runtime.decision import Decision
 from axonnx.runtime.engine import Engine
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.events import Events, check_events
-from axonnx.runtime.model import Model
 from axonnx.runtime.session_state import Progress, SessionState, fingerprint
 from axonnx.runtime.state import State, check_state
 from axonnx.runtime.stream_noise import stream_noise
@@ -45,7 +44,7 @@ class Session:
 
     def __init__(
         self,
-        model: Model | Engine,
+        engine: Engine,
         *,
         seed: int = 0,
         continuous: bool = False,
@@ -55,7 +54,6 @@ class Session:
         one_window: bool = False,
     ) -> None:
         rules = Rules(continuous, stop_at, every_bin)
-        engine = model.engine if isinstance(model, Model) else model
         self.engine, self.seed = engine, seed
         self._windows = Windows(engine, stream_noise(engine.program, seed), rules)
         binning = engine.program.contract.input.binning

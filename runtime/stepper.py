@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from axonnx.runtime.draw import draw_noise
 from axonnx.runtime.engine import Engine
-from axonnx.runtime.noise import draw_noise
 from axonnx.runtime.state import State
 
 Floats = NDArray[np.float32]

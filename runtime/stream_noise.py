@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.noise import draw_noise
+from axonnx.runtime.draw import draw_noise
 from axonnx.runtime.program import Program
 
 Floats = NDArray[np.float32]

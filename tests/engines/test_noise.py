@@ -6,8 +6,9 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+from axonnx.runtime.draw import normals
 from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.noise import check_key, layer_key, normals, philox, plain_normals, to_normal
+from axonnx.runtime.noise import check_key, layer_key, philox, plain_normals, to_normal
 from axonnx.runtime.normal_table import coefficients
 
 TABLE_SUM = "0x1.08fb73fc67636p+7"

@@ -33,7 +33,7 @@ def test_sessions_agree_with_the_reference(files, engines, name, engine):
         pytest.importorskip("numba")
     model = load(files[name], engine)
     for rules in RULES:
-        expected, found = Session(engines(name), seed=3, **rules), Session(model, seed=3, **rules)
+        expected, found = Session(engines(name), seed=3, **rules), model.session(seed=3, **rules)
         assert said(found.push(bursts()) + found.flush()) == said(expected.push(bursts()) + expected.flush())
         one, other = found.progress.tally, expected.progress.tally
         assert (one.computed, one.skipped) == (other.computed, other.skipped)
@@ -49,7 +49,11 @@ def test_a_model_opens_sessions(files, engines):
 
 def test_a_session_goes_on_in_another_engine(files, engines):
     events = bursts()
-    reference, begun, ended = Session(engines("plain")), Session(engines("plain")), Session(load(files["plain"], "ort"))
+    reference, begun, ended = (
+        Session(engines("plain")),
+        Session(engines("plain")),
+        load(files["plain"], "ort").session(),
+    )
     expected = reference.push(events) + reference.flush()
     found = begun.push(events[:150])
     ended.restore(begun.save())

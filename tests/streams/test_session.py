@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from axonnx.runtime.binning import Outside, bin_events
+from axonnx.runtime.draw import draw_noise
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.events import make_events
-from axonnx.runtime.noise import draw_noise
 from axonnx.runtime.session import Session
 from axonnx.runtime.stream_noise import stream_noise
 
