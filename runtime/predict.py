@@ -11,9 +11,9 @@ import numpy as np
 from axonnx.runtime.adapt import Adapter
 from axonnx.runtime.decision import Decision
 from axonnx.runtime.events import Events
+from axonnx.runtime.fit import source_sensor
 from axonnx.runtime.model import Model
 from axonnx.runtime.readers import Recording, read_events
-from axonnx.runtime.run_stream import source_sensor
 from axonnx.runtime.sources import FileSource
 
 
