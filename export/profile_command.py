@@ -15,7 +15,9 @@ from axonnx.runtime.compile_program import compile_file
 from axonnx.runtime.contract import Contract
 from axonnx.runtime.energy import Hardware, read_hardware
 from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.frame_files import FRAMES, LABELS
 from axonnx.runtime.measuring_engine import MEASURING, measuring_engine
+from axonnx.runtime.numpy_files import load_arrays
 from axonnx.runtime.profile import profile
 from axonnx.runtime.sample_choice import choose_samples
 
@@ -76,12 +78,9 @@ def _from_run(options: argparse.Namespace) -> Batches:
 def _from_npz(options: argparse.Namespace, contract: Contract) -> Batches:
     if options.data is None:
         raise AxonnxError("which data? --run RUN takes a run's test data, --data samples.npz your own")
-    try:
-        with np.load(options.data) as file:
-            frames = next((file[key] for key in ("frames", "x") if key in file), None)
-            labels = next((file[key] for key in ("labels", "label", "y") if key in file), None)
-    except (OSError, ValueError) as fault:
-        raise AxonnxError(f"{options.data}: not an npz file: {fault}") from None
+    file = load_arrays(options.data, (*FRAMES, *LABELS))
+    frames = next((file[key] for key in FRAMES if key in file), None)
+    labels = next((file[key] for key in LABELS if key in file), None)
     if frames is None or labels is None:
         raise AxonnxError(f"{options.data}: expected arrays 'frames' and 'labels'")
     shape = ((contract.input.steps,) if contract.input.steps else ()) + contract.input.shape

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from axonnx.runtime.contract import InputContract
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.network_input import describe_input, merge_frames
-from axonnx.runtime.readers.npz import NPY_MAGIC, NPZ_MAGIC, UNREADABLE
+from axonnx.runtime.numpy_files import NPY_MAGIC, NPZ_MAGIC, load_arrays, most_bytes
+from axonnx.runtime.readers.binary import read_head
 
 FRAMES, LABELS = ("frames", "x"), ("labels", "label", "y")
+BLOCK = 64  # samples that are looked at together
 
 
 def read_frames(path: str | Path, contract: InputContract, index: int | None = None) -> NDArray[np.int64]:
@@ -40,15 +42,10 @@ def as_steps(values: NDArray[Any], contract: InputContract, where: str) -> NDArr
 
 def read_labels(path: str | Path, samples: int, classes: int) -> NDArray[np.int64] | None:
     """The labels of a file of ``samples`` samples, counted from 0; None where it has none."""
-    try:
-        with Path(path).open("rb") as file:
-            archive = np.load(file, allow_pickle=False)
-            found = [] if isinstance(archive, np.ndarray) else [archive[name] for name in LABELS if name in archive]
-    except UNREADABLE as fault:
-        raise AxonnxError(f"{path}: its labels cannot be read ({fault})") from None
-    if not found:
+    arrays = load_arrays(path, LABELS)
+    labels = next((arrays[name] for name in LABELS if name in arrays), None)
+    if labels is None:
         return None
-    labels = found[0]
     if labels.dtype.kind not in "iu" or labels.shape != (samples,):
         raise AxonnxError(f"{path}: labels are {labels.dtype} {list(labels.shape)}; expected {samples} integers")
     if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
@@ -75,42 +72,32 @@ def _samples(values: NDArray[Any], contract: InputContract, where: str) -> NDArr
 
 def _array(path: Path, contract: InputContract) -> NDArray[Any]:
     takes = f"the network takes {describe_input(contract)} from an npz or npy file"
-    try:
-        arrays = _load(path)
-    except UNREADABLE as fault:
-        raise AxonnxError(f"{path}: is no readable npz or npy file ({fault}); {takes}") from None
-    if arrays is None:
+    if path.is_file() and not read_head(path).startswith((NPY_MAGIC, NPZ_MAGIC)):
         raise AxonnxError(
             f"{path}: is neither an npz nor an npy file; {takes}. Its contract does not say how events become frames, "
             f"so recordings of events cannot be given"
         )
+    arrays = load_arrays(path)
     found = [arrays[name] for name in ("", *FRAMES) if name in arrays]
     events = {"t", "x"} <= set(arrays)
     if events or len(found) != 1:
         what = f"{'a recording of events: ' if events else ''}{', '.join(arrays) or 'nothing'}"
         raise AxonnxError(f"{path}: holds {what}; {takes}: expected one array called {' or '.join(FRAMES)}")
+    if found[0].size * 8 > most_bytes(path):  # as int64
+        raise AxonnxError(
+            f"{path}: holds {found[0].size:,} values; admitted are {most_bytes(path) // 8:,} for its size"
+        )
     return found[0]
-
-
-def _load(path: Path) -> dict[str, NDArray[Any]] | None:
-    """The arrays of an npz by name, that of an npy by no name; None for bytes that are neither."""
-    with path.open("rb") as file:
-        if not file.peek(8).startswith((NPY_MAGIC, NPZ_MAGIC)):
-            return None
-        found = np.load(file, allow_pickle=False)
-        return {"": found} if isinstance(found, np.ndarray) else {name: found[name] for name in found.files}
 
 
 def _whole(values: NDArray[Any], contract: InputContract, where: str) -> NDArray[np.int64]:
     """The same as integers, none further from the centre than the contract admits."""
-    distance = np.abs(values.astype(np.float64) - contract.centre)
     low, high = contract.centre - contract.largest, contract.centre + contract.largest
-    _check(
-        values,
-        ~(distance <= contract.largest) | (distance != np.rint(distance)),
-        f"integers from {low} to {high}",
-        where,
-    )
+    wrong = np.empty(values.shape, np.bool_)
+    for start in range(0, len(values), BLOCK):
+        distance = np.abs(values[start : start + BLOCK].astype(np.float64) - contract.centre)
+        wrong[start : start + BLOCK] = ~(distance <= contract.largest) | (distance != np.rint(distance))
+    _check(values, wrong, f"integers from {low} to {high}", where)
     return values.astype(np.int64)
 
 

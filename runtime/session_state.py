@@ -17,8 +17,8 @@ from axonnx.runtime.atomic_file import replacing
 from axonnx.runtime.bin_rules import Outside
 from axonnx.runtime.bin_stream import BinnerState
 from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.numpy_files import UNREADABLE, load_arrays
 from axonnx.runtime.program import Program
-from axonnx.runtime.readers.npz import UNREADABLE
 from axonnx.runtime.tally import Tally
 
 FORMAT = 1
@@ -74,9 +74,7 @@ class SessionState:
         """What ``write`` wrote; anything else is refused."""
         path = Path(path)
         try:
-            with path.open("rb") as file:
-                found = np.load(file, allow_pickle=False)
-                arrays = {name: found[name] for name in found.files}
+            arrays = load_arrays(path)
             return cls._of(json.loads(str(arrays.pop("facts"))), arrays)
         except (*UNREADABLE, AttributeError) as fault:
             raise AxonnxError(

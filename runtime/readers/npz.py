@@ -4,10 +4,6 @@ An npz may hold many recordings: `offsets` [N + 1] cuts the arrays, `label` [N] 
 width, height and polarities. Arrays of Python objects are refused: reading them would run code from the file.
 """
 
-import struct
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,23 +13,16 @@ from numpy.typing import NDArray
 from axonnx.runtime.atomic_file import replacing
 from axonnx.runtime.bin_settings import Sensor
 from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.events import Events, check_events
+from axonnx.runtime.events import EVENT, Events, check_events
+from axonnx.runtime.numpy_files import NPY_MAGIC, NPZ_MAGIC, load_arrays, most_bytes
 from axonnx.runtime.readers.binary import read_head, require_magic
 from axonnx.runtime.readers.recording import Recording, events_from
-
-NPY_MAGIC = b"\x93NUMPY"
-NPZ_MAGIC = b"PK\x03\x04"
-# What numpy raises on bytes that are damaged, or were meant to run code.
-UNREADABLE = (
-    *(OSError, ValueError, KeyError, EOFError, SyntaxError, TypeError, NotImplementedError, RuntimeError),
-    *(OverflowError, MemoryError, RecursionError, zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
-)
 
 
 def read_npy(path: Path) -> list[Recording]:
     """The one recording of a `.npy` file."""
     require_magic(path, read_head(path), NPY_MAGIC, "npy")
-    array = _load(path)[""]
+    array = load_arrays(path)[""]
     if array.dtype.names is None:
         raise AxonnxError(
             f"{path}: holds a plain array of {array.dtype} {array.shape}; expected a structured one with fields"
@@ -46,7 +35,7 @@ def read_npy(path: Path) -> list[Recording]:
 def read_npz(path: Path) -> list[Recording]:
     """All recordings of an `.npz` file."""
     require_magic(path, read_head(path), NPZ_MAGIC, "npz")
-    arrays = _load(path)
+    arrays = load_arrays(path)
     structured = arrays.get("events")
     if structured is not None and structured.dtype.names is not None:
         arrays |= {name: structured[name] for name in structured.dtype.names}
@@ -67,19 +56,6 @@ def write_npz(path: str | Path, events: Events, sensor: Sensor | None = None) ->
         np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
-def _load(path: Path) -> dict[str, NDArray]:
-    """All arrays of an npz by name, or that of an npy by no name."""
-    try:
-        with path.open("rb") as file:  # np.load itself would leave a damaged file open
-            loaded = np.load(file, allow_pickle=False)
-            return {"": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
-    except UNREADABLE as error:
-        raise AxonnxError(
-            f"{path}: is no readable numpy file ({error}); it was cut off, is damaged, or holds Python objects."
-            " Copy or write it again."
-        ) from None
-
-
 def _events(path: Path, arrays: Mapping[str, NDArray]) -> Events:
     missing = [name for name in ("t", "x") if name not in arrays]
     if missing:
@@ -87,6 +63,9 @@ def _events(path: Path, arrays: Mapping[str, NDArray]) -> Events:
             f"{path}: has no {' and no '.join(missing)} among {', '.join(arrays) or 'nothing'}; expected t"
             " (microseconds), x, and y and p where the sensor has rows and polarities."
         )
+    most = most_bytes(path) // EVENT.itemsize
+    if arrays["t"].size > most:
+        raise AxonnxError(f"{path}: states {arrays['t'].size:,} events; admitted are {most:,} for a file of its size.")
     return events_from(path, **{name: arrays[name] for name in ("t", "x", "y", "p") if name in arrays})
 
 

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.readers.npz import UNREADABLE
+from axonnx.runtime.numpy_files import array_names, load_arrays
 
 
 def read_arrays(path: Path, *choices: Sequence[str]) -> list[NDArray[Any]]:
     """One array for each choice of names: the first of its names that is in the file."""
-    try:
-        # Opened here, for numpy leaves a damaged file open.
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as found:
-            return [found[_name_in(found.files, names, path)] for names in choices]
-    except AxonnxError:
-        raise
-    except UNREADABLE as error:
-        raise AxonnxError(f"{path}: is no readable npz file ({error}); it may be cut off: fetch it again") from error
+    found = load_arrays(path, [name for names in choices for name in names])
+    return [found[_name_in(found, names, path)] for names in choices]
 
 
-def _name_in(present: Sequence[str], names: Sequence[str], path: Path) -> str:
+def _name_in(found: Collection[str], names: Sequence[str], path: Path) -> str:
     for name in names:
-        if name in present:
+        if name in found:
             return name
-    raise AxonnxError(f"{path}: has no array {' or '.join(map(repr, names))}; it has {', '.join(present) or 'none'}")
+    present = ", ".join(array_names(path)) if "" not in found else "one without a name"
+    raise AxonnxError(f"{path}: has no array {' or '.join(map(repr, names))}; it has {present or 'none'}")
