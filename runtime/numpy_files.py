@@ -13,13 +13,16 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from axonnx.runtime.errors import AxonnxError
+
+if TYPE_CHECKING:
+    from io import BufferedReader
 
 NPY_MAGIC = b"\x93NUMPY"
 NPZ_MAGIC = b"PK\x03\x04"
@@ -97,8 +100,7 @@ def _exactly(stream: IO[bytes], size: int) -> NDArray[np.uint8]:
     """The next ``size`` bytes, piece by piece."""
     data = np.empty(size, np.uint8)
     for start in range(0, size, PIECE):
-        piece = stream.read(min(PIECE, size - start))
-        if len(piece) != min(PIECE, size - start):
-            raise EOFError(f"{size:,} bytes are stated, {start + len(piece):,} follow")
-        data[start : start + len(piece)] = np.frombuffer(piece, np.uint8)
+        piece = memoryview(data)[start : start + PIECE]
+        if (found := cast("BufferedReader", stream).readinto(piece)) != len(piece):
+            raise EOFError(f"{size:,} bytes are stated, {start + found:,} follow")
     return data

@@ -4,9 +4,8 @@ Times become microseconds by rounding to the nearest (the published files hold h
 are 1 to 1000 µs). Units become x of a sensor 700 wide with one polarity.
 """
 
-import importlib
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from axonnx.runtime.bin_settings import Sensor
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.readers.binary import read_head, require_magic
+from axonnx.runtime.readers.confined import read_confined
 from axonnx.runtime.readers.recording import Recording, events_from
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
@@ -24,43 +24,41 @@ EXPECTED = "spikes/times and spikes/units of one length"
 def read_shd(path: str | Path) -> list[Recording]:
     """All recordings of the file, each with its label where the file has labels."""
     path = Path(path)
-    times, units, labels = _columns(path)
+    times, units, cuts, labels = _columns(path)
     return [
-        _recording(path, i, times[i], units[i], None if labels is None else int(labels[i])) for i in range(len(times))
+        _recording(path, i, times[start:stop], units[start:stop], None if labels is None else int(labels[i]))
+        for i, (start, stop) in enumerate(pairwise(cuts.tolist()))
     ]
 
 
-def _columns(path: Path) -> tuple[NDArray, NDArray, NDArray | None]:
-    """Ragged times, ragged units and labels."""
+def read_speakers(path: Path) -> NDArray:
+    """Who spoke, for every recording; empty where the file does not say."""
     require_magic(path, read_head(path), MAGIC, "HDF5")
-    h5py = _h5py(path)
-    try:
-        with h5py.File(path, "r") as file:
-            times, units = file["spikes/times"][:], file["spikes/units"][:]
-            labels = file["labels"][:] if "labels" in file else None
-    except Exception as error:  # h5py raises many kinds for files that are damaged or hold something else
-        raise AxonnxError(
-            f"{path}: is no SHD file ({error}); expected {EXPECTED}. Copy it again, or look into it with h5ls."
-        ) from None
-    if times.ndim != 1 or times.shape != units.shape or (labels is not None and labels.shape != times.shape):
-        shapes = f"times {times.shape}, units {units.shape}, labels {None if labels is None else labels.shape}"
-        raise AxonnxError(f"{path}: found {shapes}; expected {EXPECTED}, an entry a recording.")
-    return times, units, labels
+    return read_confined(path, "hdf5", "extra/speaker")[0]
 
 
-def _h5py(path: Path) -> Any:
-    try:
-        return importlib.import_module("h5py")
-    except ImportError:
-        raise AxonnxError(f"{path}: HDF5 needs h5py, which is not installed: pip install 'axonnx[io]'.") from None
+def _columns(path: Path) -> tuple[NDArray, NDArray, NDArray, NDArray | None]:
+    """Times and units of all recordings, what cuts both, and labels."""
+    require_magic(path, read_head(path), MAGIC, "HDF5")
+    arrays = read_confined(path, "hdf5", "spikes/times", "spikes/units", "labels")
+    times, cuts, units, other_cuts, labels, _ = arrays
+    if not len(cuts) or not len(other_cuts):
+        raise AxonnxError(f"{path}: is no SHD file; expected {EXPECTED}. Look into it with h5ls.")
+    wrong = len(labels) and (len(labels) != len(cuts) - 1 or labels.dtype.kind not in "iu")
+    if len(cuts) != len(other_cuts) or wrong:
+        counts = f"times {len(cuts) - 1}, units {len(other_cuts) - 1}, labels {len(labels)} of {labels.dtype}"
+        raise AxonnxError(f"{path}: found {counts}; expected {EXPECTED}, an entry a recording.")
+    if not np.array_equal(cuts, other_cuts):
+        i = int(np.argmax(cuts != other_cuts)) - 1
+        have = f"{cuts[i + 1] - cuts[i]} times but {other_cuts[i + 1] - other_cuts[i]} units"
+        raise AxonnxError(f"{path}[{i}]: has {have}; expected as many of each.")
+    return times, units, cuts, labels if len(labels) else None
 
 
-def _recording(path: Path, index: int, times: Any, units: Any, label: int | None) -> Recording:
+def _recording(path: Path, index: int, times: NDArray, units: NDArray, label: int | None) -> Recording:
     where = Path(f"{path}[{index}]")
-    seconds = np.asarray(times, np.float64)
-    if seconds.shape != np.shape(units):
-        raise AxonnxError(f"{where}: has {seconds.size} times but {np.size(units)} units; expected as many of each.")
+    seconds = times.astype(np.float64)
     if seconds.size and not float(np.abs(seconds).max()) < 9e12:  # NaN fails too
         raise AxonnxError(f"{where}: has a time of {np.abs(seconds).max()}; expected finite seconds.")
     t = np.rint(seconds * 1e6).astype(np.int64)
-    return Recording(events_from(where, t, np.asarray(units)), "shd", SENSOR, label=label)
+    return Recording(events_from(where, t, units), "shd", SENSOR, label=label)

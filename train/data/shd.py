@@ -11,6 +11,7 @@ from axonnx.runtime import readers
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.events import make_events, sort_events
 from axonnx.runtime.readers.shd import SENSOR as COCHLEA
+from axonnx.runtime.readers.shd import read_speakers
 from axonnx.train.data.files import data_root, find_files, naming
 from axonnx.train.data.labels import as_labels
 from axonnx.train.data.npz import read_arrays
@@ -62,9 +63,7 @@ def read_regenerated(path: Path) -> Recordings:
 
 
 def _speakers(path: Path) -> NDArray[np.int64]:
-    import h5py  # half a second to import, needed only here
-
-    with h5py.File(path) as file:
-        if "extra/speaker" not in file:
-            raise AxonnxError("has no extra/speaker; expected who spoke for every recording")
-        return as_labels(file["extra/speaker"][:])
+    speakers = read_speakers(path)
+    if not len(speakers):
+        raise AxonnxError("has no extra/speaker; expected who spoke for every recording")
+    return as_labels(speakers)
