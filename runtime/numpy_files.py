@@ -81,7 +81,7 @@ def read_array(stream: IO[bytes], most: int) -> NDArray[Any]:
             f"an array {list(shape)} of {dtype} takes {size:,} bytes; admitted are {most:,} ({MOST_TIMES_LARGER} times "
             f"the file's own size, or 1 GiB). Write it without compression, or in parts"
         )
-    flat = _exactly(stream, size).view(dtype)
+    flat: NDArray[Any] = _exactly(stream, size).view(dtype)
     return flat.reshape(shape, order="F" if by_columns else "C")
 
 
@@ -100,7 +100,7 @@ def _exactly(stream: IO[bytes], size: int) -> NDArray[np.uint8]:
     """The next ``size`` bytes, piece by piece."""
     data = np.empty(size, np.uint8)
     for start in range(0, size, PIECE):
-        piece = memoryview(data)[start : start + PIECE]
+        piece = data.data[start : start + PIECE]
         if (found := cast("BufferedReader", stream).readinto(piece)) != len(piece):
             raise EOFError(f"{size:,} bytes are stated, {start + found:,} follow")
     return data

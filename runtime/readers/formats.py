@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.numpy_files import NPY_MAGIC, NPZ_MAGIC
 from axonnx.runtime.readers import aedat2, aedat31, csv_text, dat, evt2, nmnist, npz, shd, through_faery
 from axonnx.runtime.readers.prophesee import evt_version, read_header
 from axonnx.runtime.readers.recording import Recording
@@ -48,8 +49,8 @@ FORMATS: dict[str, Format] = {
 }
 
 MAGIC = {
-    npz.NPZ_MAGIC: "npz",
-    npz.NPY_MAGIC: "npy",
+    NPZ_MAGIC: "npz",
+    NPY_MAGIC: "npy",
     shd.MAGIC: "shd",
     b"Event Stream": "es",
     aedat2.MAGIC: "aedat2",

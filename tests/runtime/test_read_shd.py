@@ -44,7 +44,7 @@ def test_read_events_finds_the_one_recording(tmp_path):
     [
         ({"times": [[0.5, 1.0]], "units": [[1]]}, r"a.h5\[0\]: has 2 times but 1 units"),
         ({"times": [[0.5], [1.0]], "units": [[1]], "labels": None}, "times 2, units 1"),
-        ({"times": [[0.5]], "units": [[1]], "labels": [1, 2]}, "labels 2 of int64; expected"),
+        ({"times": [[0.5]], "units": [[1]], "labels": [1, 2]}, "labels 2 of uint16; expected"),
         ({"times": [[np.nan]], "units": [[1]]}, r"a.h5\[0\]: has a time of nan; expected finite"),
         ({"times": [[np.inf]], "units": [[1]]}, "a time of inf"),
     ],
