@@ -14,7 +14,8 @@ def show(decisions: Iterable[Decision], seen: Seen, out: TextIO, seconds_per_bin
     """Draw every decision with the events of its bin."""
     view: LiveView | None = None
     for decision in decisions:
-        assert decision.t_us is not None  # frames and images are not shown live
+        end_us = decision.t_us or 0  # None of a recording without an event
         view = view or LiveView(out, decision.classes, seconds_per_bin)
-        title = f"{decision.t_us / 1e6:.3f} s, step {decision.steps} of window {decision.window}"
-        view.show(seen.frame(decision.t_us), decision.probabilities, title)
+        partial = ", partly filled: the events have ended" if decision.partial else ""
+        title = f"{end_us / 1e6:.3f} s, step {decision.steps} of window {decision.window}{partial}"
+        view.show(seen.frame(end_us), decision.probabilities, title)

@@ -26,7 +26,7 @@ from axonnx.runtime.sources import FileSource, Source, open_source
 
 EVENTS_ONLY = (
     *("format", "sensor", "crop", "origin", "stop_at", "max_events", "seconds", "tolerance_us", "on_disorder"),
-    *("resize", "merge_polarities", "continuous", "every_bin", "live"),
+    *("resize", "merge_polarities", "continuous", "windows", "every_bin", "live"),
 )
 
 
@@ -51,6 +51,15 @@ def _print(run: StreamRun | FrameRun, engine: Engine, options: argparse.Namespac
         print(decision_json(decision) if options.json else decision_line(decision, length), flush=True)
     facts = {"model": engine.program.name, "engine": engine.name, "source": options.source, **run.summary()}
     print(summary_json(facts) if options.json else summary_lines(facts), flush=True)
+    if isinstance(run, StreamRun) and (beyond := run.dropped().get("after")):
+        advice = "--windows gives a decision for each window"
+        if not run.session.progress.binned:
+            advice = "none is in it: --origin first begins at the first event"
+        print(
+            f"axonnx run: {options.source}: {beyond:,} of {run.read:,} events lie beyond the window of the one answer "
+            f"and are left out; {advice}",
+            file=sys.stderr,
+        )
 
 
 def _chosen(decisions: Iterator[Decision], limit: int | None) -> Iterator[Decision]:
@@ -61,6 +70,7 @@ def _stream(engine: Engine, options: argparse.Namespace) -> StreamRun:
     window_length(engine.program.contract, engine.program.name)
     binning = engine.program.contract.input.binning
     assert binning is not None
+    source, reorder = _in_order(_open(options), options)
     session = Session(
         engine,
         seed=options.seed,
@@ -68,8 +78,8 @@ def _stream(engine: Engine, options: argparse.Namespace) -> StreamRun:
         stop_at=options.stop_at,
         every_bin=bool(options.every_bin or options.live),
         origin=options.origin,
+        one_window=isinstance(source, FileSource) and not (options.windows or options.continuous),
     )
-    source, reorder = _in_order(_open(options), options)
     adapter = fit_of(options).adapter(source, binning.sensor)
     for note in source.notes:
         print(f"axonnx run: {source.name}: {note}", file=sys.stderr)
@@ -133,10 +143,19 @@ def _add_decision_options(group: argparse._ArgumentGroup) -> None:
     which.add_argument("--every-bin", action="store_true", default=None, help="a decision at the end of every bin")
     which.add_argument("--final-only", dest="every_bin", action="store_false", help="one a window (the default)")
     group.add_argument(
+        "--windows",
+        action="store_true",
+        default=None,
+        help="a decision for each window of a recording, as of a stream (default: one answer, of its first window)",
+    )
+    group.add_argument(
         "--live", action="store_true", default=None, help="draw the events and the decision as it forms (terminals)"
     )
     group.add_argument(
-        "--continuous", action="store_true", default=None, help="keep the network's state from window to window"
+        "--continuous",
+        action="store_true",
+        default=None,
+        help="keep the network's state from window to window, of which there are many",
     )
     group.add_argument("--stop-at", type=float, metavar="P", help="decide as soon as a class has this probability")
     group.add_argument(

@@ -30,11 +30,12 @@ def decision_line(decision: Decision, length: int) -> str:
 
 
 def _mark(decision: Decision, length: int) -> str:
-    if decision.t_us is None or not decision.final:
+    if not decision.final or (decision.t_us is None and not decision.partial):
         return ""
     early = f", early, after {decision.steps} of {length} bins" if decision.early else ""
+    partial = f", partly filled: the events end after {decision.ended_after} of {length} bins"
     silent = f", of {decision.windows:,} silent windows" if decision.windows > 1 else ""
-    return f"  final{early}{silent}"
+    return f"  final{early}{silent}{partial if decision.partial else ''}"
 
 
 def summary_lines(facts: Mapping[str, Any]) -> str:
@@ -54,7 +55,11 @@ def summary_lines(facts: Mapping[str, Any]) -> str:
 
 
 def _events(facts: Mapping[str, Any]) -> str:
-    parts = [f"{count:,} dropped ({reason.replace('_', ' ')})" for reason, count in facts["dropped"].items()]
+    parts = [f"{count:,} {_reason(reason)}" for reason, count in facts["dropped"].items()]
     parts += [f"{facts[key]:,} {key}" for key in ("pending", "sorted", "clipped") if facts[key]]
     parts += [f"{count:,} {kind.replace('_', ' ')} skipped" for kind, count in facts["skipped"].items()]
     return "".join(f", {part}" for part in parts)
+
+
+def _reason(reason: str) -> str:
+    return "left out (beyond the window)" if reason == "after" else f"dropped ({reason.replace('_', ' ')})"

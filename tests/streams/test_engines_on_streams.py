@@ -64,7 +64,10 @@ def test_the_command_says_which_engine_and_what_it_counted(files, tmp_path, caps
     write_npz(tmp_path / "some.npz", bursts(), Sensor(width=8, height=6))
     printed = {}
     for engine in ("numpy", "ort", "auto"):
-        assert main(["run", str(files["plain"]), str(tmp_path / "some.npz"), "--json", "--engine", engine]) == 0
+        assert (
+            main(["run", str(files["plain"]), str(tmp_path / "some.npz"), "--windows", "--json", "--engine", engine])
+            == 0
+        )
         *decisions, summary = map(json.loads, capsys.readouterr().out.splitlines())
         assert summary["engine"] == engine or engine == "auto"
         printed[engine] = decisions, summary

@@ -45,7 +45,7 @@ def fresh(environment):
 
 
 def test_a_file_runs_and_is_inspected_where_there_is_no_torch(fresh, files, recording):
-    done = fresh("run", files["plain"], recording, "--json")
+    done = fresh("run", files["plain"], recording, "--windows", "--json")
     assert done.returncode == 0, done.stderr.decode()
     *decisions, summary = map(json.loads, done.stdout.splitlines())
     assert (len(decisions), summary["binned"]) == (4, 200)

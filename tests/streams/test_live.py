@@ -52,6 +52,16 @@ def test_decisions_are_drawn_over_each_other(engines):
     assert "◀" in text
 
 
+def test_the_picture_says_that_the_events_have_ended(files, tmp_path, capsys):
+    write_npz(tmp_path / "short.npz", recording()[:100], BINNING.sensor)
+    assert main(["run", str(files["plain"]), str(tmp_path / "short.npz"), "--engine", "numpy", "--live"]) == 0
+    drawn = capsys.readouterr().out
+    assert "step 1 of window 0\x1b" in drawn
+    assert f"step {BINNING.bins} of window 0, partly filled: the events have ended" in drawn
+    write_npz(tmp_path / "empty.npz", recording()[:0], BINNING.sensor)
+    assert main(["run", str(files["first"]), str(tmp_path / "empty.npz"), "--engine", "numpy", "--live"]) == 0
+
+
 def test_the_command_draws_and_closes_with_the_summary(files, tmp_path, capsys):
     write_npz(tmp_path / "r.npz", recording(), BINNING.sensor)
     assert main(["run", str(files["plain"]), str(tmp_path / "r.npz"), "--engine", "numpy", "--live"]) == 0

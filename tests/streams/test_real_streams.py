@@ -15,7 +15,8 @@ pytestmark = pytest.mark.data
 @pytest.fixture
 def run(capsys):
     def call(*words):
-        assert main(["run", *map(str, words), "--json", "--engine", "numpy"]) == 0, capsys.readouterr().err
+        words = ["run", *map(str, words), "--windows", "--json", "--engine", "numpy"]
+        assert main(words) == 0, capsys.readouterr().err
         *decisions, summary = map(json.loads, capsys.readouterr().out.splitlines())
         assert summary["events"] == summary["binned"] + sum(summary["dropped"].values())
         return decisions, summary

@@ -10,6 +10,7 @@ from axonnx.cli import main
 from axonnx.runtime.binning import Sensor
 from axonnx.runtime.event_records import to_records
 from axonnx.runtime.events import make_events
+from axonnx.runtime.model import Model
 from axonnx.runtime.readers import write_npz
 from axonnx.runtime.session import Session
 
@@ -27,8 +28,8 @@ def some(count=400, span=23_000, width=8, height=6, seed=3):
 def run(capsys):
     """The command's exit code, its JSON objects (the last is the summary), and what it said to stderr."""
 
-    def call(*words):
-        code = main(["run", *map(str, words), "--json", *NUMPY])
+    def call(*words, windows=True):
+        code = main(["run", *map(str, words), "--json", *NUMPY, *(["--windows"] if windows else [])])
         said = capsys.readouterr()
         return code, [json.loads(line) for line in said.out.splitlines()], said.err
 
@@ -82,10 +83,11 @@ def test_the_summary_accounts_for_every_event(run, files, recording):
 
 
 def test_readable_lines_say_time_label_probability_and_entropy(files, recording, capsys):
-    assert main(["run", str(files["plain"]), str(recording), "--every-bin", *NUMPY]) == 0
+    assert main(["run", str(files["plain"]), str(recording), "--windows", "--every-bin", *NUMPY]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("     0.001000 s  ")
-    assert [line.endswith("final") for line in lines[:25]] == [False, False, False, False, True] * 5
+    assert ["final" in line for line in lines[:25]] == [False, False, False, False, True] * 5
+    assert lines[24].endswith("final, partly filled: the events end after 3 of 5 bins")
     assert all(" %  entropy " in line for line in lines[:25])
     assert lines[25].startswith("events     400 read, 400 binned")
     assert lines[26] == "bins       25"
@@ -96,12 +98,59 @@ def test_readable_lines_say_time_label_probability_and_entropy(files, recording,
 
 def test_marks_of_early_and_silent_windows(files, capsys, tmp_path):
     write_npz(tmp_path / "gap.npz", make_events([0, 1_000_000], 3), Sensor(width=8, height=6))
-    assert main(["run", str(files["plain"]), str(tmp_path / "gap.npz"), "--stop-at", "0.1", *NUMPY]) == 0
+    gap = str(tmp_path / "gap.npz")
+    assert main(["run", str(files["plain"]), gap, "--windows", "--stop-at", "0.1", *NUMPY]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].endswith("  final, early, after 1 of 5 bins")
     assert lines[1].endswith("  final, early, after 1 of 5 bins, of 199 silent windows")
     assert main(["run", str(files["ensemble"]), str(tmp_path / "gap.npz"), *NUMPY]) == 0
     assert "  mutual information 0." in capsys.readouterr().out
+
+
+def test_a_recording_has_one_answer_that_of_its_first_window(run, files, engines, recording):
+    code, (*found, summary), err = run(files["plain"], recording, windows=False)
+    answer = Model(engines("plain").program, engines("plain")).predict(recording)
+    assert (code, len(found), summary["decisions"], summary["bins"]) == (0, 1, 1, 5)
+    assert found[0] == {key: value for key, value in answer.as_dict().items() if key != "outside"}
+    assert (summary["dropped"], summary["pending"]) == ({"after": answer.outside.after}, 0)
+    assert summary["binned"] + answer.outside.after == summary["events"] == 400
+    assert f"{answer.outside.after} of 400 events lie beyond the window of the one answer and are left out" in err
+    assert "--windows gives a decision for each" in err
+    _, (*every, _), _ = run(files["plain"], recording, "--every-bin", windows=False)
+    assert every[-1] == found[0]
+    assert len(every) == 5
+
+
+def test_a_clock_that_is_far_from_the_window_is_told(run, files, tmp_path):
+    late = some()
+    late["t"] += 10**9
+    write_npz(tmp_path / "late.npz", late, Sensor(width=8, height=6))
+    _, _, err = run(files["plain"], tmp_path / "late.npz", windows=False)
+    assert "none is in it: --origin first begins at the first event" in err
+    _, (found, _), _ = run(files["first"], tmp_path / "late.npz", windows=False)
+    assert not found["partial"]
+
+
+def test_a_stream_has_a_decision_for_each_window(run, files, recording, typed):
+    typed("".join(f"{t},{x},{y},{p}\n" for t, x, y, p in some().tolist()).encode())
+    _, (*typed_in, _), err = run(files["plain"], "-", windows=False)
+    _, (*windows, _), _ = run(files["plain"], recording)
+    assert (len(windows), err) == (5, "")
+    assert typed_in == windows
+    _, (*continuous, _), _ = run(files["plain"], recording, "--continuous", windows=False)
+    assert len(continuous) == 5
+
+
+def test_the_window_in_which_the_events_end_is_marked(files, tmp_path, capsys):
+    write_npz(tmp_path / "short.npz", make_events([0, 6_200], 3), Sensor(width=8, height=6))
+    assert main(["run", str(files["plain"]), str(tmp_path / "short.npz"), "--windows", *NUMPY]) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first.endswith("  final")
+    assert second.endswith("  final, partly filled: the events end after 2 of 5 bins")
+    assert main(["run", str(files["plain"]), str(tmp_path / "short.npz"), *NUMPY]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("  final")
+    assert lines[1] == "events     2 read, 1 binned, 1 left out (beyond the window)"
 
 
 def test_a_larger_sensor_is_refused_unless_told_how(run, files, tmp_path):
