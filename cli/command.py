@@ -30,6 +30,7 @@ VERBS: dict[str, Verb] = {
     "experiment": Verb("axonnx.experiments.command:main", "run the paper's experiments and draw what they found"),
     "eval": Verb("axonnx.export.eval_command:main", "accuracy and calibration of a file on labelled data, or of a run"),
 }
+ENGINES_ONLY = "axonnx.runtime.engines_command:main"  # of verify --engines, which needs no torch
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,7 +67,8 @@ def help_text() -> str:
 
 
 def _run(verb: Verb, words: list[str]) -> int:
-    module, function = verb.place.split(":")
+    place = ENGINES_ONLY if verb is VERBS["verify"] and "--engines" in words else verb.place
+    module, function = place.split(":")
     code: int = getattr(import_module(module), function)(words)
     return code
 
