@@ -226,7 +226,8 @@ class _Implementations:
             drawn = {name: value[step] for name, value in noise.items()}
             found = run({self.program.input: x[step], **drawn, **states, **clock})
             states = {name: found[NEXT + name] for name in states}
-        return {"logits": np.stack([states[name] for name in self.program.totals]) / np.float32(len(x))}
+        totals: Floats = np.stack([states[name] for name in self.program.totals])
+        return {"logits": totals / np.float32(len(x))}
 
 
 def _session(proto: onnx.ModelProto) -> Callable[[dict[str, Any]], dict[str, Any]]:

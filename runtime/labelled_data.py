@@ -42,8 +42,9 @@ class FirstWindows:
         """The first window [T, C, H, W]."""
         binning = self.contract.input.binning
         assert binning is not None
-        adapter = self.fit.adapter(FileSource(name, recording), binning.sensor)
-        binned = bin_events(adapter(recording.events), binning)
+        source = FileSource(name, recording).sorted()  # training takes events in the order of time
+        adapter = self.fit.adapter(source, binning.sensor)
+        binned = bin_events(adapter(source.recording.events), binning)
         self.events += len(recording.events)
         self.outside = self.outside + binned.outside
         for reason, count in adapter.dropped.items():

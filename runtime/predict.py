@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from axonnx.runtime.adapt import Adapter
 from axonnx.runtime.decision import Decision
 from axonnx.runtime.events import Events
-from axonnx.runtime.fit import source_sensor
+from axonnx.runtime.fit import Fit
 from axonnx.runtime.model import Model
 from axonnx.runtime.readers import Recording, read_events
 from axonnx.runtime.sources import FileSource
@@ -28,7 +27,7 @@ def predict(
     target = model.contract.input.binning
     assert target is not None
     source = _source(recording, index).sorted()
-    adapter = Adapter(target.sensor, source_sensor(source, None, target.sensor, fitted=False))
+    adapter = Fit().adapter(source, target.sensor)
     (decision,) = [*session.push(adapter(source.recording.events)), *session.flush()]
     outside = session.progress.outside
     return replace(decision, outside=replace(outside, off_sensor=outside.off_sensor + adapter.dropped["off_sensor"]))
