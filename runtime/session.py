@@ -13,25 +13,43 @@ number in ``windows``; the bins of a silence that are in a window with events gi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cached_property
-from typing import Literal
+from functools import cached_property, wraps
+from threading import RLock
+from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 from axonnx.runtime.bin_stream import LAST_BIN, Binner, Completed
 from axonnx.runtime.decision import Decision
 from axonnx.runtime.engine import Engine
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.events import Events, check_events
+from axonnx.runtime.session_check import check_session
 from axonnx.runtime.session_state import Progress, SessionState, fingerprint
 from axonnx.runtime.state import State, check_state
 from axonnx.runtime.stream_noise import stream_noise
 from axonnx.runtime.tally import Tally
 from axonnx.runtime.windows import Outcome, Rules, Windows
 
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def _one_at_a_time(
+    method: Callable[Concatenate[Session, Arguments], Result],
+) -> Callable[Concatenate[Session, Arguments], Result]:
+    """Threads that share a session wait for each other, so that no event is lost between two of them."""
+
+    @wraps(method)
+    def alone(self: Session, *words: Arguments.args, **options: Arguments.kwargs) -> Result:
+        with self._alone:
+            return method(self, *words, **options)
+
+    return alone
+
 
 class Session:
-    """One stream through one network.
+    """One stream through one network. Threads may share it: one call follows the other.
 
     seed        of a stochastic file's noise, which depends on (seed, window, step, layer) alone
     continuous  keep the membranes from window to window
@@ -64,6 +82,7 @@ class Session:
             self._begin_at(None if origin == "first" else origin)
         self._progress, self._decided = Progress(), 0
         self._unfinished = False
+        self._alone = RLock()
 
     @property
     def progress(self) -> Progress:
@@ -71,21 +90,25 @@ class Session:
         outside = self._progress.outside + self._binner.outside
         return replace(self._own_progress(), outside=outside, clipped=self._binner.clipped)
 
+    @_one_at_a_time
     def push(self, events: Events) -> list[Decision]:
         """The decisions of the bins that these events complete."""
         return list(self.stream(events))
 
+    @_one_at_a_time
     def stream(self, events: Events) -> Iterator[Decision]:
         """The same one by one, in memory that does not grow with their number; to be gone through to the end."""
         self._check_finished()
         self._progress = replace(self._progress, events=self._progress.events + len(check_events(events)))
         return self._decide(self._binner.push(events))
 
+    @_one_at_a_time
     def advance(self, t_us: int) -> list[Decision]:
         """The decisions of the bins that end at or before ``t_us``: no event of them is to come."""
         self._check_finished()
         return list(self._decide(self._binner.advance(t_us)))
 
+    @_one_at_a_time
     def flush(self) -> list[Decision]:
         """The decisions of what is left, with silence up to the end of the open window; none where nothing came."""
         self._check_finished()
@@ -95,6 +118,7 @@ class Session:
         to_come = length - done.stop if self.one_window else min(-done.stop % length, LAST_BIN + 1 - done.stop)
         return decisions + list(self._decide(self._binner.flush(done.stop + to_come), done.stop % length))
 
+    @_one_at_a_time
     def save(self) -> SessionState:
         """All that is needed to go on, as a value of its own."""
         self._check_finished()
@@ -104,6 +128,7 @@ class Session:
             self._identity, self._binner.save(), state.step, arrays, windows.decided, self._own_progress()
         )
 
+    @_one_at_a_time
     def restore(self, state: SessionState) -> None:
         """Go on from a saved state; that of another network, seed or rule is refused."""
         if state.identity != self._identity:
@@ -113,6 +138,8 @@ class Session:
                 f"{self.engine.program.name}: the saved session differs in {', '.join(differing)}; restore it into a "
                 f"session of the same file with the same seed and settings"
             )
+        length, stop_at = self._windows.length, self._windows.rules.stop_at
+        check_session(state, length, self._binner.binning.cells, stop_at is not None, self.engine.program.name)
         network = check_state(self.engine.program, State(state.step, dict(state.arrays)))
         self._binner.restore(state.binner)
         self._windows.state, self._windows.decided = network, state.decided

@@ -22,6 +22,7 @@ from axonnx.runtime.program import Program
 from axonnx.runtime.tally import Tally
 
 FORMAT = 1
+COUNTED = ("spikes", "operations")
 NETWORK = "network/"  # before the names of the network's arrays
 
 
@@ -86,10 +87,10 @@ class SessionState:
         if facts.pop("format") != FORMAT:
             raise ValueError("of another format")
         binner, progress = facts.pop("binner"), facts.pop("progress")
+        if not all(isinstance(part, dict) for part in (facts["identity"], *map(progress["tally"].get, COUNTED))):
+            raise ValueError("of another layout")
         return cls(
-            binner=BinnerState(
-                **{**binner, "outside": Outside(**binner["outside"]), "counts": arrays.pop("counts").astype(np.int64)}
-            ),
+            binner=BinnerState(**{**binner, "outside": Outside(**binner["outside"]), "counts": arrays.pop("counts")}),
             arrays={name.removeprefix(NETWORK): array for name, array in arrays.items()},
             progress=Progress(
                 **{**progress, "outside": Outside(**progress["outside"]), "tally": Tally(**progress["tally"])}
