@@ -41,7 +41,7 @@ def _one_at_a_time(
     """Threads that share a session wait for each other, so that no event is lost between two of them."""
 
     @wraps(method)
-    def alone(self: Session, *words: Arguments.args, **options: Arguments.kwargs) -> Result:
+    def alone(self: Session, /, *words: Arguments.args, **options: Arguments.kwargs) -> Result:
         with self._alone:
             return method(self, *words, **options)
 
