@@ -71,7 +71,8 @@ def world() -> Iterator[World]:
     if torch.cuda.is_available():
         torch.cuda.set_device(local_rank)
     dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
-    try:
-        yield World(dist.get_rank(), dist.get_world_size(), local_rank)
-    finally:
-        dist.destroy_process_group()
+    yield World(dist.get_rank(), dist.get_world_size(), local_rank)
+    # Only where all went well, and all together: a process that fails must not wait for others, and one that leaves
+    # while another still talks to it aborts that one.
+    dist.barrier()
+    dist.destroy_process_group()

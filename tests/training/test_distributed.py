@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from axonnx.runtime.errors import AxonnxError
+from axonnx.train import distributed
 from axonnx.train.command import main
 from axonnx.train.distributed import World, world
 
@@ -109,6 +110,32 @@ def test_one_process_is_a_world_of_one(monkeypatch):
         assert here.balance(5, torch.device("cpu")) == 1.0
         assert here.sum(torch.ones(2)).tolist() == [1, 1]
         here.wait()
+
+
+@pytest.fixture
+def group(monkeypatch):
+    """What a process group is asked to do, in order."""
+    asked = []
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setattr(distributed.dist, "init_process_group", lambda backend: asked.append("init"))
+    monkeypatch.setattr(distributed.dist, "barrier", lambda: asked.append("barrier"))
+    monkeypatch.setattr(distributed.dist, "destroy_process_group", lambda: asked.append("destroy"))
+    monkeypatch.setattr(distributed.dist, "get_rank", lambda: 1)
+    monkeypatch.setattr(distributed.dist, "get_world_size", lambda: 2)
+    return asked
+
+
+def test_processes_leave_together(group):
+    with world() as here:
+        assert (here.rank, here.size) == (1, 2)
+        assert group == ["init"]
+    assert group == ["init", "barrier", "destroy"]
+
+
+def test_a_process_that_fails_waits_for_nobody(group):
+    with pytest.raises(AxonnxError, match="mine"), world():
+        raise AxonnxError("mine")
+    assert group == ["init"]
 
 
 def test_only_the_first_process_leads():

@@ -4,10 +4,6 @@ import numpy as np
 import pytest
 import snntorch
 import torch
-from neurobench.benchmarks import Benchmark
-from neurobench.metrics.static import ConnectionSparsity
-from neurobench.metrics.workload import ActivationSparsity, SynapticOperations
-from neurobench.models import SNNTorchModel
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -18,6 +14,14 @@ from axonnx.runtime.contract import InputContract
 from axonnx.runtime.energy import Hardware
 from axonnx.runtime.numpy_engine import NumpyEngine
 from axonnx.runtime.profile import profile
+
+# Its own requirements do not go with ours, so it is no requirement of the project: make installs it with --no-deps.
+pytest.importorskip("neurobench", reason="pip install --no-deps -c constraints.txt neurobench, as make does")
+
+from neurobench.benchmarks import Benchmark
+from neurobench.metrics.static import ConnectionSparsity
+from neurobench.metrics.workload import ActivationSparsity, SynapticOperations
+from neurobench.models import SNNTorchModel
 
 STEPS, SAMPLES, INPUTS = 12, 10, 30
 
