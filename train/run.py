@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from axonnx.models import Network
@@ -16,6 +17,7 @@ from axonnx.train.checkpoint import INDEX, Position, load_checkpoint, save_check
 from axonnx.train.config import Config
 from axonnx.train.configure import to_toml
 from axonnx.train.curves import draw_curves
+from axonnx.train.data.left_out import classes_left_out, left_out
 from axonnx.train.distributed import World
 from axonnx.train.finite import NonFiniteError
 from axonnx.train.loop import Training, final_predictions, fit, new_training
@@ -45,6 +47,7 @@ def train_run(
             if not resume:
                 folder.create(config, overwrite)
             folder.log(f"{'resumed' if resume else 'started'} after epoch {training.epochs_done}{changed}")
+            _tell_data(folder, prepared, quiet)
         _go_on(folder, training, prepared, config, here, quiet)
     return training
 
@@ -72,6 +75,26 @@ def _go_on(folder: RunFolder, training: Training, prepared: Prepared, config: Co
             board.close()
     if here.leads:
         _close(folder, training, prepared, config, quiet)
+
+
+def _tell_data(folder: RunFolder, prepared: Prepared, quiet: bool) -> None:
+    """Say and keep how many samples there are, and what of them training does not see; warnings are never quiet."""
+    splits, binning = prepared.splits, prepared.binning
+    found = {} if binning is None else left_out(splits, binning)
+    folder.write_data(
+        {
+            part: {"samples": np.bincount(data.labels, minlength=len(splits.classes)).tolist()}
+            | (found[part].as_dict() if part in found else {})
+            for part, data in splits.parts.items()
+        }
+    )
+    lines = classes_left_out(splits)
+    if binning is not None:
+        lines += [line for part, each in found.items() for line in each.lines(part, binning)]
+    for line in lines:
+        folder.log(line)
+        if not quiet or line.startswith("warning"):
+            print(f"axonnx train: {line}", file=sys.stderr)
 
 
 def _stopped(folder: RunFolder, training: Training, fault: NonFiniteError, here: World) -> str:

@@ -1,6 +1,7 @@
 """A run's folder: all that a run leaves behind, readable without this program.
 
 config.toml    the resolved configuration; ``axonnx train config.toml`` repeats the run
+data.json      samples of each class in each part, and what binning left out of them
 results.csv    a row for each epoch
 metrics.json   final figures for each part of the data
 curves.png     loss, accuracy and firing rates over the epochs
@@ -58,7 +59,7 @@ class RunFolder:
         """Start anew; a folder that holds a run already is not touched without ``overwrite``."""
         if not overwrite:
             self.check_free()
-        for name in ("metrics.json", "curves.png", "results.csv", "log.txt"):
+        for name in ("metrics.json", "data.json", "curves.png", "results.csv", "log.txt"):
             (self.path / name).unlink(missing_ok=True)
         for folder in (self.checkpoint, self.tensorboard):
             shutil.rmtree(folder, ignore_errors=True)
@@ -118,6 +119,10 @@ class RunFolder:
     def write_metrics(self, metrics: dict[str, Any]) -> None:
         """The final figures."""
         write_text(self.path / "metrics.json", json.dumps(metrics, indent=1))
+
+    def write_data(self, facts: dict[str, Any]) -> None:
+        """What the data is, and what training does not see of it."""
+        write_text(self.path / "data.json", json.dumps(facts, indent=1))
 
     def log(self, line: str) -> None:
         """One more line of the log, with the time."""

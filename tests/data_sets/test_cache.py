@@ -3,7 +3,7 @@ import logging
 import numpy as np
 import pytest
 
-from axonnx.runtime.binning import Binning, bin_events
+from axonnx.runtime.binning import Binning, Outside, bin_batch, bin_events
 from axonnx.runtime.errors import AxonnxError
 from axonnx.train.data import cache
 from axonnx.train.data.cache import binned, binned_splits, cache_folder
@@ -41,6 +41,9 @@ def test_frames_are_those_of_every_recording_and_nothing_is_lost(data, binning, 
         assert found.outside[index] == alone.outside.total
     assert found.data.frames.sum() + found.outside.sum() == len(data.events)
     assert found.outside.sum() > 0
+    whole = bin_batch(data.events, data.offsets, binning)
+    assert found.outside_by_reason == sum(whole.outside, Outside())
+    assert np.array_equal(found.clipped, whole.clipped)
     assert np.array_equal(found.data.labels, data.labels)
 
 
@@ -48,7 +51,8 @@ def test_the_second_time_frames_come_from_disk(data, binning, counted, tmp_path)
     first, second = binned(data, binning), binned(data, binning)
     assert len(counted) == 1
     assert first.data.digest == second.data.digest
-    assert np.array_equal(first.outside, second.outside)
+    assert np.array_equal(first.reasons, second.reasons)
+    assert np.array_equal(first.clipped, second.clipped)
     assert cache_folder() == tmp_path / "cache" / "axonnx"
     assert len(files(cache_folder())) == 1
 
@@ -96,7 +100,7 @@ def test_a_cache_of_wrong_frames_is_told_by_its_checksum(data, binning, counted)
     (path,) = files(cache_folder())
     frames = right.data.frames.copy()
     frames[3, 0, 0, 0, 0] += 1
-    np.savez(path, frames=frames, outside=right.outside, checksum=np.array("0" * 64))
+    np.savez(path, frames=frames, reasons=right.reasons, clipped=right.clipped, checksum=np.array("0" * 64))
     assert binned(data, binning).data.digest == right.data.digest
     assert len(counted) == 2
 

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from axonnx.runtime.binning import Sensor
@@ -17,14 +17,41 @@ def images(count, classes=("a", "b"), side=2, groups=None):
 
 @given(st.lists(st.integers(0, 4), min_size=2, max_size=60), st.data())
 def test_a_split_holds_out_what_was_asked_for_with_every_class_in_its_share(labels, data):
-    labels = np.array(labels)
-    held_out = data.draw(st.integers(1, len(labels) - 1))
+    labels, classes = np.array(labels), sorted(set(labels))
+    room = len(labels) - len(classes)
+    assume(room)
+    held_out = data.draw(st.integers(1, room))
     kept, out = stratified_split(labels, range(len(labels)), held_out)
     assert sorted([*kept, *out]) == list(range(len(labels)))
     assert len(out) == held_out
-    for label in set(labels.tolist()):
-        share = (labels == label).sum() * held_out / len(labels)
-        assert np.floor(share) <= (labels[out] == label).sum() <= np.ceil(share)
+    assert set(labels[kept]) == set(classes)
+    counts = np.bincount(labels)
+    shares, given = counts * held_out / len(labels), np.bincount(labels[out], minlength=len(counts))
+    for label in classes:
+        assert min(np.floor(shares[label]), counts[label] - 1) <= given[label]
+        assert given[label] <= np.ceil(shares[label]) or (given == counts - 1).any()  # for one that had no more to give
+
+
+def test_the_only_sample_of_a_class_stays_in_training():
+    labels = np.array([0, 1, 2, 2, 2, 3, 3, 3])
+    for seed in range(20):
+        kept, out = stratified_split(labels, range(8), 3, seed)
+        assert set(labels[kept]) == {0, 1, 2, 3}
+        assert set(labels[out]) <= {2, 3}
+
+
+def test_too_few_for_a_test_part_is_told_with_what_to_do():
+    with pytest.raises(AxonnxError, match="cannot hold out 1 of 3 samples; each of 3 classes keeps one") as fault:
+        stratified_split(np.array([0, 1, 2]), range(3), 1)
+    assert "at the most 0 can be held out. Add samples, change the share, or give the parts yourself" in str(
+        fault.value
+    )
+
+
+def test_speakers_that_are_all_there_is_of_a_class_are_not_set_aside():
+    splits = DataSplits("mine", images(6, groups=np.arange(6) % 2), images(2))
+    with pytest.raises(AxonnxError, match="all samples of class 'b' would be set aside"):
+        splits.with_validation_groups([1])
 
 
 def test_a_split_goes_by_names_and_seed_not_by_places():

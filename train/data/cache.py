@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.atomic_file import replacing
-from axonnx.runtime.binning import Binning, bin_batch
+from axonnx.runtime.binning import Binning, Outside, bin_batch
 from axonnx.runtime.errors import AxonnxError
 from axonnx.train.data.digest import digest_of
 from axonnx.train.data.frames import Frames
@@ -23,16 +23,30 @@ from axonnx.train.data.splits import DataSplits
 log = logging.getLogger(__name__)
 
 # Part of every key: raise it when the same settings begin to give other frames.
-VERSION = 1
+VERSION = 2
 EVENTS_AT_ONCE = 1 << 22
+
+Kept = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]  # frames, reasons, clipped
 
 
 @dataclass(frozen=True)
 class CachedFrames:
-    """Recordings as frames, and how many events of each lie outside of them."""
+    """Recordings as frames, and what of each is not in them."""
 
     data: Frames
-    outside: NDArray[np.int64]
+    reasons: NDArray[np.int64]  # [N, reasons of Outside]
+    clipped: NDArray[np.int64]  # [N]
+
+    @property
+    def outside(self) -> NDArray[np.int64]:
+        """[N]: events that are in no frame."""
+        totals: NDArray[np.int64] = self.reasons.sum(1)
+        return totals
+
+    @property
+    def outside_by_reason(self) -> Outside:
+        """Those of all recordings together."""
+        return Outside(*(int(count) for count in self.reasons.sum(0)))
 
 
 def cache_folder() -> Path:
@@ -45,10 +59,10 @@ def binned(recordings: Recordings, binning: Binning, folder: Path | None = None)
     """All recordings as frames, from the cache when they are there; a damaged cache is made again."""
     path = (folder or cache_folder()) / f"frames-{_key(recordings, binning)[:32]}.npz"
     found = _read(path, (len(recordings), *binning.shape)) if path.is_file() else None
-    frames, outside = found or _bin(recordings, binning)
+    frames, reasons, clipped = found or _bin(recordings, binning)
     if found is None:
-        _write(path, frames, outside)
-    return CachedFrames(Frames(frames, recordings.labels, recordings.classes, recordings.groups), outside)
+        _write(path, frames, reasons, clipped)
+    return CachedFrames(Frames(frames, recordings.labels, recordings.classes, recordings.groups), reasons, clipped)
 
 
 def binned_splits(splits: DataSplits, binning: Binning, folder: Path | None = None) -> DataSplits:
@@ -65,34 +79,37 @@ def _key(recordings: Recordings, binning: Binning) -> str:
     return digest_of({"version": VERSION, "data": recordings.digest, "binning": binning.model_dump()})
 
 
-def _bin(recordings: Recordings, binning: Binning) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def _bin(recordings: Recordings, binning: Binning) -> Kept:
     """Some recordings at a time: binning needs several numbers for every event it is given."""
-    frames, outside = np.zeros((len(recordings), *binning.shape), np.uint8), np.zeros(len(recordings), np.int64)
+    frames, clipped = np.zeros((len(recordings), *binning.shape), np.uint8), np.zeros(len(recordings), np.int64)
+    reasons = np.zeros((len(recordings), len(Outside().as_dict())), np.int64)
     block = recordings.offsets[:-1] // EVENTS_AT_ONCE
     for number in np.unique(block):
         chosen = np.flatnonzero(block == number)
         made = bin_batch(*recordings.take(chosen), binning)
-        frames[chosen], outside[chosen] = made.frames, [each.total for each in made.outside]
-    return frames, outside
+        frames[chosen], clipped[chosen] = made.frames, made.clipped
+        reasons[chosen] = [list(each.as_dict().values()) for each in made.outside]
+    return frames, reasons, clipped
 
 
-def _read(path: Path, shape: tuple[int, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int64]] | None:
+def _read(path: Path, shape: tuple[int, ...]) -> Kept | None:
     """What the file holds, or None and a line in the log when that cannot be trusted."""
     try:
-        frames, outside, checksum = read_arrays(path, ["frames"], ["outside"], ["checksum"])
-        if frames.shape != shape or str(checksum) != digest_of("frames", frames, outside):
+        frames, reasons, clipped, checksum = read_arrays(path, ["frames"], ["reasons"], ["clipped"], ["checksum"])
+        if frames.shape != shape or str(checksum) != digest_of("frames", frames, reasons, clipped):
             raise AxonnxError(f"{path}: the contents do not match their checksum")
     except AxonnxError as error:
         log.warning("cache made again: %s", error)
         return None
-    return frames, outside
+    return frames, reasons, clipped
 
 
-def _write(path: Path, frames: NDArray[np.uint8], outside: NDArray[np.int64]) -> None:
+def _write(path: Path, frames: NDArray[np.uint8], reasons: NDArray[np.int64], clipped: NDArray[np.int64]) -> None:
     """Keep the frames; a folder that cannot be written to costs time, not the run."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary, open(temporary, "wb") as file:
-            np.savez(file, frames=frames, outside=outside, checksum=np.array(digest_of("frames", frames, outside)))
+            checksum = np.array(digest_of("frames", frames, reasons, clipped))
+            np.savez(file, frames=frames, reasons=reasons, clipped=clipped, checksum=checksum)
     except OSError as error:
         log.warning("binned frames are not cached: %s", error)

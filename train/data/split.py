@@ -14,10 +14,16 @@ from axonnx.runtime.errors import AxonnxError
 def stratified_split(
     labels: NDArray[np.int64], names: Sequence[object], held_out: int, seed: int = 0
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Indices kept and indices held out, both ascending; every class gives its share of `held_out`."""
-    if not 0 < held_out < len(labels):
-        raise AxonnxError(f"split: cannot hold out {held_out} of {len(labels)} samples; both sides need one at least")
-    quotas = _quotas(np.bincount(labels), held_out)
+    """Indices kept and indices held out, both ascending; every class gives its share of `held_out` and keeps one."""
+    counts = np.bincount(labels)
+    room = len(labels) - np.count_nonzero(counts)
+    if not 0 < held_out <= room:
+        raise AxonnxError(
+            f"split: cannot hold out {held_out} of {len(labels)} samples; each of {np.count_nonzero(counts)} classes "
+            f"keeps one to learn from, so at the most {room} can be held out. Add samples, change the share, or give "
+            f"the parts yourself, as train and test"
+        )
+    quotas = _quotas(counts, held_out)
     ranks = np.array([_rank(seed, name) for name in names])
     chosen = [_first(np.flatnonzero(labels == label), ranks, quota) for label, quota in enumerate(quotas)]
     out = np.sort(np.concatenate(chosen))
@@ -25,11 +31,14 @@ def stratified_split(
 
 
 def _quotas(counts: NDArray[np.int64], held_out: int) -> NDArray[np.int64]:
-    """Largest remainders: shares rounded down, and what is missing given to the classes that lost most."""
-    exact = counts * held_out / counts.sum()
-    quotas: NDArray[np.int64] = np.floor(exact).astype(np.int64)
-    losers = np.argsort(quotas - exact, kind="stable")[: held_out - quotas.sum()]
-    quotas[losers] += 1
+    """Largest remainders: shares rounded down, and what is missing given, one by one, to the class that lost most.
+
+    No class gives its last sample.
+    """
+    exact, room = counts * held_out / counts.sum(), np.maximum(counts - 1, 0)
+    quotas: NDArray[np.int64] = np.minimum(np.floor(exact).astype(np.int64), room)
+    while quotas.sum() < held_out:
+        quotas[np.argmin(np.where(quotas < room, quotas - exact, np.inf))] += 1
     return quotas
 
 

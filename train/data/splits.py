@@ -102,6 +102,12 @@ class DataSplits:
     def _set_aside(self, train: np.ndarray, out: np.ndarray) -> DataSplits:
         if self.validation is not None:
             raise AxonnxError(f"{self.name}: already has a validation part of {len(self.validation)} samples")
+        lost = sorted(set(self.train.labels[out].tolist()) - set(self.train.labels[train].tolist()))
+        if lost:
+            raise AxonnxError(
+                f"{self.name}: all samples of class {self.classes[lost[0]]!r} would be set aside for validation and "
+                f"none left to learn from; set aside others"
+            )
         return replace(self, train=self.train.subset(train), validation=self.train.subset(out))
 
 
