@@ -28,9 +28,10 @@ class Verdict:
 
     def __str__(self) -> str:
         low, high = (100 * end for end in self.interval)
+        margin = f" (equal: within ± {100 * self.claim.margin:g} points)" if self.claim.expect == "equal" else ""
         return (
             f"{self.claim.text}: **{self.judgement}**. {self.claim.first} − {self.claim.second} = "
-            f"{100 * self.difference:+.1f} points, 95 % interval {low:+.1f} to {high:+.1f}, p = {self.p:.2g}"
+            f"{100 * self.difference:+.1f} points, 95 % interval {low:+.1f} to {high:+.1f}, p = {self.p:.2g}{margin}"
         )
 
 
@@ -45,7 +46,11 @@ def mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
 
 
 def decide(claim: Claim, records: Sequence[Record]) -> Verdict | None:
-    """Confirmed or refuted where the 95 % interval of the difference says so; None with fewer than two seeds."""
+    """Confirmed or refuted where the 95 % interval of the difference says so; None with fewer than two seeds.
+
+    ``higher`` is confirmed where the whole interval is above 0 and refuted where none of it is. ``equal`` is confirmed
+    where all of it lies within ± margin and refuted where none of it does.
+    """
     first, second = values_of(records, claim.first), values_of(records, claim.second)
     if min(len(first), len(second)) < 2:
         return None

@@ -56,6 +56,12 @@ def test_the_test_is_welchs():
     assert "a − b = +17.7 points" in str(verdict)
 
 
+def test_a_verdict_on_equality_states_its_margin():
+    close, alike = [0.800, 0.801, 0.802], [0.801, 0.802, 0.803]
+    assert str(decide(EQUAL, records(close, alike))).endswith("(equal: within ± 2 points)")
+    assert "within" not in str(decide(HIGHER, records(close, alike)))
+
+
 def test_spread_is_that_of_a_sample():
     assert mean_and_spread([1.0, 2.0, 3.0]) == (2.0, 1.0)
     assert np.isnan(mean_and_spread([1.0])[1])

@@ -19,6 +19,12 @@ def test_tables_follow_from_the_stored_records(name):
     assert (DOCS / "results" / f"{name}.svg").is_file()
 
 
+def test_the_margin_of_equality_is_stated():
+    margins = {claim.margin for name in plan_names() for claim in read_plan(name).claims if claim.expect == "equal"}
+    (margin,) = margins
+    assert f"within ± {100 * margin:g} points: it is confirmed where" in (DOCS / "results.md").read_text("utf-8")
+
+
 @pytest.mark.parametrize("name", plan_names())
 def test_records_are_those_of_the_plan(name):
     scale, records = read_results(DOCS / "results" / f"{name}.json")
