@@ -53,7 +53,10 @@ def load_arrays(path: str | Path, names: Iterable[str] | None = None) -> dict[st
         raise AxonnxError(f"{path}: {fault}") from None
     except UNREADABLE as fault:
         reason = fault.strerror if isinstance(fault, OSError) and fault.strerror else fault
-        raise AxonnxError(f"{path}: is no readable npz or npy file ({reason}); copy or write it again") from None
+        raise AxonnxError(
+            f"{path}: is no readable npz or npy file ({reason}); it was cut off, is damaged, or holds something else. "
+            f"Copy or write it again"
+        ) from None
 
 
 def array_names(path: str | Path) -> list[str]:

@@ -16,13 +16,14 @@ from axonnx.runtime.frame_files import read_frames
 from axonnx.runtime.live_run import show
 from axonnx.runtime.model import ENGINES, load
 from axonnx.runtime.network_input import describe_input, window_length
-from axonnx.runtime.reorder import Reorder, count_late
+from axonnx.runtime.reorder import OnDisorder, Reorder, count_late
 from axonnx.runtime.run_frames import FrameRun
 from axonnx.runtime.run_report import decision_json, decision_line, summary_json, summary_lines
 from axonnx.runtime.run_stream import StreamRun
 from axonnx.runtime.seen import Seen
 from axonnx.runtime.session import Session
 from axonnx.runtime.sources import FileSource, Source, open_source
+from axonnx.runtime.udp_source import UdpSource
 
 EVENTS_ONLY = (
     *("format", "sensor", "crop", "origin", "stop_at", "max_events", "seconds", "tolerance_us", "on_disorder"),
@@ -94,7 +95,9 @@ def _in_order(source: Source, options: argparse.Namespace) -> tuple[Source, Reor
     """The source, and what becomes of its disorder."""
     tolerance = options.tolerance_us or 0
     if options.on_disorder != "sort":
-        return source, Reorder(tolerance, options.on_disorder or "refuse")
+        # Networks swap datagrams, and anyone can send one: a late one must not end the run.
+        usual: OnDisorder = "drop" if isinstance(source, UdpSource) else "refuse"
+        return source, Reorder(tolerance, options.on_disorder or usual)
     if not isinstance(source, FileSource):
         raise AxonnxError(
             f"{source.name}: a stream has no end to wait for, so it cannot be sorted as a whole; sort it within "
@@ -172,7 +175,8 @@ def _add_source_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--on-disorder",
         choices=("refuse", "drop", "sort"),
-        help="events later than that: an error (default), dropped and counted, or the whole recording sorted",
+        help="events later than that: an error (default), dropped and counted (default of udp), or the whole "
+        "recording sorted",
     )
     group.add_argument("--max-events", type=_positive, metavar="N", help="read no more events")
     group.add_argument("--seconds", type=float, metavar="S", help="how long to listen to udp")
@@ -194,6 +198,9 @@ def _origin(text: str) -> int | Literal["first"]:
     if text == "first":
         return "first"
     try:
-        return int(text)
+        number: int | None = int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}; expected first, or microseconds") from None
+        number = None
+    if number is None or not -(2**63) <= number < 2**63:
+        raise argparse.ArgumentTypeError(f"{text!r}; expected first, or microseconds of 64 bits")
+    return number

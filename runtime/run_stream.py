@@ -29,6 +29,8 @@ class StreamRun:
 
     def decisions(self) -> Iterator[Decision]:
         """As they are made, to the end of the source and of its last window."""
+        if self.source.live:
+            self.session.warm_up()
         for events in limited(self.source.chunks(), self.most_events):
             self.read += len(events)
             yield from self.session.stream(self.adapter(self.reorder.push(events)))

@@ -90,6 +90,10 @@ class Session:
         outside = self._progress.outside + self._binner.outside
         return replace(self._own_progress(), outside=outside, clipped=self._binner.clipped)
 
+    def warm_up(self) -> None:
+        """Have everything compiled that a stream needs, so that its first events find us waiting."""
+        self._windows.warm_up()
+
     @_one_at_a_time
     def push(self, events: Events) -> list[Decision]:
         """The decisions of the bins that these events complete."""
@@ -163,6 +167,8 @@ class Session:
         }
 
     def _begin_at(self, origin: int | None) -> None:
+        if origin is not None and not -(2**63) <= origin < 2**63:
+            raise AxonnxError(f"session: origin is {origin}; expected microseconds of 64 bits")
         self._binner.restore(replace(self._binner.save(), origin=origin))
 
     def _decide(self, completed: Completed, ended_after: int | None = None) -> Iterator[Decision]:

@@ -12,7 +12,8 @@ from axonnx.runtime.bin_settings import Sensor
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.events import Events, sort_events
 from axonnx.runtime.readers import Recording, read_recordings
-from axonnx.runtime.stream_sources import CsvSource, RecordSource, UdpSource
+from axonnx.runtime.stream_sources import CsvSource, RecordSource
+from axonnx.runtime.udp_source import UdpSource
 
 if TYPE_CHECKING:
     from io import BufferedReader

@@ -1,9 +1,7 @@
-"""Events that arrive while we wait: csv lines or 16-byte records on standard input, records in UDP datagrams."""
+"""Events that arrive while we wait: csv lines or 16-byte records on standard input."""
 
 from __future__ import annotations
 
-import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -28,7 +26,7 @@ class ByteStream(Protocol):
         ...
 
 
-class _Stream:
+class LiveSource:
     """What all live sources have in common."""
 
     live = True
@@ -53,7 +51,7 @@ class _Stream:
         self.skipped[kind] = self.skipped.get(kind, 0) + 1
 
 
-class RecordSource(_Stream):
+class RecordSource(LiveSource):
     """16-byte records; a last one that is cut off is counted in ``skipped``."""
 
     def __init__(self, stream: ByteStream) -> None:
@@ -73,7 +71,7 @@ class RecordSource(_Stream):
             self._skip("cut_off_record")
 
 
-class CsvSource(_Stream):
+class CsvSource(LiveSource):
     """Lines t,x,y,p in microseconds and pixels; a first line with letters names the columns."""
 
     def __init__(self, stream: ByteStream) -> None:
@@ -115,46 +113,3 @@ class CsvSource(_Stream):
             return [line.removesuffix(b"\r").decode("utf-8-sig") for line in lines]
         except UnicodeDecodeError:
             raise AxonnxError(f"{STDIN}: from line {self._line} on: is no UTF-8 text; expected csv, t,x,y,p") from None
-
-
-class UdpSource(_Stream):
-    """Datagrams of whole 16-byte records on a local port; any other datagram is counted in ``skipped``.
-
-    Datagrams that the network lost or swapped cannot be told from events that never were, or came late.
-    """
-
-    def __init__(self, host: str, port: int, seconds: float | None = None) -> None:
-        super().__init__(f"udp:{host}:{port}")
-        if seconds is not None and not seconds > 0:
-            raise AxonnxError(f"{self.name}: seconds is {seconds}; expected more than 0")
-        self._address, self._seconds = (host, port), seconds
-
-    def _arriving(self) -> Iterator[Events]:
-        end = None if self._seconds is None else time.monotonic() + self._seconds
-        with self._listening() as port:
-            while end is None or time.monotonic() < end:
-                try:
-                    events = self._events(port.recv(READ))
-                except TimeoutError:
-                    continue
-                if events is not None and len(events):
-                    yield events
-
-    def _listening(self) -> socket.socket:
-        port = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        port.settimeout(PATIENCE)
-        try:
-            port.bind(self._address)
-        except OSError as fault:
-            port.close()
-            raise AxonnxError(f"{self.name}: cannot listen there ({fault.strerror or fault})") from None
-        return port
-
-    def _events(self, datagram: bytes) -> Events | None:
-        try:
-            if len(datagram) % RECORD.itemsize == 0:
-                return from_records(datagram, self.name)
-        except AxonnxError:
-            pass
-        self._skip("malformed_datagram")
-        return None

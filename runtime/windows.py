@@ -79,6 +79,11 @@ class Windows:
         normals = sum(engine.program.buffers[name].size for name in engine.program.noises)
         self._most = max(1, min(BLOCK, NORMALS // max(1, normals)))
 
+    def warm_up(self) -> None:
+        """One silent bin, of which nothing is kept."""
+        frames = np.zeros((1, 1, *self.contract.input.shape), np.uint8)
+        self.engine.advance(self.engine.initial_state(1), to_input(frames, self.contract.input), self.noise(0, 0, 1))
+
     def pass_through(self, first: int, frames: NDArray[np.uint8]) -> Iterator[Outcome]:
         """Go through consecutive bins of one window, from bin ``first`` on; frames [k, C, H, W]."""
         return self._pass(first, frames, self.rules.every_bin)
