@@ -80,7 +80,9 @@ def _change_list(rng: random.Random, message: Any, field: Any, found: list[Any])
 
 
 def _empty(field: Any) -> Any:
-    return field.default_value if field.cpp_type != field.CPPTYPE_STRING or field.default_value else ""
+    if field.cpp_type == field.CPPTYPE_STRING:
+        return b"" if field.type == field.TYPE_BYTES else ""
+    return 0
 
 
 def _change_message(rng: random.Random, message: Any, field: Any, found: list[Any]) -> None:

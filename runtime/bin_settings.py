@@ -7,6 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from axonnx.runtime.errors import AxonnxError
 
 INT64_MAX = 2**63 - 1
+MOST_BINS = 2**20  # in one recording or window
+MOST_CELLS = 2**28  # in one bin
 
 Origin = Literal["zero", "first"]
 
@@ -35,12 +37,12 @@ class Binning(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     sensor: Sensor
-    bins: int = Field(ge=1)
-    bin_us: int = Field(ge=1)
+    bins: int = Field(ge=1, le=MOST_BINS)
+    bin_us: int = Field(ge=1, le=INT64_MAX)
     origin: Origin = "zero"
     values: Literal["count", "binary"] = "count"
     clip: int = Field(default=255, ge=1, le=255)
-    downsample: int = Field(default=1, ge=1)
+    downsample: int = Field(default=1, ge=1, le=65536)
     polarity: Literal["keep", "merge"] = "keep"
 
     @classmethod
@@ -86,6 +88,8 @@ class Binning(BaseModel):
             size = getattr(self.sensor, side)
             if size % step:
                 raise ValueError(f"downsample {step} does not divide the sensor's {side} {size}; use a divisor of it")
+        if self.cells > MOST_CELLS:
+            raise ValueError(f"{self.cells} cells in a bin; at most {MOST_CELLS} are possible. Use a larger downsample")
         return self
 
     @property

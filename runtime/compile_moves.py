@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import onnx
 
+from axonnx.runtime.outer_graph import CLOCK
 from axonnx.runtime.program import Buffer, Move, Shape, StepRow
-from axonnx.runtime.step_graph import CLOCK
 from axonnx.runtime.values import REAL, Values, joined
 
 if TYPE_CHECKING:
@@ -23,9 +23,10 @@ def _emit(c: Compilation, node: onnx.NodeProto, sources: list[Buffer], shape: Sh
 
 
 def _reshape(c: Compilation, node: onnx.NodeProto) -> None:
-    c.attributes(node, {"allowzero": 0})
+    if c.attributes(node, {"allowzero": 0})["allowzero"]:
+        raise c.fault(node, "allowzero makes a batch of nothing")
     x, shape = c.buffer(node, 0), c.integers(node, 1)
-    if not shape or shape[0] != 0 or min(shape[1:], default=1) < 1 or np.prod(shape[1:], dtype=np.int64) != x.size:
+    if not shape or shape[0] != 0 or min(shape[1:], default=1) < 1 or math.prod(shape[1:]) != x.size:
         raise c.fault(node, f"inputs of {list(x.shape)} to {shape}; expected [0, …] of the same size for each sample")
     _emit(c, node, [x], tuple(shape[1:]), tuple(shape[1:]), x.values)
 
@@ -33,7 +34,7 @@ def _reshape(c: Compilation, node: onnx.NodeProto) -> None:
 def _concat(c: Compilation, node: onnx.NodeProto) -> None:
     parts = [c.buffer(node, number) for number in range(len(node.input))]
     rank = len(parts[0].shape)
-    axis: Any = c.attributes(node, {"axis": None})["axis"]
+    axis: Any = c.attributes(node, {"axis": 0})["axis"]
     axis = axis + rank + 1 if axis < 0 else axis
     rest = {tuple(size for at, size in enumerate(part.shape, 1) if at != axis) for part in parts}
     if not 1 <= axis <= rank or len(rest) != 1 or len({len(part.shape) for part in parts}) != 1:
@@ -47,9 +48,8 @@ def _pad(c: Compilation, node: onnx.NodeProto) -> None:
     mode = c.attributes(node, {"mode": b"constant"})["mode"]
     x, ends = c.buffer(node, 0), c.integers(node, 1)
     rank = len(x.shape) + 1
-    zero = len(node.input) < 3 or not node.input[2] or not np.any(c.graph.constants.get(node.input[2], 1))
     pairs = tuple(zip(ends[1:rank], ends[rank + 1 :], strict=False))
-    if mode != b"constant" or not zero or len(ends) != 2 * rank or min(ends) < 0 or ends[0] or ends[rank]:
+    if mode != b"constant" or len(ends) != 2 * rank or min(ends) < 0 or ends[0] or ends[rank]:
         raise c.fault(node, f"padding by {ends}; only zeros around each sample are known")
     shape = tuple(before + size + after for size, (before, after) in zip(x.shape, pairs, strict=True))
     _emit(c, node, [x], shape, pairs, x.values)
@@ -59,6 +59,8 @@ def _slice(c: Compilation, node: onnx.NodeProto) -> None:
     c.attributes(node, {})
     x = c.buffer(node, 0)
     starts, ends, axes, steps = (c.integers(node, number) for number in range(1, 5))
+    if not len(starts) == len(ends) == len(axes) == len(steps) == len({axis % (len(x.shape) + 1) for axis in axes}):
+        raise c.fault(node, f"starts {starts}, ends {ends}, axes {axes} and steps {steps} do not go together")
     cut = [slice(None)] * len(x.shape)
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         axis = axis + len(x.shape) + 1 if axis < 0 else axis

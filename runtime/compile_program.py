@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
@@ -10,15 +12,28 @@ import onnx
 from onnx import helper
 
 from axonnx.runtime.certificates import Synapse
-from axonnx.runtime.compile_rules import STANDARD_RULES, Rule
+from axonnx.runtime.compile_rules import OPERANDS, STANDARD_RULES, Rule
 from axonnx.runtime.compile_spike_ops import SPIKE_RULES
 from axonnx.runtime.contract import InputContract
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.model_file import ModelFile, load_model
-from axonnx.runtime.opset import DOMAIN
-from axonnx.runtime.program import Buffer, Floats, Instruction, Layer, Neurons, Program, Shape, StepRow
-from axonnx.runtime.step_graph import NEXT, Slot, StepGraph, step_graph
+from axonnx.runtime.opset import DOMAIN, OPS
+from axonnx.runtime.outer_graph import CLOCK
+from axonnx.runtime.program import (
+    Buffer,
+    Floats,
+    Instruction,
+    Layer,
+    Neurons,
+    Program,
+    Shape,
+    StepRow,
+    trace_sources,
+)
+from axonnx.runtime.step_graph import NEXT, TRACES, Slot, StepGraph, step_graph, trace_key
 from axonnx.runtime.values import REAL, SPIKES, Values, graded
+
+MOST_ELEMENTS = 2**27  # numbers in all buffers of one sample
 
 __all__ = ["Compilation", "compile_file", "compile_program", "input_values"]
 
@@ -50,17 +65,22 @@ class Compilation:
         self.shapes: dict[str, Shape] = {}  # outputs of Shape nodes
         self.sums: dict[str, Synapse] = {}  # buffers that a synapse writes
         self.instructions: list[Instruction] = []
+        self.elements = 0  # in all buffers
 
     def program(self) -> Program:
         """Compile all that states and logits need."""
         self._entering()
         wanted = [*self.graph.logits, *(NEXT + slot.name for slot in self.graph.states)]
-        for node in _needed(self.graph.nodes, wanted):
+        needed = _needed(self.graph.nodes, wanted)
+        for node in needed:
             self._rule(node)(self, node)
         after = {slot.name: self._after(slot) for slot in self.graph.states}
         logits = tuple(self.resolve(name) for name in self.graph.logits)
         self._check_results(logits)
-        return Program(
+        layers = tuple(self._layer(instruction) for instruction in self.instructions if _fires(instruction))
+        self._check_once("layers of neurons", [layer.name for layer in layers])
+        self._check_once("nodes", [instruction.name for instruction in self.instructions])
+        program = Program(
             name=self.where,
             contract=self.file.contract,
             input=self.graph.input.name,
@@ -72,10 +92,12 @@ class Compilation:
             after=after,
             logits=logits,
             totals=self.graph.totals,
-            layers=tuple(self._layer(instruction) for instruction in self.instructions if _fires(instruction)),
+            layers=layers,
             steps_known=self._steps_known(),
             synapses=tuple(i.name for i in self.instructions if i.writes[0] in self.sums),
         )
+        self._check_rest([node for node in self.graph.nodes if node not in needed], program)
+        return program
 
     def resolve(self, name: str) -> str:
         """The buffer or constant that ``name`` stands for."""
@@ -84,6 +106,8 @@ class Compilation:
     def buffer(self, node: onnx.NodeProto, number: int) -> Buffer:
         """The buffer that is a node's operand."""
         name = self.resolve(node.input[number])
+        if name == CLOCK:
+            raise self.fault(node, "only rows of a table can be looked up by the time step")
         if name not in self.buffers:
             what = "a constant" if name in self.graph.constants else "nothing that is known"
             raise self.fault(node, f"its operand {node.input[number]!r} is {what}; expected a tensor of the step")
@@ -101,14 +125,21 @@ class Compilation:
     def integers(self, node: onnx.NodeProto, number: int) -> list[int]:
         """The integers that are a node's operand."""
         value = self.graph.constants.get(node.input[number])
-        if value is None or value.dtype != np.int64:
-            raise self.fault(node, f"its operand {node.input[number]!r} is not a constant of integers")
-        return [int(item) for item in value.ravel()]
+        if value is None or value.dtype != np.int64 or value.ndim != 1:
+            raise self.fault(node, f"its operand {node.input[number]!r} is not a constant list of integers")
+        return [int(item) for item in value]
 
     def write(self, name: str, shape: Shape, values: Values) -> None:
         """A buffer that the next instruction writes."""
-        assert name not in self.buffers, name
+        if not name or name in self.buffers or name in self.graph.constants:
+            raise AxonnxError(f"{self.where}: two things in its step are called {name!r}. Export the network again")
         self.buffers[name] = Buffer(name, shape, values)
+        self.elements += math.prod(shape)
+        if self.elements > MOST_ELEMENTS:
+            raise AxonnxError(
+                f"{self.where}: {name!r} is of {list(shape)}, with which a step holds {self.elements} numbers for each "
+                f"sample; at most {MOST_ELEMENTS} are possible"
+            )
 
     def emit(self, instruction: Instruction) -> None:
         """One more instruction."""
@@ -121,6 +152,8 @@ class Compilation:
     def attributes(self, node: onnx.NodeProto, usual: Mapping[str, object]) -> dict[str, object]:
         """A node's attributes; those that are not in ``usual`` are refused."""
         found = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+        if len(found) != len(node.attribute):
+            raise self.fault(node, "an attribute is given twice")
         if found.keys() - usual.keys():
             raise self.fault(node, f"attribute {sorted(found.keys() - usual.keys())[0]!r} is not known here")
         return {**usual, **found}
@@ -140,6 +173,12 @@ class Compilation:
         if node.op_type not in rules:
             known = ", ".join(sorted((*STANDARD_RULES, *SPIKE_RULES)))
             raise self.fault(node, f"this operator cannot stand inside a step; known are {known}")
+        fewest, most, results = arity(node)
+        if not fewest <= len(node.input) <= most or len(node.output) != results:
+            raise self.fault(
+                node,
+                f"{len(node.input)} operands and {len(node.output)} results; expected {fewest} … {most} and {results}",
+            )
         return rules[node.op_type]
 
     def _after(self, slot: Slot) -> str:
@@ -167,6 +206,23 @@ class Compilation:
                 f"the graph has {len(results)} of shape {sorted(shapes)}"
             )
 
+    def _check_once(self, what: str, names: list[str]) -> None:
+        """Spikes are counted by layer and operations by node."""
+        twice = [name for name, number in Counter(names).items() if number > 1 or not name]
+        if twice:
+            raise AxonnxError(f"{self.where}: {what} must have names of their own; {twice[0]!r} is not one")
+
+    def _check_rest(self, nodes: list[onnx.NodeProto], program: Program) -> None:
+        """Beside what states and logits need, a step has its clock, and traces of what its layers do."""
+        sources = trace_sources(program)
+        for node in nodes:
+            name = node.output[0] if len(node.output) == 1 else ""
+            if name in self.graph.outside or (name == NEXT + CLOCK and self.graph.clocked):
+                continue
+            traced = node.op_type == "Identity" and not node.domain and name.startswith(TRACES)
+            if not traced or sources.get(trace_key(name)) != self.resolve(node.input[0]):
+                raise self.fault(node, "nothing needs what it computes. Export the network again")
+
     def _layer(self, neurons: Instruction) -> Layer:
         assert isinstance(neurons, Neurons)
         spikes = neurons.writes[-1]
@@ -176,6 +232,14 @@ class Compilation:
     def _steps_known(self) -> int | None:
         rows = [len(self.constants[row.table]) for row in self.instructions if isinstance(row, StepRow)]
         return min(rows) if rows else None
+
+
+def arity(node: onnx.NodeProto) -> tuple[int, int, int]:
+    """The fewest and most operands of an operator, and its results."""
+    if node.domain == DOMAIN:
+        op = OPS[node.op_type]
+        return len(op.inputs), len(op.inputs), len(op.outputs)
+    return (*OPERANDS[node.op_type], 1)
 
 
 def _fires(instruction: Instruction) -> bool:

@@ -16,6 +16,8 @@ from axonnx.runtime.values import REAL, SPIKES, Values, graded, product, total
 if TYPE_CHECKING:
     from axonnx.runtime.compile_program import Compilation
 
+MOST_SIDE = 2**16  # pixels
+
 Rule = Callable[["Compilation", onnx.NodeProto], None]
 
 
@@ -32,6 +34,8 @@ def _synapse(c: Compilation, node: onnx.NodeProto, weight: str, bias: str | None
 def _weights(c: Compilation, node: onnx.NodeProto) -> tuple[str, str | None, Floats]:
     weight = c.constant(node, 1)
     bias = c.constant(node, 2) if len(node.input) > 2 and node.input[2] else None
+    if c.constants[weight].ndim < 2:
+        raise c.fault(node, f"its weights have the shape {list(c.constants[weight].shape)}; expected [out, in, …]")
     rows = len(c.constants[weight])
     if bias is not None and c.constants[bias].shape != (rows,):
         raise c.fault(node, f"its bias has the shape {list(c.constants[bias].shape)}; expected [{rows}]")
@@ -70,21 +74,32 @@ def _conv(c: Compilation, node: onnx.NodeProto) -> None:
         raise c.fault(
             node, f"weights {list(values.shape)} in {group} groups do not fit inputs {list(x.shape)} in two dimensions"
         )
-    strides, pads, dilations = tuple(given["strides"]), tuple(given["pads"]), tuple(given["dilations"])
+    strides, pads, dilations = (
+        _sides(c, node, key, given[key], length, least)
+        for key, length, least in (("strides", 2, 1), ("pads", 4, 0), ("dilations", 2, 1))
+    )
     sizes = [
         (x.shape[1 + axis] + pads[axis] + pads[2 + axis] - dilations[axis] * (values.shape[2 + axis] - 1) - 1)
         // strides[axis]
         + 1
         for axis in (0, 1)
     ]
-    if min(sizes) < 1 or min(pads) < 0:
+    if min(sizes) < 1:
         raise c.fault(
             node,
             f"a window of {list(values.shape[2:])} does not fit an input of {list(x.shape)} with pads {list(pads)}",
         )
     c.sums[node.output[0]] = _synapse(c, node, weight, bias, x.values)
-    c.write(node.output[0], (len(values), *sizes), REAL)
-    c.emit(Conv(node.name, (x.name,), (node.output[0],), weight, bias, strides, pads, dilations, group))
+    c.write(node.output[0], (len(values), sizes[0], sizes[1]), REAL)
+    how = (strides[0], strides[1]), (pads[0], pads[1], pads[2], pads[3]), (dilations[0], dilations[1])
+    c.emit(Conv(node.name, (x.name,), (node.output[0],), weight, bias, *how, group))
+
+
+def _sides(c: Compilation, node: onnx.NodeProto, key: str, given: Any, length: int, least: int) -> tuple[int, ...]:
+    """So many integers, from ``least`` up to what no image exceeds."""
+    if len(given) != length or not all(least <= number <= MOST_SIDE for number in given):
+        raise c.fault(node, f"{key} of {list(given)}; expected {length} integers from {least} to {MOST_SIDE}")
+    return tuple(given)
 
 
 def _arithmetic(c: Compilation, node: onnx.NodeProto) -> None:
@@ -154,10 +169,10 @@ def _average_pool(c: Compilation, node: onnx.NodeProto) -> None:
             "auto_pad": b"NOTSET",
         },
     )
-    x, window = c.buffer(node, 0), tuple(given["kernel_shape"])
+    x, window = c.buffer(node, 0), _sides(c, node, "windows", given["kernel_shape"] or (), 2, 1)
     plain = given["strides"] == list(window) and not any(given["pads"]) and given["dilations"] == [1, 1]
     pixels = int(np.prod(window))
-    if len(x.shape) != 3 or len(window) != 2 or not plain or pixels & (pixels - 1) or given["auto_pad"] != b"NOTSET":
+    if len(x.shape) != 3 or not plain or pixels & (pixels - 1) or given["auto_pad"] != b"NOTSET":
         raise c.fault(node, f"windows of {list(window)}; only windows of a power of two, side by side, are exact")
     if given["ceil_mode"] or any(size % side for size, side in zip(x.shape[1:], window, strict=True)):
         raise c.fault(node, f"windows of {list(window)} do not divide inputs of {list(x.shape)}")
@@ -171,9 +186,27 @@ def _average_pool(c: Compilation, node: onnx.NodeProto) -> None:
 
 
 def _identity(c: Compilation, node: onnx.NodeProto) -> None:
+    c.attributes(node, {})
     c.aliases[node.output[0]] = c.buffer(node, 0).name
 
 
+OPERANDS = {  # the fewest and the most
+    "Gemm": (2, 3),
+    "Conv": (2, 3),
+    "Add": (2, 2),
+    "Sub": (2, 2),
+    "Mul": (2, 2),
+    "AveragePool": (1, 1),
+    "Identity": (1, 1),
+    "Reshape": (2, 2),
+    "Concat": (1, 2**10),
+    "Pad": (2, 2),
+    "Slice": (5, 5),
+    "Transpose": (1, 1),
+    "Shape": (1, 1),
+    "Expand": (2, 2),
+    "Gather": (2, 2),
+}
 STANDARD_RULES: dict[str, Rule] = {
     "Gemm": _gemm,
     "Conv": _conv,

@@ -20,10 +20,7 @@ PARAMETERS = ("decay", "threshold", "base_variance")
 
 def _neurons(c: Compilation, node: onnx.NodeProto) -> None:
     op = OPS[node.op_type]
-    if len(node.input) != len(op.inputs) or len(node.output) != len(op.outputs):
-        raise c.fault(
-            node, f"{len(node.input)} operands and {len(node.output)} results; it has {op.inputs} → {op.outputs}"
-        )
+    c.attributes(node, {})
     numbered = list(enumerate(op.inputs))
     operands = {name: c.buffer(node, number) for number, name in numbered if name not in PARAMETERS}
     parameters = {name: c.constant(node, number) for number, name in numbered if name in PARAMETERS}
@@ -59,6 +56,7 @@ def _layer(c: Compilation, node: onnx.NodeProto) -> str:
 
 
 def _recurrent_activity(c: Compilation, node: onnx.NodeProto) -> None:
+    c.attributes(node, {})
     x = c.buffer(node, 0)
     if not x.values.dyadic or len(x.shape) != 1:
         raise c.fault(node, f"it sums spikes or counts of a layer [B, neurons]; it got {x.values} {list(x.shape)}")
@@ -67,6 +65,7 @@ def _recurrent_activity(c: Compilation, node: onnx.NodeProto) -> None:
 
 
 def _pool_pairs(c: Compilation, node: onnx.NodeProto) -> None:
+    c.attributes(node, {})
     x = c.buffer(node, 0)
     if len(x.shape) != 3 or x.shape[1] % 2 or x.shape[2] % 2:
         raise c.fault(node, f"squares of 2 × 2 do not divide inputs of {list(x.shape)}")

@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.program import Program
+from axonnx.runtime.program import Program, trace_sources
 from axonnx.runtime.state import State
 
 Floats = NDArray[np.float32]
 Counts = NDArray[np.int64]
+
+__all__ = ["Activity", "Chunk", "Engine", "check_input", "input_fault", "trace_sources"]
 
 
 @dataclass(frozen=True)
@@ -63,12 +65,6 @@ class Engine(Protocol):
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:
         """Go through ``x`` [T, B, …]; noises are [T, B, …] too. Binary networks have T = 1 and a state of nothing."""
         ...
-
-
-def trace_sources(program: Program) -> dict[str, str]:
-    """The traces that a program has, and the buffers they show."""
-    sources = {f"spikes/{layer.name}": layer.spikes for layer in program.layers}
-    return sources | {f"membrane/{layer.name}": layer.membrane for layer in program.layers if layer.membrane}
 
 
 def check_input(program: Program, x: Floats) -> None:

@@ -20,7 +20,7 @@ from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.model_file import load_model
 from axonnx.runtime.network_input import to_input
 from axonnx.runtime.program import Program
-from axonnx.runtime.state import State
+from axonnx.runtime.state import State, check_state
 from axonnx.runtime.step_graph import StepGraph, step_graph
 from axonnx.runtime.stepper import Stepper, make_stepper
 
@@ -117,7 +117,7 @@ class Model:
         """
         given = self._input(x if self._spiking else np.asarray(x)[None])
         batch = given.shape[1]
-        begin = self.initial_state(batch) if state is None else state
+        begin = self.initial_state(batch) if state is None else check_state(self.program, state)
         names = range(batch) if samples is None else samples
         self._check_run(begin, given, names)
         if not self.program.noises:
@@ -131,17 +131,15 @@ class Model:
         if not self._spiking:
             raise AxonnxError(f"{self.program.name}: a binary network has no time steps; run it on images")
         given = x[None] if type(x) is np.ndarray and x.dtype == np.float32 else self._input(np.asarray(x)[None])
-        if given.shape[2:] != self.contract.input.shape or given.shape[1] != state.batch:
+        if given.shape[2:] != self.contract.input.shape or given.shape[1] != state.batch or samples is not None:
             self._check_run(state, self._input(given), samples or range(state.batch))
-        if self.program.steps_known is not None:
-            self._check_run(state, given, samples or range(state.batch))
         noise = self.noise(seed, samples or range(state.batch), state.step, 1) if self.program.noises else {}
         chunk = self.engine.advance(state, given, noise, trace)
         return chunk.state, RunResult(chunk, self._spiking)
 
     def stepper(self, state: State | None = None, *, seed: int = 0, samples: Sequence[int] | None = None) -> Stepper:
         """The same step by step with the state kept inside, at a fraction of the time a call of ``step`` takes."""
-        begin = self.initial_state(1) if state is None else state
+        begin = self.initial_state(1) if state is None else check_state(self.program, state)
         return make_stepper(self.engine, begin, seed, range(begin.batch) if samples is None else samples)
 
     def session(
@@ -198,12 +196,6 @@ class Model:
             raise AxonnxError(f"{self.program.name}: a state of {state.batch} samples and an input of {x.shape[1]}")
         if len(samples) != x.shape[1]:
             raise AxonnxError(f"{self.program.name}: {len(samples)} names of samples and an input of {x.shape[1]}")
-        known = self.program.steps_known
-        if known is not None and state.step + len(x) > known:
-            raise AxonnxError(
-                f"{self.program.name}: its normalisation through time knows {known} steps; this run reaches step "
-                f"{state.step + len(x)}. Reset the state after {known} steps"
-            )
 
     def _noisy(self, state: State, x: Floats, seed: int, samples: Sequence[int], trace: bool) -> list[Chunk]:
         """Noise is drawn for some steps at a time: the numbers do not depend on how many."""

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
+import onnx.checker
+import onnx.shape_inference
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from axonnx.runtime.contract import METADATA_KEY, Contract, read_contract
 from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.opset import DOMAIN, ONNX_OPSET, OPS, VERSION, function
+from axonnx.runtime.file_fields import check_fields
+from axonnx.runtime.opset import DOMAIN, IR_VERSION, ONNX_OPSET, OPS, VERSION, function
 
 STANDARD = ("", "ai.onnx")
 
@@ -34,17 +37,23 @@ class ModelFile:
 def load_model(path: str | os.PathLike[str]) -> ModelFile:
     """Read an exported file; whatever is not one, or is of a version not known here, is refused with the reason."""
     path = Path(path)
-    proto = _read(path)
+    data = _read(path)
+    proto = _parse(data, path)
+    check_fields(proto, path.name)
     _check_versions(proto, path.name)
     _check_functions(proto, path.name)
+    _check_meaning(data, path.name)
     return ModelFile(proto, _contract(proto, path.name), path)
 
 
-def _read(path: Path) -> onnx.ModelProto:
+def _read(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
-    except OSError as fault:
-        raise AxonnxError(f"{path}: cannot be read: {fault.strerror or fault}") from None
+        return path.read_bytes()
+    except (OSError, ValueError) as fault:  # a name with a zero byte is a ValueError
+        raise AxonnxError(f"{path}: cannot be read: {getattr(fault, 'strerror', None) or fault}") from None
+
+
+def _parse(data: bytes, path: Path) -> onnx.ModelProto:
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(data)
@@ -60,6 +69,15 @@ def _read(path: Path) -> onnx.ModelProto:
     return proto
 
 
+def _check_meaning(data: bytes, where: str) -> None:
+    """ONNX's own checker and strict inference of shapes: what they refuse, other runtimes refuse."""
+    try:
+        onnx.checker.check_model(data, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError, RuntimeError) as fault:
+        said = " ".join(str(fault).split())
+        raise AxonnxError(f"{where}: ONNX's checker refuses it: {said[:300]}. Export the network again") from None
+
+
 def every_node(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
     """All nodes of a graph and of the graphs inside it."""
     for node in graph.node:
@@ -71,6 +89,11 @@ def every_node(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 
 def _check_versions(proto: onnx.ModelProto, where: str) -> None:
     versions = {entry.domain if entry.domain not in STANDARD else "": entry.version for entry in proto.opset_import}
+    if proto.ir_version != IR_VERSION:
+        raise AxonnxError(
+            f"{where}: its format is ONNX IR version {proto.ir_version}; this runtime knows version {IR_VERSION}. "
+            f"Export the network again"
+        )
     for node in every_node(proto.graph):
         domain = "" if node.domain in STANDARD else node.domain
         if domain == DOMAIN:
@@ -80,6 +103,12 @@ def _check_versions(proto: onnx.ModelProto, where: str) -> None:
                 f"{where}: node {node.name!r} is {domain}::{node.op_type}; this runtime knows ONNX's own operators and "
                 f"those of {DOMAIN}. Export the network with axonnx"
             )
+    unknown = sorted(versions.keys() - {"", DOMAIN})
+    if unknown or len(versions) != len(proto.opset_import):
+        raise AxonnxError(
+            f"{where}: it imports the operators of {[entry.domain for entry in proto.opset_import]}; expected ONNX's "
+            f"own and those of {DOMAIN}, once each. Export the network again"
+        )
     if versions.get("") != ONNX_OPSET:
         raise AxonnxError(
             f"{where}: its standard operators are of opset {versions.get('', 'none')}; this runtime knows opset "

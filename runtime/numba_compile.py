@@ -21,7 +21,14 @@ Long = Any  # an int64 inside compiled code, whichever of Python's and numpy's i
 # Kernels make no arrays, so nothing needs counting references: without "_nrt" every call would begin and end with it.
 OPTIONS = {"nogil": True, "_nrt": False, "fastmath": False, "boundscheck": False, "error_model": "numpy"}
 
-NOT_COMPILED = {"numba_engine", "numba_layout", "numba_plan", "numba_pools", "numba_storage"}  # around the kernels
+NOT_COMPILED = {
+    "numba_bounds",
+    "numba_engine",
+    "numba_layout",
+    "numba_plan",
+    "numba_pools",
+    "numba_storage",
+}  # around the kernels
 
 
 def intrinsic(function: Callable[..., Any]) -> Any:

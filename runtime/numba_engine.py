@@ -17,7 +17,7 @@ from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.numba_plan import Plan
 from axonnx.runtime.numba_pools import aligned
 from axonnx.runtime.program import Program
-from axonnx.runtime.state import State, check_state
+from axonnx.runtime.state import State, check_clock, check_state
 
 Floats = NDArray[np.float32]
 Counts = NDArray[np.int64]
@@ -28,7 +28,7 @@ class PackedState(State):
     """A state in the order of the compiled engine's memory [B, kept]; arrays are made of it when asked for."""
 
     def __init__(self, step: int, memory: Floats, plan: Plan) -> None:
-        self._step, self.memory, self.plan = step, memory, plan
+        self._step, self.memory, self.plan, self.made_by = step, memory, plan, plan.program
 
     @cached_property
     def arrays(self) -> Mapping[str, Floats]:
@@ -108,6 +108,7 @@ class NumbaEngine:
         """The whole chunk in one compiled call for each thread."""
         steps, batch = x.shape[0], x.shape[1]
         memory = self.pack(state, batch)
+        check_clock(self.program, state.step, steps)
         outside = self._outside(x, noise)
         counts = np.zeros((batch, len(self.plan.table)), np.int64)
         seen = np.empty((steps, batch, self.plan.trace_size), np.float32) if trace else NO_TRACE
@@ -152,6 +153,8 @@ class NumbaEngine:
 
     def pack(self, state: State, batch: int) -> Floats:
         """A copy of any state in the order of memory."""
+        if self.program.states and state.batch != batch:
+            raise AxonnxError(f"{self.program.name}: a state of {state.batch} samples and an input of {batch}")
         if type(state) is PackedState and state.plan is self.plan:
             return state.memory.copy()
         storage, arrays = self.plan.storage, check_state(self.program, state).arrays
@@ -183,7 +186,7 @@ class NumbaStepper:
         self._engine, self._step = engine, state.step
         self._work, self._memory = Workspace(engine.plan), engine.pack(state, state.batch)
         self._counts = np.zeros((state.batch, len(engine.plan.table)), np.int64)
-        self._shape = (state.batch, *engine.program.contract.input.shape)
+        self._shape, self._known = (state.batch, *engine.program.contract.input.shape), engine.program.steps_known
         self._call(np.zeros(0, np.float32), 0, 0)  # brings the state in and lists its events
         self._resident = int(state.batch == 1)
         if self._resident:
@@ -199,6 +202,8 @@ class NumbaStepper:
         """One step; see ``Stepper``. What it returns may be overwritten by the next."""
         if x.shape != self._shape or x.dtype != np.float32:
             raise AxonnxError(f"an input of {x.dtype} {list(x.shape)}; expected float32 {list(self._shape)}")
+        if self._known is not None and self._step >= self._known:
+            check_clock(self._engine.program, self._step, 1)
         if self._call(x.reshape(-1), 1, self._resident) >= 0:
             check_input(self._engine.program, x[None])
         self._step += 1

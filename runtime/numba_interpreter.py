@@ -123,9 +123,9 @@ def rest(g: Table, r: Long, memory: Floats, constants: Floats, tables: Ints, ste
 def keep_trace(g: Table, r: Long, memory: Floats, trace: Floats, begin: Long) -> Any:
     """What a layer did, for whoever wants to see it."""
     size = g[r + neurons.SIZE]
-    copy_row(trace, begin + g[r + 20], memory, g[r + neurons.NEXT_SPIKES], size)
-    if g[r + 21] >= 0:
-        copy_row(trace, begin + g[r + 21], memory, g[r + neurons.NEXT_MEMBRANE], size)
+    copy_row(trace, begin + g[r + neurons.TRACE_SPIKES], memory, g[r + neurons.NEXT_SPIKES], size)
+    if g[r + neurons.TRACE_MEMBRANE] >= 0:
+        copy_row(trace, begin + g[r + neurons.TRACE_MEMBRANE], memory, g[r + neurons.NEXT_MEMBRANE], size)
 
 
 # What is the same in every call of one thread: addresses and sizes, the first row of a step, limits of the input.

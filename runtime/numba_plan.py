@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime import numba_opcodes as codes
+from axonnx.runtime.numba_bounds import Pools, check_rows
 from axonnx.runtime.numba_layout import LANES, Layout, blocked, conv_rows, linear_rows, padded
 from axonnx.runtime.numba_pools import Pool, aligned, bit_positions
 from axonnx.runtime.numba_storage import Storage, is_synapse
@@ -52,6 +53,7 @@ class Plan:
         self.constants = aligned(self.floats.size, np.float32)
         self.constants[:] = np.concatenate(self.floats.parts) if self.floats.parts else 0.0
         self.tables = np.concatenate(self.integers.parts).astype(np.int32)
+        check_rows(self.rows, self.pools, self.tables, program.name)
 
     @property
     def firing(self) -> list[Neurons]:
@@ -73,10 +75,19 @@ class Plan:
         self.rows.append(self._scan_input(self.program.input))
         for instruction in self.program.instructions:
             self._instruction(instruction)
+        self._copy_states()
+
+    def _copy_states(self) -> None:
+        """Take the new states over as if all at once: what another state was is put aside first."""
+        sources = {}
         for state in self.storage.copied:
-            source = self.program.after[state]
-            size = self.storage.layouts[state].size
-            self.rows.append((codes.COPY, self._at(state), self._at(source), size))
+            source, size = self.program.after[state], self._layout(state).size
+            sources[state] = self._at(source)
+            if self.storage.root(source) in self.storage.carried and self.storage.root(source) != state:
+                sources[state] = self.storage.room(size)
+                self.rows.append((codes.COPY, sources[state], self._at(source), size))
+        for state, at in sources.items():
+            self.rows.append((codes.COPY, self._at(state), at, self._layout(state).size))
             if self.storage.root(state) in self.listed:
                 self.rows.append(self._scan(state))
 
@@ -167,7 +178,7 @@ class Plan:
         window = (*weight.shape[2:], *i.strides, i.pads[0], i.pads[1], *i.dilations)
         events = self.storage.list_of(i.reads[0])
         limit = int(DENSE_ABOVE * x.elements)
-        zeros = self.storage.zeros(x.pitch)
+        zeros = self.storage.room(x.pitch)
         room = [self.storage.window_list(weight.shape[2] * weight.shape[3] * x.pitch) for _ in range(2)]
         return (
             codes.CONV,
@@ -262,8 +273,7 @@ class Plan:
 
     def _spread(self, name: str, own: Layout, layout: Layout) -> int:
         """A copy of a buffer in a larger shape."""
-        out = self.storage.memory
-        self.storage.memory += layout.size
+        out = self.storage.room(layout.size)
         self._gather(np.broadcast_to(own.places + self._at(name), layout.shape), layout, out)
         return out
 
@@ -304,6 +314,19 @@ class Plan:
     def _step_row(self, i: StepRow) -> tuple[int, ...]:
         table, layout = self.program.constants[i.table], self._layout(i.writes[0])
         return (codes.ROW, self._at(i.writes[0]), self.floats.add(layout.pack(table)), layout.size)
+
+    @property
+    def pools(self) -> Pools:
+        """How large everything is that kernels read and write."""
+        return Pools(
+            memory=self.storage.memory,
+            constants=self.constants.size,
+            events=self.storage.events + 16,
+            tables=self.tables.size,
+            outside=self.outside_size,
+            trace=self.trace_size,
+            steps=self.program.steps_known or 0,
+        )
 
     def _table(self, rows: list[tuple[int, ...]]) -> NDArray[np.int64]:
         table = np.zeros((len(rows), codes.COLUMNS), np.int64)

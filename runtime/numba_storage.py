@@ -36,6 +36,8 @@ class Storage:
         self.memory = self.events = 0
         self.sums = self._one_sums()
         self._share_moves()
+        # The states whose old values are what other states become: they stay until all are copied.
+        self.carried = {self.root(source) for source in program.after.values()} & set(program.states)
         self.copied = [name for name in program.states if not self._overwrite(name)]
         self._allocate()
 
@@ -66,8 +68,8 @@ class Storage:
         self.events += size + LANES
         return at
 
-    def zeros(self, size: int) -> int:
-        """Memory that nobody writes."""
+    def room(self, size: int) -> int:
+        """Memory of its own; zeros where nobody writes."""
         at = self.memory
         self.memory += size
         return at
@@ -101,7 +103,7 @@ class Storage:
     def _overwrite(self, state: str) -> bool:
         """Whether the new state can take the old one's memory: nobody reads the old one once the new is written."""
         after = self.program.after[state]
-        if after in self.shared or list(self.program.after.values()).count(after) > 1:
+        if state in self.carried or after in self.shared or list(self.program.after.values()).count(after) > 1:
             return False
         for at, instruction in enumerate(self.program.instructions):
             if after in instruction.writes:

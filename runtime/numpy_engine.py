@@ -22,7 +22,7 @@ from axonnx.runtime.program import (
     RecurrentActivity,
     StepRow,
 )
-from axonnx.runtime.state import State, zero_state
+from axonnx.runtime.state import State, check_clock, check_state, zero_state
 
 Floats = NDArray[np.float32]
 Counts = NDArray[np.int64]
@@ -45,6 +45,7 @@ class NumpyEngine:
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:
         """One step after the other."""
         check_input(self.program, x)
+        check_clock(self.program, check_state(self.program, state).step, len(x))
         arrays, batch = dict(state.arrays), x.shape[1]
         tally = _Tally(self.program, batch)
         seen: dict[str, list[Floats]] = {name: [] for name in trace_sources(self.program)} if trace else {}
@@ -58,7 +59,7 @@ class NumpyEngine:
         results = self.program.logits or self.program.totals
         logits = np.stack([values[name] if self.program.logits else arrays[name] for name in results])
         traces = {name: np.stack(rows) for name, rows in seen.items()}
-        return Chunk(State(state.step + len(x), arrays), logits, tally.activity(), traces)
+        return Chunk(State(state.step + len(x), arrays, self.program), logits, tally.activity(), traces)
 
     def _step(self, values: dict[str, Floats], step: int, tally: _Tally) -> dict[str, Floats]:
         batch = len(values[self.program.input])

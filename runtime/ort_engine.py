@@ -13,9 +13,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from axonnx.runtime.engine import Chunk, check_input, trace_sources
 from axonnx.runtime.opset import DOMAIN, IR_VERSION, ONNX_OPSET, VERSION, function
+from axonnx.runtime.outer_graph import CLOCK
 from axonnx.runtime.program import Program
-from axonnx.runtime.state import State, zero_state
-from axonnx.runtime.step_graph import CLOCK, NEXT, StepGraph
+from axonnx.runtime.state import State, check_clock, check_state, zero_state
+from axonnx.runtime.step_graph import NEXT, StepGraph
 
 Floats = NDArray[np.float32]
 FLOAT = TensorProto.FLOAT
@@ -37,6 +38,7 @@ class OrtEngine:
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:
         """The whole chunk in one call of onnxruntime."""
         check_input(self.program, x)
+        check_clock(self.program, check_state(self.program, state).step, len(x))
         if len(x) == 1:
             found = self._call(self._step, state, x[0], {name: drawn[0] for name, drawn in noise.items()}, trace)
             traces = {name: found[f"trace/{name}"][None] for name in self._traces} if trace else {}
@@ -45,7 +47,7 @@ class OrtEngine:
             traces = {name: found[f"trace/{name}"] for name in self._traces} if trace else {}
         arrays = {name: found[NEXT + name] for name in self.program.states}
         results = [found[f"result/{name}"] for name in self.program.logits] or [arrays[t] for t in self.program.totals]
-        return Chunk(State(state.step + len(x), arrays), np.stack(results), None, traces)
+        return Chunk(State(state.step + len(x), arrays, self.program), np.stack(results), None, traces)
 
     def _call(self, session: Any, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool) -> dict[str, Any]:
         feeds: dict[str, Any] = {self.program.input: x, **noise, **state.arrays}

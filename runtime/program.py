@@ -220,6 +220,12 @@ class Program:
         return self.describe()
 
 
+def trace_sources(program: Program) -> dict[str, str]:
+    """The traces that a program has, and the buffers they show."""
+    sources = {f"spikes/{layer.name}": layer.spikes for layer in program.layers}
+    return sources | {f"membrane/{layer.name}": layer.membrane for layer in program.layers if layer.membrane}
+
+
 def _value(buffer: Buffer) -> str:
     return f"{buffer.name} [{'×'.join(str(size) for size in buffer.shape)}] {buffer.values}"
 

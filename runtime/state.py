@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +16,17 @@ from axonnx.runtime.values import SPIKES
 Floats = NDArray[np.float32]
 
 
-class State:
-    """Time steps done so far, and one array [B, …] for each state of the program. Never changed once made."""
+LAST_STEP = 2**53  # a count of steps is exact in every engine up to here
 
-    def __init__(self, step: int, arrays: Mapping[str, Floats]) -> None:
-        self._step = step
-        self._arrays = arrays
+
+class State:
+    """Time steps done so far, and one array [B, …] for each state of the program. Never changed once made.
+
+    ``made_by`` is the program whose engine made it; all others are checked before they enter one.
+    """
+
+    def __init__(self, step: int, arrays: Mapping[str, Floats], made_by: Program | None = None) -> None:
+        self._step, self._arrays, self.made_by = step, arrays, made_by
 
     @property
     def step(self) -> int:
@@ -39,19 +46,36 @@ class State:
 
 def zero_state(program: Program, batch: int) -> State:
     """The state before the first step."""
-    return State(0, {name: np.zeros((batch, *program.buffers[name].shape), np.float32) for name in program.states})
+    zeros = {name: np.zeros((batch, *program.buffers[name].shape), np.float32) for name in program.states}
+    return State(0, zeros, program)
+
+
+def check_clock(program: Program, step: Any, steps: int) -> None:
+    """Refuse a run from ``step`` on for which the program's tables have no rows, or that counts steps wrongly."""
+    known = program.steps_known
+    if not 0 <= step <= LAST_STEP - steps:
+        raise AxonnxError(f"{program.name}: a state after {step} steps; expected 0 … 2⁵³")
+    if known is not None and step + steps > known:
+        raise AxonnxError(
+            f"{program.name}: its normalisation through time knows {known} steps; this run reaches step "
+            f"{step + steps}. Reset the state after {known} steps"
+        )
 
 
 def check_state(program: Program, state: State) -> State:
     """``state`` as it is, if it is one of this program; what is wrong with it otherwise."""
+    if state.made_by is program:
+        return state
+    _check_step(program, state.step)
     if set(state.arrays) != set(program.states):
         raise AxonnxError(
             f"{program.name}: a state with {sorted(state.arrays)}; this network keeps {sorted(program.states)}"
         )
     if not program.states:
         return state
-    batch = state.batch
+    batch = len(np.atleast_1d(next(iter(state.arrays.values()))))
     for name, array in state.arrays.items():
+        array = np.asarray(array)
         expected = (batch, *program.buffers[name].shape)
         if array.shape != expected or array.dtype != np.float32:
             raise AxonnxError(
@@ -64,3 +88,11 @@ def check_state(program: Program, state: State) -> State:
                 f"{program.name}: the state {name!r} holds {'more than 0 and 1' if spikes else 'no numbers'}"
             )
     return state
+
+
+def _check_step(program: Program, step: Any) -> None:
+    try:
+        operator.index(step)
+    except TypeError:
+        raise AxonnxError(f"{program.name}: a state after {step!r} steps; expected a whole number") from None
+    check_clock(program, step, 0)

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import helper, numpy_helper
 
+from axonnx.runtime.contract import Contract
 from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.fold_constants import fold
+from axonnx.runtime.file_border import CLOCK_SHAPE, Shape, check_border, result_shapes
+from axonnx.runtime.file_fields import check_names
+from axonnx.runtime.fold_constants import fold, read_tensor
 from axonnx.runtime.model_file import ModelFile
-from axonnx.runtime.outer_graph import check_binary, check_sequence
+from axonnx.runtime.outer_graph import CLOCK, check_binary, check_sequence
 
-CLOCK = "step"
 NEXT = "next/"
+TRACES = ("trace/", "now/trace/")
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class StepGraph:
     nodes: tuple[onnx.NodeProto, ...]
     constants: Mapping[str, NDArray[Any]]
     logits: tuple[str, ...]  # of a binary network, one for each member
+    outside: frozenset[str] = frozenset()  # results that follow the logits, and are as an export writes them
 
     @property
     def totals(self) -> tuple[str, ...]:
@@ -49,32 +52,35 @@ class StepGraph:
 def step_graph(file: ModelFile) -> StepGraph:
     """Take the step out of a file and fold what is constant in it."""
     contract, graph = file.contract, file.proto.graph
+    check_names(graph, file.name)
     if contract.kind == "binary":
-        logits = check_binary(graph, contract, file.name)
-        return _graph(file, graph, graph.node, list(graph.input), {}, logits)
+        logits, calls = check_binary(graph, contract, file.name)
+        outputs = result_shapes(contract)
+        return _graph(file, graph, {}, outputs, logits, frozenset(call.outputs[0] for call in calls))
     if contract.form == "step":
-        return _graph(file, graph, graph.node, list(graph.input), {}, ())
-    scan = check_sequence(graph, contract, file.name)
-    body: onnx.GraphProto = helper.get_node_attr_value(scan, "body")
-    entering = helper.get_node_attr_value(scan, "num_scan_inputs")
-    inner = [value.name for value in body.input][-entering:]
-    return _graph(
-        file, body, body.node, list(body.input), dict(zip(inner, list(scan.input)[-entering:], strict=True)), ()
-    )
+        return _graph(file, graph, {}, {})
+    loop = check_sequence(graph, contract, file.name)
+    check_names(loop.body, file.name)
+    step = _graph(file, loop.body, loop.scanned, {})
+    entering = {slot.name: slot.shape for slot in (step.input, *step.noises)}
+    check_border(graph.input, entering, 2, f"{file.name}: its input")
+    check_border(graph.output, result_shapes(contract) | _traces(graph, contract), 2, f"{file.name}: its output")
+    return step
 
 
 def _graph(
     file: ModelFile,
     graph: onnx.GraphProto,
-    nodes: Sequence[onnx.NodeProto],
-    inputs: list[onnx.ValueInfoProto],
     renames: Mapping[str, str],
-    logits: tuple[str, ...],
+    outputs: Mapping[str, Shape],
+    logits: tuple[str, ...] = (),
+    outside: frozenset[str] = frozenset(),
 ) -> StepGraph:
-    renamed = [_renamed(node, renames) for node in nodes]
-    constants = {tensor.name: _array(tensor, file.name) for tensor in graph.initializer}
-    slots = [_slot(value, renames, file.name) for value in inputs if value.name not in (CLOCK, *constants)]
-    left, constants = fold(renamed, constants)
+    """The step in ``graph``, which calls what enters it otherwise (``renames``) and has ``outputs`` beside states."""
+    constants = {tensor.name: read_tensor(tensor, file.name) for tensor in graph.initializer}
+    _check_scope(file, graph, renames)
+    slots = [_slot(value, renames, file.name) for value in graph.input if value.name != CLOCK]
+    left, constants = fold([_renamed(node, renames) for node in graph.node], constants, file.name)
     arriving = [slot for slot in slots if slot.name == file.contract.input.name]
     if len(arriving) != 1 or arriving[0].shape != file.contract.input.shape:
         raise AxonnxError(
@@ -84,9 +90,44 @@ def _graph(
     noises = tuple(slot for slot in slots if slot.name.startswith("noise/"))
     states = tuple(slot for slot in slots if slot not in noises and slot not in arriving)
     _check_states(file, states, noises)
-    clocked = any(value.name == CLOCK for value in inputs)
+    clocked = any(value.name == CLOCK for value in graph.input)
     _check_clock(file, left, constants)
-    return StepGraph(arriving[0], states, noises, clocked, tuple(left), constants, logits)
+    clock = {CLOCK: CLOCK_SHAPE} if clocked else {}
+    within = {renames.get(value.name, value.name): value.name for value in graph.input}
+    check_border(
+        graph.input, {within[slot.name]: slot.shape for slot in slots} | clock, 1, f"{file.name}: its step's input"
+    )
+    after = {NEXT + slot.name: slot.shape for slot in states} | (
+        {NEXT + CLOCK: CLOCK_SHAPE} if renames and clock else {}
+    )
+    check_border(
+        graph.output, {**outputs, **after, **_traces(graph, file.contract)}, 1, f"{file.name}: its step's output"
+    )
+    return StepGraph(arriving[0], states, noises, clocked, tuple(left), constants, logits, outside)
+
+
+def _traces(graph: onnx.GraphProto, contract: Contract) -> dict[str, Shape]:
+    """The outputs that show what a layer does, as far as the contract has the layer."""
+    layers = {f"{field}/{layer.name}": layer.shape for layer in contract.layers for field in ("spikes", "membrane")}
+    names = [value.name for value in graph.output if value.name.startswith(TRACES)]
+    return {name: layers[trace_key(name)] for name in names if trace_key(name) in layers}
+
+
+def trace_key(name: str) -> str:
+    """Which trace an output of a step or of a sequence is: spikes/<layer> or membrane/<layer>."""
+    return name.removeprefix("now/").removeprefix("trace/")
+
+
+def _check_scope(file: ModelFile, graph: onnx.GraphProto, renames: Mapping[str, str]) -> None:
+    """A step reads what enters it, not what stands around it."""
+    outer = set(renames.values()) - set(renames)
+    used = {name for node in graph.node for name in (*node.input, *node.output)}
+    used |= {value.name for value in (*graph.input, *graph.initializer) if value.name not in renames}
+    if outer & used:
+        raise AxonnxError(
+            f"{file.name}: its step reads {sorted(outer & used)[0]!r} of all time steps at once. Export the "
+            f"network again"
+        )
 
 
 def _check_states(file: ModelFile, states: tuple[Slot, ...], noises: tuple[Slot, ...]) -> None:
@@ -107,7 +148,7 @@ def _check_clock(file: ModelFile, nodes: Sequence[onnx.NodeProto], constants: Ma
     for node in nodes:
         if NEXT + CLOCK in node.output:
             step = constants.get(node.input[1]) if node.op_type == "Add" and node.input[0] == CLOCK else None
-            if step is None or step.tolist() != [1]:
+            if step is None or step.dtype != np.int64 or step.tolist() != [1]:
                 raise AxonnxError(
                     f"{file.name}: node {node.name!r}: its clock does not count steps. Export the network again"
                 )
@@ -118,19 +159,6 @@ def _renamed(node: onnx.NodeProto, renames: Mapping[str, str]) -> onnx.NodeProto
     copy.CopyFrom(node)
     copy.input[:] = [renames.get(name, name) for name in node.input]
     return copy
-
-
-def _array(tensor: onnx.TensorProto, where: str) -> NDArray[Any]:
-    if tensor.data_location == onnx.TensorProto.EXTERNAL:
-        raise AxonnxError(f"{where}: the constant {tensor.name!r} is kept in another file; a model is one file here")
-    try:
-        array: NDArray[Any] = numpy_helper.to_array(tensor)
-    except ValueError as fault:
-        raise AxonnxError(f"{where}: the constant {tensor.name!r} cannot be read: {fault}") from None
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise AxonnxError(f"{where}: the constant {tensor.name!r} holds numbers that are not finite")
-    array.flags.writeable = False
-    return array
 
 
 def _slot(value: onnx.ValueInfoProto, renames: Mapping[str, str], where: str) -> Slot:

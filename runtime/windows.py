@@ -174,7 +174,7 @@ class Windows:
             self.state = self.engine.initial_state(1)
             return
         totals = {name: np.zeros_like(self.state.arrays[name]) for name in self.engine.program.totals}
-        self.state = State(0, {**self.state.arrays, **totals})
+        self.state = State(0, {**self.state.arrays, **totals}, self.engine.program)
 
     def _advance(self, window: int, step: int, x: Floats) -> Floats:
         chunk = self.engine.advance(self.state, x, self.noise(window, step, len(x)))

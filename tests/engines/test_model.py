@@ -11,6 +11,8 @@ from axonnx.runtime import AxonnxError, State, load
 from axonnx.runtime.auto_engine import dense_operations
 from axonnx.runtime.state import check_state
 
+from .small_networks import STEPS
+
 ENGINES = ("numpy", "numba", "ort", "auto")
 
 
@@ -223,3 +225,39 @@ def test_importing_the_runtime_imports_nothing_heavy():
     code = f"import sys, axonnx.runtime; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("engine", ["numpy", "numba", "ort", "auto"])
+@pytest.mark.parametrize("step", [-(10**12), -1, 10**12, 2**63, STEPS, 1.5, "3", None])
+def test_a_state_outside_the_known_steps_is_refused(exported, engine, step):
+    files = exported("mlp-bntt")
+    model = load(files.path, engine)
+    state = State(step, model.initial_state(1).arrays)
+    with pytest.raises(AxonnxError, match=r"steps"):
+        model.run(files.input(1, 1, 0.5), state=state)
+    with pytest.raises(AxonnxError, match=r"steps"):
+        model.stepper(state).step(files.input(1, 1, 0.5)[0])
+
+
+@pytest.mark.parametrize("engine", ["numpy", "numba", "ort", "auto"])
+def test_a_stepper_stops_at_the_last_known_step(exported, engine):
+    files = exported("mlp-bntt")
+    model = load(files.path, engine)
+    x = files.input(STEPS, 1, 0.3)
+    done = model.run(x[:-1])
+    stepper = model.stepper(done.state)
+    stepper.step(x[-1])
+    with pytest.raises(AxonnxError, match=f"knows {STEPS} steps; this run reaches step {STEPS + 1}"):
+        stepper.step(x[-1])
+    assert stepper.state.step == STEPS
+
+
+@pytest.mark.parametrize("engine", ["numpy", "numba", "ort"])
+@pytest.mark.parametrize("array", [np.zeros((2, 5), np.float32), np.zeros(5), [[0.0] * 5], 3.0])
+def test_a_state_of_other_arrays_is_refused(exported, engine, array):
+    files = exported("mlp")
+    model = load(files.path, engine)
+    arrays = dict(model.initial_state(1).arrays)
+    name = next(name for name in arrays if name.startswith("total/"))
+    with pytest.raises(AxonnxError, match=r"state"):
+        model.run(files.input(1, 1, 0.5), state=State(0, {**arrays, name: array}))
