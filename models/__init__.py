@@ -13,7 +13,7 @@ from axonnx.models.estimators import (
     make_estimator,
 )
 from axonnx.models.firing import MEAN_FIELD, Fire, Forced, MeanField, Replay, Sample
-from axonnx.models.kl import kl_of_neurons, kl_of_weights, quadratic_of_neurons
+from axonnx.models.kl import Divergence, divergence_sum
 from axonnx.models.network import BinaryNetwork, Network, Output, SpikingNetwork
 from axonnx.models.networks import (
     BinaryMLP,
@@ -27,6 +27,7 @@ from axonnx.models.neurons import LIF, BinaryNeuron, LeakyReadout, LIFSettings, 
 from axonnx.models.normalisation import BatchNorm, ChannelScale
 from axonnx.models.pooling import AveragePool2d
 from axonnx.models.posterior import GaussianPosterior
+from axonnx.models.regulariser import LayerTerm, Regulariser
 from axonnx.models.residual import ResidualBlock
 from axonnx.models.run import LIFState, Observation, ReadoutState, Run, State
 from axonnx.models.synapses import Conv2d, Linear, Recurrent
@@ -47,6 +48,7 @@ __all__ = [
     "Conv2d",
     "Current",
     "DenseLayer",
+    "Divergence",
     "Estimator",
     "Fire",
     "Forced",
@@ -57,6 +59,7 @@ __all__ = [
     "ImportanceWeighted",
     "LIFSettings",
     "LIFState",
+    "LayerTerm",
     "LeakyReadout",
     "Linear",
     "LinearReadout",
@@ -67,6 +70,7 @@ __all__ = [
     "ReadoutState",
     "Recurrent",
     "RecurrentSNN",
+    "Regulariser",
     "Replay",
     "ResidualBlock",
     "Run",
@@ -78,9 +82,7 @@ __all__ = [
     "StraightThrough",
     "SurrogateGradient",
     "Variant",
-    "kl_of_neurons",
-    "kl_of_weights",
+    "divergence_sum",
     "make_estimator",
-    "quadratic_of_neurons",
     "variant",
 ]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 
@@ -42,3 +43,9 @@ class Current:
         """Apply a change of shape to both moments."""
         variance = self.variance
         return Current(function(self.mean), None if variance is None else function(variance))
+
+
+def stack(steps: Sequence[Current]) -> Current:
+    """Currents of single time steps as one with a time axis."""
+    variances = [variance for step in steps if (variance := step.variance) is not None]
+    return Current(torch.stack([step.mean for step in steps]), torch.stack(variances) if variances else None)

@@ -38,13 +38,14 @@ def applies(layer: Layer, drive: Drive, membrane: Tensor, remembered: Tensor | N
 
 def forward_steps(
     layer: Layer, drive: Drive, membrane: Tensor, remembered: Tensor | None, trace: Trace, learning: bool
-) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """As ``lif_steps.forward_steps``, with the same bits; ``learning`` adds ½ Σ ln(1 + (h* − θ)²/κ²), the KL's sum."""
+) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
+    """As ``lif_steps.forward_steps``, with the same bits; ``learning`` adds the sums ½ Σ ln(1 + z²) and Σ z²."""
     membrane = membrane.clone(memory_format=torch.contiguous_format)
     remembered = None if remembered is None else remembered.clone(memory_format=torch.contiguous_format)
     product, shared, scatter = _recurrent_buffers(layer, membrane)
     rows = _Rows(drive.mean)
     products = _products(trace, rows) if learning else None
+    squares = None if products is None else torch.zeros_like(products[0])
     arrays = (
         _constants(layer),
         *_arriving_variance(drive, rows),
@@ -59,6 +60,7 @@ def forward_steps(
         rows.of(trace.gap),
         rows.of(trace.total),
         np.empty((0, 0, 0), np.float64) if products is None else products.numpy(),
+        np.empty((0, 0), np.float64) if squares is None else squares.numpy(),
     )
     forward = _compiled().forward
     if layer.weight is None or product is None:
@@ -70,7 +72,10 @@ def forward_steps(
             if scatter is not None and layer.spread is not None:
                 torch.mm(last_spikes.square(), layer.spread.t(), out=scatter)
             forward(t, t + 1, 0, rows.count, *arrays)
-    return membrane, remembered, None if products is None else products.log_().sum().mul_(0.5).to(trace.gap.dtype)
+    if products is None or squares is None:
+        return membrane, remembered, None, None
+    logs, kind = products.log_().sum().mul_(0.5), trace.gap.dtype
+    return membrane, remembered, logs.to(kind), squares.sum().to(kind)
 
 
 def backward_steps(layer: Layer, noise: Tensor | None, trace: Trace, incoming: Incoming) -> Gradients:
@@ -97,7 +102,7 @@ def backward_steps(layer: Layer, noise: Tensor | None, trace: Trace, incoming: I
         rows.of(v_grads),
         np.empty((0, 0), np.float32) if by_spread is None else by_spread.numpy(),
     )
-    backward, constants = _compiled().backward, _constants(layer, incoming.divergence)
+    backward, constants = _compiled().backward, _constants(layer, incoming.log, incoming.quadratic)
     for first, last, *given in _slopes(layer.estimator, trace, noise):
         fixed = (first, constants, *(rows.of(slope) for slope in given), *arrays)
         if feedback is None or product is None:
@@ -209,13 +214,14 @@ def _products(trace: Trace, rows: _Rows) -> Tensor | None:
     return torch.empty(groups, rows.count, rows.length, dtype=torch.float64)
 
 
-def _constants(layer: Layer, by_divergence: Tensor | None = None) -> Floats:
-    """β, β², θ, σ_base², the width of an estimator that has one, and the gradient of the KL."""
-    outer = 0.0 if by_divergence is None else float(by_divergence)
+def _constants(layer: Layer, *by_sums: Tensor | None) -> Floats:
+    """β, β², θ, σ_base², the width of an estimator that has one, and the gradients of the two sums over z."""
+    outer = [0.0 if gradient is None else float(gradient) for gradient in by_sums]
     base = 0.0 if layer.base is None else float(layer.base)
     width = layer.estimator.width if isinstance(layer.estimator, SurrogateGradient) else 0.0
     decay_squared = layer.decay * layer.decay  # rounded as in torch
-    return np.array([float(layer.decay), float(decay_squared), float(layer.threshold), base, width, outer], np.float32)
+    decays = float(layer.decay), float(decay_squared)
+    return np.array([*decays, float(layer.threshold), base, width, *outer], np.float32)
 
 
 def _flat(tensor: Tensor | None) -> Floats:

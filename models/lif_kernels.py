@@ -50,6 +50,7 @@ def forward(
     gap: Floats,
     total: Floats,
     products: Doubles,
+    squares: Doubles,
 ) -> None:
     """Steps ``first`` to ``last`` of rows ``begin`` to ``end``; ``spikes`` [T + 1, R, N] begin with the initial ones.
 
@@ -57,7 +58,7 @@ def forward(
     ν, ``spread`` ν² where a neuron's share theirs. Spikes are 0 or 1, so sums of
     their squares are exact in any order. The variance that arrives at a row is one
     number of ``numbers`` times a part of ``vectors``, both found by ``layout``. ``products`` [⌈T/6⌉, R, N] take the
-    factors 1 + d²/κ² of six steps, whose logarithm the KL adds up.
+    factors 1 + d²/κ² of six steps, whose logarithm the KL adds up; ``squares`` [R, N] take the sums of d²/κ².
     """
     decay, decay_squared, threshold, base = constants[0], constants[1], constants[2], constants[3]
     neurons = gap.shape[2]
@@ -86,7 +87,7 @@ def forward(
                     factors = products[t // FACTORS, row]
                     if t % FACTORS == 0:
                         _fill(factors, 1.0)
-                    _multiply_ratio(factors, gaps, total[t, row])
+                    _take_ratio(factors, squares[row], gaps, total[t, row])
             if noise.size:
                 _fire_noisily(fired, gaps, total[t, row], noise[t, row])
             else:
@@ -128,7 +129,7 @@ def backward(
     the whole layer shares it.
     """
     decay, decay_squared, threshold, width = constants[0], constants[1], constants[2], constants[4]
-    by_divergence = constants[5]
+    by_log, by_quadratic = constants[5], constants[6]
     steps = gap.shape[0]
     slope, o_grad, rates, fixed, nothing = (
         scratch[begin, 0],
@@ -178,8 +179,10 @@ def backward(
                     later = v_grads[t + 1, row]
                 incoming = by_total[t, row] if by_total.size else nothing
                 _gather(v_grads[t, row], incoming, ONE if final else decay_squared, later, slope, o_grad)
-                if by_divergence != ZERO:
-                    _through_divergence(h_grads[t, row], v_grads[t, row], gap[t, row], rates, by_divergence)
+                if by_log != ZERO:
+                    _through_log(h_grads[t, row], v_grads[t, row], gap[t, row], rates, by_log)
+                if by_quadratic != ZERO:
+                    _through_quadratic(h_grads[t, row], v_grads[t, row], gap[t, row], rates, by_quadratic)
                 if by_spread.size:
                     by_spread[t, row] = _spread_gradient(v_grads[t, row], spikes[t, row])
 
@@ -278,21 +281,33 @@ def _gather(out: Floats, incoming: Floats, decay: Float, later: Floats, slope: F
 
 
 @inlined
-def _multiply_ratio(products: Doubles, gap: Floats, variance: Floats) -> None:
-    """Π (1 + d²/v), whose logarithm is the sum of theirs; a noiseless neuron is a factor of one."""
+def _take_ratio(products: Doubles, squares: Doubles, gap: Floats, variance: Floats) -> None:
+    """Π (1 + d²/v), whose logarithm is the sum of theirs, and Σ d²/v; a noiseless neuron adds nothing."""
     for i in range(len(gap)):
         noisy = variance[i] > VARIANCE_FLOOR
-        square = gap[i] * gap[i] / (variance[i] if noisy else ONE)
-        products[i] *= 1.0 + np.float64(square if noisy else ZERO)
+        ratio = gap[i] * gap[i] / (variance[i] if noisy else ONE)
+        square = np.float64(ratio if noisy else ZERO)
+        products[i] *= 1.0 + square
+        squares[i] += square
 
 
 @inlined
-def _through_divergence(by_gap: Floats, by_variance: Floats, gap: Floats, rates: Floats, grad: Float) -> None:
+def _through_log(by_gap: Floats, by_variance: Floats, gap: Floats, rates: Floats, grad: Float) -> None:
     """Adds the derivatives of ½ ln(1 + z²): z/κ / (1 + z²) and −½ z/κ times that."""
     for i in range(len(gap)):
         z = gap[i] * rates[i]
         ratio = z * rates[i]
         slope = grad * (ratio / (ONE + z * z))
+        by_gap[i] += slope
+        by_variance[i] -= HALF * slope * ratio
+
+
+@inlined
+def _through_quadratic(by_gap: Floats, by_variance: Floats, gap: Floats, rates: Floats, grad: Float) -> None:
+    """Adds the derivatives of z²: 2 z/κ and −½ z/κ times that."""
+    for i in range(len(gap)):
+        ratio = gap[i] * rates[i] * rates[i]
+        slope = TWO * grad * ratio
         by_gap[i] += slope
         by_variance[i] -= HALF * slope * ratio
 

@@ -23,6 +23,7 @@ from torch.autograd.function import once_differentiable
 from axonnx.models import lif_compiled, lif_steps
 from axonnx.models.current import Current
 from axonnx.models.estimators import Estimator
+from axonnx.models.kl import Divergence
 from axonnx.models.lif_steps import Drive, Incoming, Layer, Trace
 from axonnx.models.memory import keep_freed_memory
 
@@ -37,9 +38,10 @@ class Recurrence:
 
 @dataclass(frozen=True)
 class SequenceOutput:
-    """Spikes, h* − θ and the decision's κ² for every step, the membrane's state after the last, and the KL's sum.
+    """Spikes, h* − θ and the decision's κ² for every step, the membrane's state after the last, and z's sums.
 
-    The sum, ½ Σ ln(1 + (h* − θ)²/κ²), is there where it could be taken along at next to no cost.
+    The sums, ½ Σ ln(1 + z²) and Σ z² with z = (h* − θ)/κ, are there where they could be taken along at next to no
+    cost.
     """
 
     spikes: Tensor
@@ -47,7 +49,7 @@ class SequenceOutput:
     decision_variance: Tensor | None
     membrane: Tensor
     variance: Tensor | None
-    divergence: Tensor | None
+    divergence: Divergence | None
 
 
 def lif_sequence(
@@ -75,7 +77,8 @@ def lif_sequence(
         spread,
         estimator,
     )
-    return SequenceOutput(*outputs)
+    spikes, gap, total, membrane, variance, log, quadratic = outputs
+    return SequenceOutput(spikes, gap, total, membrane, variance, None if log is None else Divergence(log, quadratic))
 
 
 class _LIFSequence(torch.autograd.Function):

@@ -60,14 +60,15 @@ class Trace(NamedTuple):
 
 
 class Incoming(NamedTuple):
-    """Gradients of what a pass gives: of its traces [T, B, …] and of the state after it [B, …]; absent is zero."""
+    """Gradients of what a pass gives: of traces [T, B, …], the state after it [B, …] and the sums; absent is zero."""
 
     spikes: Tensor | None
     gap: Tensor | None
     total: Tensor | None
     membrane: Tensor | None
     variance: Tensor | None
-    divergence: Tensor | None
+    log: Tensor | None
+    quadratic: Tensor | None
 
 
 class Gradients(NamedTuple):
@@ -80,10 +81,10 @@ class Gradients(NamedTuple):
 
 def forward_steps(
     layer: Layer, drive: Drive, membrane: Tensor, remembered: Tensor | None, trace: Trace, learning: bool
-) -> tuple[Tensor, Tensor | None, None]:
+) -> tuple[Tensor, Tensor | None, None, None]:
     """Fill ``trace``, whose first spikes are there already; the membrane and its variance after the last step.
 
-    The KL's sum, which kernels take along when ``learning``, is left to whoever needs it.
+    The regulariser's sums, which kernels take along when ``learning``, are left to whoever needs them.
     """
     transposed = None if layer.weight is None else layer.weight.t()
     decay, threshold, one = layer.decay, layer.threshold, bool((layer.threshold == 1).all())
@@ -101,7 +102,7 @@ def forward_steps(
             remembered = (decay_squared * remembered).add_(spreading)
             torch.add(remembered, 0.0 if layer.base is None else layer.base, out=total[t])
         fire(t)
-    return membrane, remembered, None
+    return membrane, remembered, None, None
 
 
 def backward_steps(layer: Layer, noise: Tensor | None, trace: Trace, incoming: Incoming) -> Gradients:

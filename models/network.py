@@ -3,62 +3,49 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
-import torch
 from torch import Tensor, nn
 
+from axonnx.models.current import Current, stack
 from axonnx.models.firing import MEAN_FIELD, Fire
-from axonnx.models.kl import kl_of_neurons, kl_of_weights, quadratic_of_neurons
-from axonnx.models.posterior import GaussianPosterior
+from axonnx.models.kl import Divergence
+from axonnx.models.regulariser import Regulariser
 from axonnx.models.run import Observation, Run, State, stack_observations
-
-Regulariser = Literal["neuron", "weight", "quadratic"]
 
 
 @dataclass(frozen=True)
 class Output:
     """What a pass gives: logits [B, classes], the state after it, and what each layer of neurons did.
 
-    ``divergences``: ½ Σ ln(1 + (h* − θ)²/κ²) of the layers that took it along; ``kl`` computes it for the others.
+    ``divergences``: what layers took along for the regulariser, which computes it for the others. ``currents``: what
+    reached each layer of neurons, where the network keeps that.
     """
 
     logits: Tensor
     state: State
     observations: dict[str, Observation]
-    divergences: dict[str, Tensor] = field(default_factory=dict)
+    divergences: dict[str, Divergence] = field(default_factory=dict)
+    currents: dict[str, Current] | None = None
 
     def firing_rates(self) -> dict[str, Tensor]:
         """The share of neurons that fired, for each layer."""
         return {name: seen.spikes.detach().mean() for name, seen in self.observations.items()}
 
-    def kl(self, kind: Literal["neuron", "quadratic"] = "neuron") -> Tensor:
-        """KL per neuron (or its quadratic form): sum over neurons and steps, mean over the batch."""
-        term = kl_of_neurons if kind == "neuron" else quadratic_of_neurons
-        batch = self.logits.shape[0]
-        known = self.divergences if kind == "neuron" else {}
-        terms = [
-            known[name] / batch if name in known else term(seen.gap, seen.variance, batch)
-            for name, seen in self.observations.items()
-            if seen.variance is not None
-        ]
-        return torch.stack(terms).sum() if terms else self.logits.new_zeros(())
-
 
 class Network(nn.Module, ABC):
     """Layers, and ``compute``: how they are wired. Everything else follows from that one method."""
+
+    keeps_currents: bool = False  # whether a pass keeps what reached its neurons
 
     @abstractmethod
     def compute(self, x: Tensor, run: Run) -> Tensor:
         """Logits [B, classes] from the input, calling each layer as ``layer(x, run)``."""
 
-    def regulariser(self, output: Output, kind: Regulariser = "neuron") -> Tensor:
-        """The KL term of the loss, before its weight λ."""
-        if kind != "weight":
-            return output.kl(kind)
-        terms = [kl_of_weights(module) for module in self.modules() if isinstance(module, GaussianPosterior)]
-        return torch.stack(terms).sum() if terms else output.logits.new_zeros(())
+    def regulariser(self, output: Output, kind: Regulariser | None = None) -> Tensor:
+        """The regularising term of the loss, before its weight λ."""
+        return (kind or Regulariser())(self, output)
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """``weights`` and ``scales`` (log σ of weights and thresholds), which learn at different rates."""
@@ -75,7 +62,7 @@ class BinaryNetwork(Network):
     def forward(self, x: Tensor, fire: Fire = MEAN_FIELD) -> Output:
         """One pass."""
         run = Run(self, fire)
-        return Output(self.compute(x, run), run.state(0), run.observations)
+        return Output(self.compute(x, run), run.state(0), run.observations, currents=run.currents)
 
 
 class SpikingNetwork(Network):
@@ -94,12 +81,13 @@ class SpikingNetwork(Network):
         if not self.layerwise:
             return self._stepwise(events, fire, state)
         run = Run(self, fire, state, sequence=True)
-        return Output(self.compute(events, run), run.state(events.shape[0]), run.observations, run.divergences)
+        logits, length = self.compute(events, run), events.shape[0]
+        return Output(logits, run.state(length), run.observations, run.divergences, run.currents)
 
     def step(self, x: Tensor, state: State | None = None, fire: Fire = MEAN_FIELD) -> Output:
         """One time step [B, …]; the logits are the running mean."""
         run = Run(self, fire, state)
-        return Output(self.compute(x, run), run.state(1), run.observations, run.divergences)
+        return Output(self.compute(x, run), run.state(1), run.observations, run.divergences, run.currents)
 
     def _stepwise(self, events: Tensor, fire: Fire, state: State | None) -> Output:
         outputs: list[Output] = []
@@ -108,4 +96,11 @@ class SpikingNetwork(Network):
             state = outputs[-1].state
         names = outputs[0].observations
         stacked = {name: stack_observations([output.observations[name] for output in outputs]) for name in names}
-        return Output(outputs[-1].logits, outputs[-1].state, stacked)
+        currents = _stack_currents([output.currents for output in outputs])
+        return Output(outputs[-1].logits, outputs[-1].state, stacked, currents=currents)
+
+
+def _stack_currents(steps: Sequence[dict[str, Current] | None]) -> dict[str, Current] | None:
+    """The currents of single time steps with a time axis."""
+    kept = [step for step in steps if step is not None]
+    return {name: stack([step[name] for step in kept]) for name in kept[0]} if kept else None

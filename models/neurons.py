@@ -35,6 +35,8 @@ class BinaryNeuron(nn.Module):
         """Spikes of the shape of the current."""
         gap = current.mean - self.threshold
         variance = current.variance
+        if run.currents is not None:
+            run.currents[run.name(self)] = current
         spikes = run.forced(self, gap)
         if spikes is None:
             spikes = self.estimator.fire(gap, variance, run.noise(self, gap))
@@ -137,8 +139,20 @@ class LIF(nn.Module):
         state = self._state(current, run)
         noise, forced = self._fate(current.mean, run)
         if forced is None and self.settings.reset == "subtract":
-            return self._fused(current, state, noise, run)
-        return self._plain(current, state, noise, forced, run)
+            spikes = self._fused(current, state, noise, run)
+        else:
+            spikes = self._plain(current, state, noise, forced, run)
+        if run.currents is not None:
+            before = torch.cat([state.spikes[None], spikes[:-1]])
+            reached = self._reached(current, before)
+            run.currents[run.name(self)] = reached if run.sequence else reached.each(lambda moment: moment[0])
+        return spikes
+
+    def _reached(self, current: Current, before: Tensor) -> Current:
+        """All that reaches the neurons: from below, and from the layer itself one step later."""
+        if self.recurrent is None:
+            return current
+        return current + self.recurrent.moments(before, *self.recurrent.weights())
 
     def _fused(self, current: Current, state: LIFState, noise: Tensor | None, run: Run) -> Tensor:
         recurrence = None if self.recurrent is None else Recurrence(*self.recurrent.weights())

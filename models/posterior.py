@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 Granularity = Literal["layer", "neuron", "weight"]
 Spread = Literal["learned", "fixed", "none"]
+Init = Literal["wide", "narrow"]
 
 
 class GaussianPosterior(nn.Module):
@@ -20,6 +21,9 @@ class GaussianPosterior(nn.Module):
     a ``weight``. ``spread`` says whether they are ``learned``, ``fixed`` at σ₀ or absent (``none``, the
     surrogate-gradient baselines). ``mask`` (0 or 1 for each weight) removes connections from everything: the
     forward pass, its gradient, the KL and samples.
+
+    Means begin in U(±√(6/fan_in)) (``wide``, Kaiming's for rectifiers) or U(±1/√fan_in) (``narrow``, torch's own and
+    the authors'), σ at ``initial_std``/√fan_in: so E[z²] begins near 8 or 1.3.
     """
 
     mask: Tensor | None
@@ -31,6 +35,8 @@ class GaussianPosterior(nn.Module):
         granularity: Granularity = "layer",
         spread: Spread = "learned",
         mask: Tensor | None = None,
+        init: Init = "wide",
+        initial_std: float = 0.5,
     ) -> None:
         super().__init__()
         self.granularity: Granularity = granularity
@@ -38,8 +44,8 @@ class GaussianPosterior(nn.Module):
         self.raw_mean = nn.Parameter(torch.empty(shape))
         self.register_buffer("mask", mask, persistent=False)
         fan_in = math.prod(shape[1:])
-        nn.init.kaiming_uniform_(self.raw_mean, nonlinearity="relu")
-        self._register_log_std(_std_shape(shape, granularity), math.log(0.5 / math.sqrt(fan_in)))
+        nn.init.kaiming_uniform_(self.raw_mean, a=0.0 if init == "wide" else math.sqrt(5.0))
+        self._register_log_std(_std_shape(shape, granularity), math.log(initial_std / math.sqrt(fan_in)))
 
     def _register_log_std(self, shape: tuple[int, ...], log_std: float) -> None:
         if self.spread == "learned":
@@ -102,6 +108,11 @@ class GaussianPosterior(nn.Module):
         )
         drawn = self.raw_mean + self.std * noise
         return (drawn if self.mask is None else drawn * self.mask).detach()
+
+    @property
+    def existing(self) -> int:
+        """How many weights are not masked."""
+        return self.raw_mean.numel() if self.mask is None else int(self.mask.sum())
 
     def extra_repr(self) -> str:
         """Shape, granularity and spread."""

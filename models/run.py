@@ -9,7 +9,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from axonnx.models.current import Current
 from axonnx.models.firing import Fire
+from axonnx.models.kl import Divergence
 
 
 class LIFState(NamedTuple):
@@ -79,7 +81,8 @@ class Run:
         self.before = State() if state is None else state
         self.after: dict[str, LayerState] = {}
         self.observations: dict[str, Observation] = {}
-        self.divergences: dict[str, Tensor] = {}
+        self.divergences: dict[str, Divergence] = {}
+        self.currents: dict[str, Current] | None = {} if getattr(network, "keeps_currents", False) else None
         self._names: dict[int, str] = {id(module): name for name, module in network.named_modules()}
 
     @property

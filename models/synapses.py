@@ -56,7 +56,7 @@ class Linear(Synapse):
     """All-to-all synapses on the last axis."""
 
     def __init__(self, inputs: int, outputs: int, variant: Variant = BAYESIAN) -> None:
-        posterior = GaussianPosterior((outputs, inputs), variant.granularity, variant.spread)
+        posterior = _posterior((outputs, inputs), variant)
         super().__init__(posterior, variant, spatial=0)
 
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -85,7 +85,7 @@ class Conv2d(Synapse):
         stride: int = 1,
         padding: int = 0,
     ) -> None:
-        posterior = GaussianPosterior((outputs, inputs, kernel, kernel), variant.granularity, variant.spread)
+        posterior = _posterior((outputs, inputs, kernel, kernel), variant)
         super().__init__(posterior, variant, spatial=2)
         self.stride, self.padding = stride, padding
 
@@ -109,7 +109,7 @@ class Recurrent(nn.Module):
     def __init__(self, size: int, variant: Variant = BAYESIAN) -> None:
         super().__init__()
         off_diagonal = 1.0 - torch.eye(size)
-        self.posterior = GaussianPosterior((size, size), variant.granularity, variant.spread, mask=off_diagonal)
+        self.posterior = _posterior((size, size), variant, off_diagonal)
 
     def weights(self) -> tuple[Tensor, Tensor | None]:
         """Means, and what ``moments`` needs of the variances: once for each pass, not for each step."""
@@ -130,3 +130,9 @@ class Recurrent(nn.Module):
         if variance.dim() == 2:
             return Current(current, nnf.linear(squares, variance))
         return Current(current, variance * (squares.sum(-1, keepdim=True) - squares))
+
+
+def _posterior(shape: tuple[int, ...], variant: Variant, mask: Tensor | None = None) -> GaussianPosterior:
+    return GaussianPosterior(
+        shape, variant.granularity, variant.spread, mask, init=variant.init, initial_std=variant.initial_std
+    )

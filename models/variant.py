@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from axonnx.models.estimators import Estimator, StraightThrough, SurrogateGradient
-from axonnx.models.posterior import Granularity, Spread
+from axonnx.models.posterior import Granularity, Init, Spread
 
 Normalisation = Literal["scale", "batch", "batch_through_time", "none"]
 FireMode = Literal["sample", "mean_field"]
@@ -18,7 +18,8 @@ class Variant:
 
     ``spread``: are posterior variances learned, fixed at σ₀ or absent. ``fire``: the forward pass in training.
     ``kl``: does the loss have a KL term. ``normalisation``: per-channel scale and bias, or batch norm (one for
-    each time step if through time, which then needs ``steps``).
+    each time step if through time, which then needs ``steps``). ``init`` and ``initial_std``: where means and σ·√fan_in
+    begin.
     """
 
     spread: Spread = "learned"
@@ -28,8 +29,14 @@ class Variant:
     granularity: Granularity = "layer"
     estimator: Estimator = field(default_factory=StraightThrough)
     steps: int | None = None
+    init: Init = "wide"
+    initial_std: float = 0.5
 
     def __post_init__(self) -> None:
+        if self.init not in ("wide", "narrow"):
+            raise ValueError(f"init is {self.init!r}; known are 'wide' and 'narrow'")
+        if not self.initial_std > 0:
+            raise ValueError(f"initial_std is {self.initial_std}; expected a positive number")
         if self.spread != "none" and self.normalisation.startswith("batch"):
             raise ValueError("batch norm is for the baselines without a posterior: set spread = 'none'")
         if self.spread == "none" and not isinstance(self.estimator, SurrogateGradient):

@@ -110,10 +110,9 @@ def make_variant(config: VariantConfig) -> Variant:
     with _naming("variant.name"):
         chosen = models.variant(config.name)
     changes: dict[str, Any] = {}
-    if config.granularity is not None:
-        changes["granularity"] = config.granularity
-    if config.fire is not None:
-        changes["fire"] = config.fire
+    for key in ("granularity", "fire", "init", "initial_std"):
+        if getattr(config, key) is not None:
+            changes[key] = getattr(config, key)
     if config.estimator is not None:
         options = dict(config.estimator)
         if "name" not in options:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
@@ -36,6 +36,7 @@ class Position:
     random_state: dict[str, int]  # all random numbers of the next epoch follow from it
     config: str  # the resolved TOML
     data_digest: str
+    multipliers: dict[str, float] = field(default_factory=dict)  # λ of each layer, where it is found by itself
 
 
 def save_checkpoint(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer, position: Position) -> None:
@@ -49,6 +50,7 @@ def save_checkpoint(folder: Path, network: nn.Module, optimiser: torch.optim.Opt
         "epochs_done": position.epochs_done,
         "files": entries,
         "random_state": position.random_state,
+        "multipliers": position.multipliers,
         "data_digest": position.data_digest,
         "config": position.config,
         "versions": _versions(),
@@ -63,7 +65,8 @@ def load_checkpoint(folder: Path, network: nn.Module, optimiser: torch.optim.Opt
     _load_weights(network, _load(folder, index, "weights"), folder)
     if optimiser is not None:
         _load_optimiser(optimiser, _load(folder, index, "optimiser"), folder)
-    return Position(index["epochs_done"], index["random_state"], index["config"], index["data_digest"])
+    position = index["epochs_done"], index["random_state"], index["config"], index["data_digest"]
+    return Position(*position, index.get("multipliers", {}))
 
 
 def read_index(folder: Path) -> dict[str, Any]:
@@ -101,6 +104,7 @@ class _Index(BaseModel):
     epochs_done: NonNegativeInt
     files: dict[Literal["weights", "optimiser"], _File] = Field(min_length=2)
     random_state: dict[str, int]
+    multipliers: dict[str, float] = Field(default={})
     data_digest: str
     config: str
     versions: dict[str, str]

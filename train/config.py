@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    field_validator,
+)
 
 from axonnx.train.data.augment import Augmentation
 
@@ -67,6 +77,12 @@ class VariantConfig(Section):
     granularity: Literal["layer", "neuron", "weight"] | None = Field(default=None, description="how many σ there are")
     fire: Literal["sample", "mean_field"] | None = Field(default=None, description="the forward pass in training")
     estimator: dict[str, Any] | None = Field(default=None, description='e.g. { name = "iwst", p = 0.5 }')
+    init: Literal["wide", "narrow"] | None = Field(
+        default=None, description="means begin in U(±√(6/fan_in)), or in U(±1/√fan_in) as the authors' do"
+    )
+    initial_std: PositiveFloat | None = Field(
+        default=None, description="σ·√fan_in at the start (0.5; authors, fixed: 1)"
+    )
 
 
 class OptimiserConfig(Section):
@@ -79,10 +95,33 @@ class OptimiserConfig(Section):
     final_rate: float = Field(default=0.02, gt=0, le=1, description="rate at the end, as a share of the start")
     warmup_epochs: NonNegativeFloat = Field(default=0.0, description="epochs over which rates rise from zero")
     clip_norm: PositiveFloat | None = Field(default=None, description="largest norm of the whole gradient")
-    kl_weight: NonNegativeFloat = Field(default=1e-6, description="λ; of no effect in variants without a KL term")
-    kl: Literal["neuron", "weight", "quadratic"] = Field(default="neuron", description="what the KL is taken over")
     samples: PositiveInt = Field(default=1, description="noisy passes for each batch")
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+
+
+class RegulariserConfig(Section):
+    """What keeps signals near their noise: λ · mean of r² or of ½ ln(1 + r²). Variants without a KL term have none."""
+
+    form: Literal["quadratic", "log"] = Field(default="quadratic", description="r², or ½ ln(1 + r²) as in the text")
+    of: Literal["neuron", "current", "weight"] = Field(
+        default="neuron", description="what r is: (h* − θ)/κ, I/κ_I of the arriving current, or m/σ"
+    )
+    weight: float | Literal["auto"] = Field(
+        default="auto", description="λ; auto finds one for each layer, by dual ascent on its mean r²"
+    )
+    total: Literal["mean", "sum"] = Field(
+        default="mean", description="over all neurons and steps; the sum is the paper's, and its λ depends on the size"
+    )
+    target: PositiveFloat = Field(default=3.0, description="auto: the mean r² that no layer should exceed")
+    rate: PositiveFloat = Field(default=0.05, description="auto: how fast ln λ moves in a step")
+
+    @field_validator("weight", mode="before")
+    @classmethod
+    def _number_or_auto(cls, value: Any) -> Any:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value != "auto" and not (number and isfinite(value) and value >= 0):
+            raise ValueError("expected a finite number from 0 on, or 'auto'")
+        return value
 
 
 class FinetuneConfig(Section):
@@ -101,5 +140,6 @@ class Config(Section):
     model: ModelConfig
     variant: VariantConfig = Field(default_factory=VariantConfig)
     optimiser: OptimiserConfig = Field(default_factory=OptimiserConfig)
+    regulariser: RegulariserConfig = Field(default_factory=RegulariserConfig)
     finetune: FinetuneConfig = Field(default_factory=FinetuneConfig)
     eval_samples: PositiveInt = Field(default=8, description="noisy passes of the Bayesian predictive at the end")

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from axonnx.runtime.errors import AxonnxError
 from axonnx.train.config import Config
+from axonnx.train.earlier_settings import with_present_names
 
 Tree = dict[str, Any]
 
@@ -46,10 +47,15 @@ def read_config(source: str, overrides: Sequence[str] = ()) -> Config:
     return check_config(merged(tree, parse_overrides(overrides)), source)
 
 
+def parse_config(text: str, where: str) -> Config:
+    """A configuration from the text of its TOML file."""
+    return check_config(tomllib.loads(text), where)
+
+
 def check_config(tree: Tree, where: str) -> Config:
     """A ``Config`` from its tree; all faults at once, each with the nearest known name or what was expected."""
     try:
-        return Config.model_validate(tree)
+        return Config.model_validate(with_present_names(tree, where))
     except ValidationError as fault:
         lines = [_explain(error) for error in fault.errors()]
         raise AxonnxError(f"{where}: {len(lines)} wrong setting(s)\n  " + "\n  ".join(lines)) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -42,6 +42,11 @@ class World:
         if self.size > 1:
             dist.all_reduce(values)
         return values
+
+    def mean(self, values: Mapping[str, Tensor], share: float) -> dict[str, float]:
+        """Means over all samples, from each process's own and its ``balance``."""
+        together = self.sum(torch.stack(list(values.values())).double() * share) / self.size
+        return dict(zip(values, together.tolist(), strict=True))
 
     def balance(self, samples: int, device: torch.device) -> float:
         """What makes the mean over processes one over samples: this one's share of the batch, times their number."""

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from axonnx.models import MEAN_FIELD, Fire, Network, Output
+from axonnx.models import MEAN_FIELD, Fire, Network, Output, Regulariser, Variant
 from axonnx.train.build import Prepared, make_variant, training_fire
 from axonnx.train.config import Config
 from axonnx.train.data.augment import Augmentation
@@ -26,6 +26,7 @@ from axonnx.train.epoch_means import EpochMeans, Row
 from axonnx.train.evaluate import Predictions, predict_bayesian, predict_mean_field
 from axonnx.train.feed import Batch, Feed
 from axonnx.train.finite import refuse_non_finite, refuse_non_finite_weights
+from axonnx.train.multipliers import ascend
 from axonnx.train.objective import Loss, Objective, cosine_rate
 from axonnx.train.progress import Progress, Silent
 
@@ -39,6 +40,7 @@ class Training:
     network: Network
     optimiser: torch.optim.Optimizer
     noise: torch.Generator
+    multipliers: dict[str, float] = field(default_factory=dict)  # λ of each layer, where it is found by itself
     epochs_done: int = 0
     rows: list[Row] = field(default_factory=list)
 
@@ -163,19 +165,23 @@ def _epoch(
     variant = make_variant(config.variant)
     finetuning = epoch >= config.optimiser.epochs
     fire = MEAN_FIELD if finetuning else training_fire(variant, training.noise)
-    kl_weight = config.optimiser.kl_weight if variant.kl else 0.0
-    objective = Objective(kl_weight, config.optimiser.kl, config.optimiser.label_smoothing)
+    chosen = config.regulariser
+    training.network.keeps_currents = variant.kl and chosen.of == "current"
     passes = config.optimiser.samples if variant.fire == "sample" and not finetuning else 1
     sums = EpochMeans()
     for number, batch in enumerate(feed.epoch(epoch)):
         _set_rates(training.optimiser, config, epoch + number / len(feed))
-        share = world.balance(len(batch.labels), batch.labels.device) / passes
-        output, loss = _step(wrapped, training, batch, fire, objective, passes, share)
+        share = world.balance(len(batch.labels), batch.labels.device)
+        objective = _objective(config, variant, training.multipliers)
+        output, loss = _step(wrapped, training, batch, fire, objective, passes, share / passes)
         norms = _gradient_norms(training.network)
         total = _total_norm(norms)
         refuse_non_finite(output, loss, total, norms, f"epoch {epoch + 1}, batch {number + 1}")
         _clip(training.network, total, config.optimiser.clip_norm)
         training.optimiser.step()
+        if loss.squares:
+            squares = world.mean(loss.squares, share)
+            training.multipliers = ascend(training.multipliers, squares, chosen.target, chosen.rate)
         sums.add(output, loss, batch, norms, total)
         progress.batch(*sums.shown())
     refuse_non_finite_weights(training.network, f"epoch {epoch + 1}")
@@ -183,8 +189,17 @@ def _epoch(
         "epoch": epoch + 1,
         "phase": "finetune" if finetuning else "train",
         **sums.means(world),
+        **{f"lambda/{name}": weight for name, weight in training.multipliers.items()},
         "weight_rate": training.optimiser.param_groups[0]["lr"],
     }
+
+
+def _objective(config: Config, variant: Variant, multipliers: dict[str, float]) -> Objective:
+    """What the next step minimises."""
+    chosen = config.regulariser
+    weight: float | dict[str, float] = multipliers if chosen.weight == "auto" else chosen.weight
+    regulariser = Regulariser(chosen.form, chosen.of, chosen.total)
+    return Objective(weight if variant.kl else 0.0, regulariser, config.optimiser.label_smoothing)
 
 
 def _step(

@@ -1,42 +1,49 @@
-"""What training minimises: cross-entropy + λ · KL."""
+"""What training minimises: cross-entropy + λ · regulariser."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import cos, pi
 
 import torch
 import torch.nn.functional as nnf
 from torch import Tensor
 
-from axonnx.models import Network, Output
-from axonnx.models.network import Regulariser
+from axonnx.models import Network, Output, Regulariser
+from axonnx.train.multipliers import START
 
 
 @dataclass(frozen=True)
 class Objective:
-    """λ and what the KL is taken over; λ = 0 leaves the KL out of the loss and out of the computation."""
+    """One λ, or one for each layer; λ = 0 leaves the regulariser out of the loss and out of the computation."""
 
-    kl_weight: float
-    kl: Regulariser = "neuron"
+    weight: float | Mapping[str, float]
+    regulariser: Regulariser = field(default_factory=Regulariser)
     label_smoothing: float = 0.0
 
     def __call__(self, network: Network, output: Output, labels: Tensor) -> Loss:
         """The loss of one pass, averaged over the batch."""
         fit = nnf.cross_entropy(output.logits, labels, label_smoothing=self.label_smoothing)
-        if self.kl_weight == 0.0:
+        if self.weight == 0.0:
             return Loss(fit, fit.detach(), torch.zeros_like(fit))
-        kl = network.regulariser(output, self.kl)
-        return Loss(fit + self.kl_weight * kl, fit.detach(), kl.detach())
+        terms = self.regulariser.terms(network, output)
+        kl = self.regulariser.added(terms, fit)
+        if not isinstance(self.weight, Mapping):
+            return Loss(fit + self.weight * kl, fit.detach(), kl.detach())
+        weights = {name: self.weight.get(name, START) for name in terms}
+        squares = self.regulariser.mean_squares(network, output)
+        return Loss(fit + self.regulariser.added(terms, fit, weights), fit.detach(), kl.detach(), squares)
 
 
 @dataclass(frozen=True)
 class Loss:
-    """The total to be minimised, and its two parts for the record."""
+    """The total to be minimised, its two parts for the record, and the mean r² of layers with a λ of their own."""
 
     total: Tensor
     cross_entropy: Tensor
     kl: Tensor
+    squares: dict[str, Tensor] = field(default_factory=dict)
 
 
 def cosine_rate(progress: float, final: float, warmup: float = 0.0) -> float:

@@ -15,7 +15,7 @@ from axonnx.runtime.errors import AxonnxError
 from axonnx.train.build import Prepared, make_network, prepare
 from axonnx.train.checkpoint import INDEX, Position, load_checkpoint, save_checkpoint
 from axonnx.train.config import Config
-from axonnx.train.configure import to_toml
+from axonnx.train.configure import parse_config, to_toml
 from axonnx.train.curves import draw_curves
 from axonnx.train.data.left_out import classes_left_out, left_out
 from axonnx.train.distributed import World
@@ -59,7 +59,9 @@ def _go_on(folder: RunFolder, training: Training, prepared: Prepared, config: Co
     def keep(current: Training) -> None:
         folder.write_results(current.rows)
         random_state = {"seed": config.seed, "epoch": current.epochs_done}
-        position = Position(current.epochs_done, random_state, to_toml(config), prepared.splits.digest)
+        position = Position(
+            current.epochs_done, random_state, to_toml(config), prepared.splits.digest, current.multipliers
+        )
         save_checkpoint(folder.checkpoint, current.network, current.optimiser, position)
         if board is not None:
             board.add(current.rows[-1])
@@ -131,9 +133,9 @@ def _restore(folder: RunFolder, training: Training, prepared: Prepared, config: 
         return ""  # killed before the first checkpoint: the beginning is where it goes on
     position = load_checkpoint(folder.checkpoint, training.network, training.optimiser)
     _refuse_other_data(folder, position, prepared, config)
-    training.epochs_done = position.epochs_done
+    training.epochs_done, training.multipliers = position.epochs_done, position.multipliers
     training.rows = folder.read_results(position.epochs_done)
-    before = position.config.splitlines()
+    before = to_toml(parse_config(position.config, f"{folder.checkpoint}")).splitlines()
     changed = [line for line in to_toml(config).splitlines() if line not in before]
     return f"; changed since: {', '.join(changed)}" if changed else ""
 

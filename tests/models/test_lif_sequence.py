@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from axonnx.models import LIF, MEAN_FIELD, Current, LIFSettings, LIFState, Replay, Run, State, Variant, kl_of_neurons
+from axonnx.models import LIF, MEAN_FIELD, Current, LIFSettings, LIFState, Replay, Run, State, Variant, divergence_sum
 from axonnx.models.estimators import make_estimator
 
 STEPS, BATCH, NEURONS = 7, 3, 4
@@ -63,9 +63,9 @@ def gradients(lif: LIF, given: dict[str, Tensor], path: str, sampled: bool, only
     torch.manual_seed(5)
     weighted = [(torch.randn_like(x) * x).sum() for x in (spikes, membrane, remembered, last)]
     loss = {
-        "everything": weighted[0] + weighted[1] + weighted[2] + weighted[3] + kl_of_neurons(gap, variance, BATCH),
+        "everything": weighted[0] + weighted[1] + weighted[2] + weighted[3] + divergence_sum(gap, variance, "log"),
         "spikes": weighted[0],
-        "kl": kl_of_neurons(gap, variance, BATCH),
+        "kl": divergence_sum(gap, variance, "log"),
         "state": weighted[1] + weighted[2] + weighted[3],
     }[only]
     named = {**given, **dict(lif.named_parameters())}

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axonnx.models import GaussianPosterior, Recurrent, Variant, kl_of_weights
+from axonnx.models import Conv2d, GaussianPosterior, Linear, Recurrent, Variant, divergence_sum
 
 SHAPES = st.sampled_from([(3, 5), (1, 1), (4, 2, 3, 3), (1, 3, 1, 1)])
 GRANULARITIES = ["layer", "neuron", "weight"]
@@ -53,7 +53,7 @@ def test_mask_removes_a_weight_from_mean_variance_sample_kl_and_gradient(granula
         assert (masked.diagonal() == 0).all()
         assert (masked[off_diagonal(n) == 1] != 0).all()
 
-    kl = kl_of_weights(posterior)
+    kl = divergence_sum(posterior.mean, posterior.variance, "log")
     ratio = (posterior.raw_mean.square() / posterior.variance)[off_diagonal(n) == 1]
     torch.testing.assert_close(kl, 0.5 * torch.log1p(ratio).sum())
 
@@ -107,7 +107,6 @@ def test_no_spread_is_a_point_estimate():
     assert set(point.state_dict()) == {"raw_mean"}
     assert torch.equal(point.sample(), point.mean)
     assert point.spread_of(torch.nn.functional.linear, torch.ones(1, 3)) == (None, None)
-    assert kl_of_weights(point) == 0
     for spread in ("std", "variance"):
         with pytest.raises(ValueError, match=f"no posterior.*no {spread}"):
             getattr(point, spread)
@@ -116,3 +115,32 @@ def test_no_spread_is_a_point_estimate():
 def test_unknown_granularity_is_refused():
     with pytest.raises(ValueError, match="'column'; known are 'layer', 'neuron' and 'weight'"):
         GaussianPosterior((2, 3), "column")
+
+
+@pytest.mark.parametrize(("init", "widest"), [("wide", math.sqrt(6.0)), ("narrow", 1.0)])
+@pytest.mark.parametrize("initial_std", [0.5, 1.0])
+def test_means_begin_uniform_and_spreads_where_they_are_told(init, widest, initial_std):
+    """Both scale with 1/√fan_in, whatever the kind of synapse."""
+    chosen = Variant(init=init, initial_std=initial_std)
+    for synapse in (Linear(72, 500, chosen), Conv2d(8, 500, 3, chosen), Recurrent(300, chosen)):
+        posterior = synapse.posterior
+        reach = posterior.raw_mean.detach() * math.sqrt(posterior.raw_mean[0].numel())
+        assert 0.99 * widest < reach.abs().max() <= widest
+        assert reach.var().item() == pytest.approx(widest**2 / 3, rel=0.03)
+        torch.testing.assert_close(
+            posterior.std.flatten()[0] * math.sqrt(posterior.raw_mean[0].numel()), torch.tensor(initial_std)
+        )
+
+
+@pytest.mark.parametrize(("init", "expected"), [("wide", 8.0), ("narrow", 4 / 3)])
+def test_signals_begin_that_far_above_their_noise(init, expected):
+    """E[z²] = Var(m)/σ² for any input, as long as the bias is zero."""
+    torch.manual_seed(0)
+    current = Linear(50, 20_000, Variant(init=init)).moments((torch.rand(1, 50) < 0.3).float())
+    assert (current.mean.square() / current.variance).mean().item() == pytest.approx(expected, rel=0.05)
+
+
+@pytest.mark.parametrize("wrong", [{"init": "kaiming"}, {"initial_std": 0.0}])
+def test_a_start_that_is_none_is_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Variant(**wrong)

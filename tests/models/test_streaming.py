@@ -126,7 +126,7 @@ def test_one_step_one_sample_no_input_and_all_inputs(kind, steps, active):
     for fire in (MEAN_FIELD, Sample(torch.Generator().manual_seed(3))):
         output = net(x, fire)
         assert output.logits.shape == (1, 3)
-        (output.logits.square().sum() + output.kl()).backward()
+        (output.logits.square().sum() + net.regulariser(output)).backward()
         for name, parameter in net.named_parameters():
             assert parameter.grad is not None, name
             assert parameter.grad.isfinite().all(), name
@@ -162,7 +162,7 @@ def test_a_network_with_feedback_runs_step_by_step():
     assert torch.equal(whole.logits, step.logits)
     assert whole.observations["first"].spikes.shape == (STEPS, BATCH, 6)
     assert_same_state(state, whole.state)
-    (whole.logits.square().sum() + whole.kl()).backward()
+    (whole.logits.square().sum() + net.regulariser(whole)).backward()
     assert net.back.posterior.raw_mean.grad.abs().max() > 0
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from axonnx.models import MEAN_FIELD
+from axonnx.models import MEAN_FIELD, Regulariser
 from axonnx.train import loop, run
 from axonnx.train.build import make_network, prepare
 from axonnx.train.config import Config
@@ -23,7 +23,7 @@ from axonnx.train.run_folder import RunFolder
 
 CPU = torch.device("cpu")
 BATCH = 9  # of each process; 48 samples give two whole batches and a rest of twelve
-KL_WEIGHT = 0.1  # so large that a KL counted twice would show
+WEIGHT = 0.1  # so large that a regulariser counted twice would show
 
 
 def tiny(data: str, batch_size: int, **variant: object) -> Config:
@@ -32,7 +32,7 @@ def tiny(data: str, batch_size: int, **variant: object) -> Config:
         "data": {"name": data},
         "model": {"network": "recurrent-snn", "hidden": [6]},
         "variant": variant,
-        "optimiser": {"epochs": 2, "batch_size": batch_size, "kl_weight": KL_WEIGHT},
+        "optimiser": {"epochs": 2, "batch_size": batch_size},
         "eval_samples": 2,
     }
     return check_config(tree, "distributed")
@@ -51,7 +51,7 @@ def gradients(config: Config, here: World, kl: str, cut: int | None = None) -> l
         kept = len(batch.labels) - (cut or 0) * here.rank
         double = Batch(batch.x[:, :kept].double(), batch.labels[:kept])
         share = here.balance(kept, CPU)
-        loop._step(wrapped, training, double, MEAN_FIELD, Objective(KL_WEIGHT, kl), 1, share)
+        loop._step(wrapped, training, double, MEAN_FIELD, Objective(WEIGHT, Regulariser(of=kl)), 1, share)
         found.append({name: p.grad.flatten().tolist() for name, p in network.named_parameters()})
     return found
 
@@ -64,7 +64,7 @@ def cut_gradient(config: Config) -> dict[str, list[float]]:
     x = torch.cat([batches[0].x, batches[1].x[:, :-3]], 1).double()
     labels = torch.cat([batches[0].labels, batches[1].labels[:-3]])
     training = loop.new_training(network, config, CPU)
-    loop._step(network, training, Batch(x, labels), MEAN_FIELD, Objective(KL_WEIGHT), 1, 1.0)
+    loop._step(network, training, Batch(x, labels), MEAN_FIELD, Objective(WEIGHT), 1, 1.0)
     return {name: p.grad.flatten().tolist() for name, p in network.named_parameters()}
 
 

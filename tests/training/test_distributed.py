@@ -71,7 +71,17 @@ def test_shards_are_disjoint_and_complete_and_of_one_length(together):
 def test_a_row_speaks_of_all_samples_not_of_the_first_process(together):
     pair, alone = together[0]["rows"]
     assert pair.keys() == alone.keys()
-    for name in ("loss", "cross_entropy", "kl", "train_accuracy", "rate", "gradient_norm", "gradient/readout"):
+    multiplier = "lambda/hidden.0.neuron"
+    for name in (
+        "loss",
+        "cross_entropy",
+        "kl",
+        "train_accuracy",
+        "rate",
+        "gradient_norm",
+        "gradient/readout",
+        multiplier,
+    ):
         assert pair[name] == pytest.approx(alone[name], rel=1e-5), name  # float32 sums of two halves
     assert pair["test_nll"] == pytest.approx(alone["test_nll"], rel=1e-4)
 

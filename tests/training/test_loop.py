@@ -57,12 +57,18 @@ def test_an_epoch_has_a_row_with_everything_the_issue_asks_for(frames):
             *("epoch", "phase", "loss", "cross_entropy", "kl", "train_accuracy", "gradient_norm", "rate"),
             *("weight_rate", "test_accuracy", "test_nll", "test_ece", "seconds"),
             *(f"rate/{layer}.neuron" for layer in layers),
+            *(f"lambda/{layer}.neuron" for layer in layers),
             *(f"gradient/{name}" for name in [*synapses, "readout"]),
         }
         assert all(math.isfinite(value) for value in row.values() if not isinstance(value, str))
-        assert row["loss"] == pytest.approx(row["cross_entropy"] + 1e-6 * row["kl"], rel=1e-5)
+        assert row["loss"] > row["cross_entropy"]
         assert row["rate"] == pytest.approx(sum(row[f"rate/{layer}.neuron"] for layer in layers) / 2, rel=1e-5)
         assert all(row[f"gradient/{name}"] > 0 for name in synapses)
+
+
+def test_a_loss_is_cross_entropy_and_lambda_times_the_regulariser(frames):
+    for row in trained(frames, regulariser={"weight": 0.25}).rows:
+        assert row["loss"] == pytest.approx(row["cross_entropy"] + 0.25 * row["kl"], rel=1e-5)
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others(frames):

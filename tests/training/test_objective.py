@@ -8,12 +8,15 @@ import torch.nn.functional as nnf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axonnx.models import MEAN_FIELD
+from axonnx.models import MEAN_FIELD, Regulariser
 from axonnx.train.config import FinetuneConfig, OptimiserConfig
 from axonnx.train.loop import _set_rates, new_training
+from axonnx.train.multipliers import START
 from axonnx.train.objective import Objective, cosine_rate
 
 from .tiny_runs import STEPS, tiny_config, tiny_network
+
+FORMS, TOTALS = ("quadratic", "log"), ("mean", "sum")
 
 
 @pytest.fixture
@@ -25,9 +28,14 @@ def passed(frames):
     return network, output, torch.arange(7) % 3
 
 
-@pytest.mark.parametrize("kind", ["neuron", "weight", "quadratic"])
+KINDS = [
+    Regulariser(form, of, total) for form in ("quadratic", "log") for of in ("neuron", "weight") for total in TOTALS
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("weight", [1e-6, 0.5])
-def test_the_kl_is_added_once_with_its_weight(passed, kind, weight):
+def test_the_regulariser_is_added_once_with_its_weight(passed, kind, weight):
     network, output, labels = passed
     loss = Objective(weight, kind)(network, output, labels)
     fit, kl = nnf.cross_entropy(output.logits, labels), network.regulariser(output, kind)
@@ -39,19 +47,31 @@ def test_the_kl_is_added_once_with_its_weight(passed, kind, weight):
     assert not loss.kl.requires_grad
 
 
-def test_the_three_kinds_of_kl_differ(passed):
+def test_every_kind_of_regulariser_is_another(passed):
     network, output, labels = passed
-    values = {Objective(1.0, kind)(network, output, labels).kl.item() for kind in ("neuron", "weight", "quadratic")}
-    assert len(values) == 3
+    values = {Objective(1.0, kind)(network, output, labels).kl.item() for kind in KINDS}
+    assert len(values) == len(KINDS)
 
 
-def test_without_weight_the_kl_is_not_even_computed(passed, monkeypatch):
+def test_a_weight_for_each_layer_and_the_start_for_those_without_one(passed):
+    network, output, labels = passed
+    kind = Regulariser("log")
+    loss = Objective({"hidden.1.neuron": 0.3}, kind)(network, output, labels)
+    terms = kind.terms(network, output)
+    count = sum(term.ratios for term in terms.values())
+    expected = START * terms["hidden.0.neuron"].value + 0.3 * terms["hidden.1.neuron"].value
+    torch.testing.assert_close(loss.total, loss.cross_entropy + expected / count)
+    for name, seen in output.observations.items():
+        torch.testing.assert_close(loss.squares[name], (seen.gap.square() / seen.variance).mean())
+
+
+def test_without_weight_the_regulariser_is_not_even_computed(passed, monkeypatch):
     network, output, labels = passed
 
     def never(*_):
-        raise AssertionError("the KL was computed")
+        raise AssertionError("the regulariser was computed")
 
-    monkeypatch.setattr(type(network), "regulariser", never)
+    monkeypatch.setattr(Regulariser, "terms", never)
     loss = Objective(0.0)(network, output, labels)
     assert torch.equal(loss.total, loss.cross_entropy)
     assert loss.kl == 0

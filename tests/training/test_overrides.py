@@ -23,7 +23,7 @@ def trained(monkeypatch) -> list[Config]:
     [
         (["--optimiser.epochs", "3"], {"optimiser": {"epochs": 3}}),
         (["--optimiser.epochs=3"], {"optimiser": {"epochs": 3}}),
-        (["--optimiser.kl-weight=1e-6"], {"optimiser": {"kl_weight": 1e-6}}),
+        (["--optimiser.weight-rate=1e-6"], {"optimiser": {"weight_rate": 1e-6}}),
         (["--data.values", "binary"], {"data": {"values": "binary"}}),
         (["--data.name", '"quoted"'], {"data": {"name": "quoted"}}),
         (["--data.name=a=b"], {"data": {"name": "a=b"}}),
@@ -109,8 +109,8 @@ def test_settings_lists_every_key_with_default_and_meaning(capsys):
     assert main(["--settings"]) == 0
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
     assert set(lines) == {f"--{key}" for key, _, _ in settings()}
-    assert "1e-06" in lines["--optimiser.kl_weight"]
-    assert "λ" in lines["--optimiser.kl_weight"]
+    assert '"auto"' in lines["--regulariser.weight"]
+    assert "λ" in lines["--regulariser.weight"]
     assert lines["--data.name"].split()[1] == "required"
     assert lines["--data.bins"].split()[1] == "unset"
     assert "--data.augmentation.time_stretch" in lines
