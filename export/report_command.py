@@ -15,7 +15,7 @@ from axonnx.runtime.atomic_file import write_text
 from axonnx.runtime.contract import Contract
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.measuring_engine import MEASURING, measuring_engine
-from axonnx.runtime.report_data import read_samples
+from axonnx.runtime.report_data import read_samples, samples_of
 from axonnx.runtime.report_inputs import read_profile, read_run, read_verify
 from axonnx.runtime.report_material import Material
 from axonnx.runtime.report_measure import Measured, Samples, Tell, measure
@@ -23,7 +23,7 @@ from axonnx.runtime.report_model import ModelView, view_model
 from axonnx.runtime.report_page import render
 from axonnx.runtime.sample_choice import choose_samples
 
-LIMIT = 256  # samples run
+LIMIT = 1024  # samples run: all of most test parts
 MOST_SHOWN = 20  # samples in detail
 
 
@@ -121,7 +121,8 @@ def _test_samples(run: str, model: ModelView, limit: int) -> Samples:
     batches = Batches(chosen, binning=prepared.binning, shuffle=False, dtype="uint8", batch_size=64)
     parts = [np.asarray(batch.x) for batch in batches.epoch(0)]
     timed = [x.swapaxes(0, 1) for x in parts] if prepared.steps else [x[:, np.newaxis] for x in parts]
-    return Samples(_fitting(np.concatenate(timed), run, model), chosen.labels, f"the test part of {config.data.name}")
+    source = f"{samples_of(len(chosen), len(test))} of the test part of {config.data.name}"
+    return Samples(_fitting(np.concatenate(timed), run, model), chosen.labels, source)
 
 
 def _fitting(frames: NDArray[np.integer], run: str, model: ModelView) -> NDArray[np.integer]:

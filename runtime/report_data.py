@@ -18,4 +18,11 @@ def read_samples(path: str | Path, contract: Contract, limit: int) -> Samples:
     frames = read_frames(place, contract.input)
     labels = read_labels(place, len(frames), len(contract.classes))
     chosen = choose_samples(np.zeros(len(frames)) if labels is None else labels, limit)
-    return Samples(frames[chosen], None if labels is None else labels[chosen], place.name)
+    source = f"{samples_of(len(chosen), len(frames))} of {place.name}"
+    return Samples(frames[chosen], None if labels is None else labels[chosen], source)
+
+
+def samples_of(chosen: int, whole: int) -> str:
+    """Which samples were run, for people."""
+    which = "all" if chosen == whole else f"of {whole:,}, stratified by class"
+    return f"{chosen:,} samples ({which})"

@@ -16,7 +16,7 @@ from axonnx.runtime.report_inputs import Accuracy, EarlyExit
 from axonnx.runtime.report_markup import Html, element
 from axonnx.runtime.report_material import Material, is_shipped
 from axonnx.runtime.report_measure import Measured
-from axonnx.runtime.report_numbers import known, number, percent
+from axonnx.runtime.report_numbers import count, known, number, percent
 
 CERTAINTIES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
@@ -27,9 +27,8 @@ def decisions_section(material: Material) -> Html:
     if measured is not None and measured.labels is not None:
         labelled = measured
     lead = None
-    if labelled is not None and labelled.labels is not None:
-        right = int((labelled.final.argmax(1) == labelled.labels).sum())
-        lead = f"{right} of {len(labelled.labels)} right, measured here on {labelled.source}."
+    if labelled is not None and labelled.right is not None:
+        lead = f"{int(labelled.right.sum())} of {len(labelled.right)} right, measured here on {labelled.source}."
     command = f"axonnx report {material.name} --run {material.run_name}"
     return section(
         "decisions",
@@ -65,17 +64,16 @@ def _gap(entries: tuple[Accuracy, ...]) -> Html | None:
     bars = [Bar(e.name, e.accuracy, percent(e.accuracy), e.interval, strong=is_shipped(e)) for e in entries]
     lowest = min([entry.accuracy for entry in entries] + [entry.interval[0] for entry in entries if entry.interval])
     low = next((start for start in (0.9, 0.75, 0.5) if lowest > start), 0.0)
-    samples = {entry.samples for entry in entries if entry.samples}
-    on = f" on {max(samples)} test samples" if samples else ""
+    on = dict.fromkeys(f"{'this file' if is_shipped(entry) else 'the others'} {entry.on}" for entry in entries)
     begin = f"Bars begin at {percent(low, 0)}. " if low else ""
-    note = f"{begin}Whiskers: 95 % intervals{on}. {_cost(entries)}"
+    note = f"{begin}Whiskers: 95 % intervals; {', '.join(reversed(on))}. {_cost(entries)}"
     return bar_chart("Collapse gap", bars, share_axis(low=low), unit="accuracy of each way to run it", note=note)
 
 
 def _cost(entries: tuple[Accuracy, ...]) -> str:
     bayesian = next((entry for entry in entries if entry.name.startswith("bayesian")), None)
     shipped = next((entry for entry in entries if is_shipped(entry)), None)
-    if bayesian is None or shipped is None:
+    if bayesian is None or shipped is None or bayesian.samples != shipped.samples:
         return ""
     points = 100 * (shipped.accuracy - bayesian.accuracy)
     change = "gains" if points >= 0 else "loses"
@@ -110,8 +108,8 @@ def _cell(counts: NDArray[np.int64], at: int, to: int, names: tuple[str, ...]) -
 
 
 def _calibration(measured: Measured) -> Html:
-    assert measured.labels is not None
-    return reliability(measured.final.max(1), measured.final.argmax(1) == measured.labels)
+    assert measured.right is not None
+    return reliability(measured.final.max(1), measured.right)
 
 
 def _early(material: Material, measured: Measured | None) -> Html | None:
@@ -119,26 +117,18 @@ def _early(material: Material, measured: Measured | None) -> Html | None:
     steps = material.model.contract.input.steps
     if steps is None or not (profiled or measured is not None):
         return None
-    exits = list(profiled) or (early_exits(measured) if measured is not None else [])
+    exits = early_exits(measured) if measured is not None else list(profiled)
     found = [(each.mean_steps, each.accuracy, each.stop_at) for each in exits if each.accuracy is not None]
     points = sorted(point for point in found if all(known(value) for value in point))
     texts = [(s, a, f"certain to {percent(c, 0)}: {percent(a)} after {number(s)} steps") for s, a, c in points]
-    whole = _at_the_end(material, measured, bool(profiled))
-    if whole is not None:
+    if measured is not None and material.shipped is not None:
+        whole = material.shipped.accuracy
         texts.append((float(steps), whole, f"all {steps} steps: {percent(whole)}"))
+    on = "" if measured is not None or material.profile is None else f" On {count(material.profile.samples)} samples."
     x = linear_axis([0.0, float(steps)], f"mean steps until the decision, of {steps}")
     y = shares({"": [accuracy for _, accuracy, _ in texts]})
     marks = [line(x, y, [(s, a) for s, a, _ in texts], 1), dots(x, y, texts, 1)]
-    return chart("Early exit", x, y, marks, note=_told(points, steps))
-
-
-def _at_the_end(material: Material, measured: Measured | None, profiled: bool) -> float | None:
-    """The accuracy with all steps, on the samples that the curve was measured on."""
-    if profiled:
-        return material.profile.accuracy if material.profile is not None else None
-    if measured is None or measured.labels is None:
-        return None
-    return float((measured.final.argmax(1) == measured.labels).mean())
+    return chart("Early exit", x, y, marks, note=_told(points, steps) + on)
 
 
 def _told(points: list[tuple[float, float, float]], steps: int) -> str:

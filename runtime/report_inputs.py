@@ -58,6 +58,7 @@ class Accuracy(Reading):
     accuracy: float
     interval: tuple[float, float] | None = None
     samples: int | None = None
+    on: str | None = None  # which samples these are
 
 
 class Unrounded(Reading):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from axonnx.runtime.metrics import wilson_interval
 from axonnx.runtime.report_inputs import Accuracy, Profile, RunFiles, Verify
 from axonnx.runtime.report_measure import Measured
 from axonnx.runtime.report_model import ModelView
@@ -37,17 +38,38 @@ class Material:
 
     @property
     def accuracies(self) -> tuple[Accuracy, ...]:
-        """Accuracies of all ways to run the network, as measured at export; else as verified."""
-        stated = self.model.contract.accuracy
-        found = [_stated(name, entry) for name, entry in stated.items()]
-        verified = self.verify.accuracy if self.verify is not None else ()
-        return tuple(entry for entry in found if entry is not None) or verified
+        """All ways to run the network, as measured at export or else verified; the file's own is ``shipped``."""
+        found = self._stated or self._verified
+        others = tuple(entry for entry in found if not is_shipped(entry))
+        return others if self.shipped is None else (*others, self.shipped)
 
     @property
     def shipped(self) -> Accuracy | None:
-        """The accuracy of the file itself: as verified, or else as measured at export."""
-        verified = self.verify.accuracy if self.verify is not None else ()
-        return next((entry for entry in (*verified, *self.accuracies) if is_shipped(entry)), None)
+        """The one accuracy of the file in this report: measured here, or else as verified, or else as at export."""
+        own = [entry for entry in (*self._verified, *self._stated) if is_shipped(entry)]
+        right = None if self.measured is None else self.measured.right
+        if self.measured is None or right is None:
+            return own[0] if own else None
+        name = own[-1].name if own else SHIPPED[0]
+        bounds = wilson_interval(int(right.sum()), len(right))
+        return Accuracy(
+            name=name,
+            accuracy=float(right.mean()),
+            interval=bounds,
+            samples=len(right),
+            on=f"on {self.measured.source}",
+        )
+
+    @property
+    def _verified(self) -> tuple[Accuracy, ...]:
+        found = self.verify.accuracy if self.verify is not None else ()
+        return tuple(entry.model_copy(update={"on": _counted(entry, "verified on")}) for entry in found)
+
+    @property
+    def _stated(self) -> tuple[Accuracy, ...]:
+        found = [_stated(name, entry) for name, entry in self.model.contract.accuracy.items()]
+        known = [entry for entry in found if entry is not None]
+        return tuple(entry.model_copy(update={"on": _counted(entry, "at export, on")}) for entry in known)
 
     def rates(self) -> dict[str, float]:
         """Firing rate of each layer: profiled, or measured here, or from training."""
@@ -75,6 +97,10 @@ class Material:
                 if entry.accumulates is not None or entry.multiply_accumulates is not None
             }
         return {} if self.measured is None else self.measured.operations
+
+
+def _counted(entry: Accuracy, when: str) -> str:
+    return when + (" test samples" if entry.samples is None else f" {entry.samples:,} test samples")
 
 
 def is_shipped(entry: Accuracy) -> bool:

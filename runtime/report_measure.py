@@ -65,6 +65,11 @@ class Measured:
     shown: tuple[Sample, ...] = ()
 
     @property
+    def right(self) -> NDArray[np.bool_] | None:
+        """Which decisions are right [N]; None without labels."""
+        return None if self.labels is None else np.asarray(self.final.argmax(1) == self.labels)
+
+    @property
     def final(self) -> Doubles:
         """Class probabilities at the end [N, classes]."""
         last: Doubles = self.probabilities[:, -1]

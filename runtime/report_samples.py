@@ -31,7 +31,7 @@ def samples_section(material: Material) -> Html:
     shown = [_merged(sample, MOST_STEPS) for sample in measured.shown]
     buttons = [_button(sample, material, at == 0) for at, sample in enumerate(shown)]
     panels = [_panel(sample, material, at == 0) for at, sample in enumerate(shown)]
-    lead = f"{len(shown)} samples of {measured.source}, run through this file, step by step."
+    lead = f"{len(shown)} of the {measured.source}, run through this file, step by step."
     picker = element("div", buttons, class_="picker", role="group", aria_label="Sample")
     images = _images(shown, timed)
     return section(anchor, title, lead, element("div", picker, panels, style=images or None))

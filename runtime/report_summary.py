@@ -81,7 +81,8 @@ def _tiles(material: Material) -> list[Html]:
     shipped, profile, model = material.shipped, material.profile, material.model
     tiles = []
     if shipped is not None:
-        tiles.append(tile("Accuracy", percent(shipped.accuracy), f"95 %: {interval(shipped.interval)}"))
+        told = f"95 %: {interval(shipped.interval)}; {shipped.on}"
+        tiles.append(tile("Accuracy", percent(shipped.accuracy), told))
     spikes = material.spikes_per_inference()
     if spikes is not None:
         tiles.append(tile("Spikes per inference", short(spikes), _rate(material)))

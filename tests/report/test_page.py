@@ -1,5 +1,6 @@
 """The whole page, of a small real model: well-formed, complete, honest about what is missing, and small."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from axonnx.runtime.numpy_engine import NumpyEngine
 from axonnx.runtime.report_data import read_samples
-from axonnx.runtime.report_inputs import Divergence, Profile, Stage, Verify
+from axonnx.runtime.report_inputs import Accuracy, Divergence, Profile, Stage, Verify
 from axonnx.runtime.report_material import Material
 from axonnx.runtime.report_measure import Measured, Sample, measure
 from axonnx.runtime.report_model import view_model
@@ -43,7 +44,9 @@ def test_the_verdict_stands_on_top(page):
 
 
 def test_key_figures(page):
-    assert "Accuracy 75.0 % 95 %: 50.0 – 90.0 %" in page.text
+    assert re.search(
+        r"Accuracy [\d.]+ % 95 %: [\d.]+ – [\d.]+ %; on 24 samples \(of 60, stratified by class\)", page.text
+    )
     assert "Spikes per inference 41" in page.text
     assert "Energy per inference 2.00 nJ dense: 30.0 nJ" in page.text
     assert "Time per step 10.0 µs" in page.text
@@ -162,3 +165,28 @@ def enormous(material: Material, *, steps: int, neurons: int, shown: int) -> Mea
     probabilities = generator.dirichlet(np.ones(classes), (shown, steps))
     samples = [Sample(n, n % classes, frames, probabilities[n], spikes, {}) for n in range(shown)]
     return Measured("worst", probabilities, np.arange(shown) % classes, {}, {}, {}, tuple(samples))
+
+
+def test_one_accuracy_of_the_file_on_one_set_of_samples(material):
+    """What verification, profile and contract say about the file is of other samples, or forged: it is not shown."""
+    assert material.verify is not None
+    assert material.profile is not None
+    stated = {**material.model.contract.accuracy, "this file: mfa": {"accuracy": 0.1234, "interval": [0.1, 0.2]}}
+    contract = material.model.contract.model_copy(update={"accuracy": stated})
+    verified = (Accuracy(name="the file (numba)", accuracy=0.4321, interval=(0.4, 0.5), samples=12),)
+    changed = replace(
+        material,
+        model=replace(material.model, program=replace(material.model.program, contract=contract)),
+        verify=material.verify.model_copy(update={"accuracy": verified}),
+        profile=material.profile.model_copy(update={"accuracy": 0.5678}),
+    )
+    right = (material.measured.final.argmax(1) == material.measured.labels).mean()
+    page = Page(render(changed))
+    assert changed.shipped.accuracy == right
+    assert f"Accuracy {100 * right:.1f} %" in page.text
+    assert f"all 8 steps: {100 * right:.1f} %" in page.text
+    assert not any(figure in page.text for figure in ("12.3 %", "43.2 %", "56.8 %"))
+    unmeasured = replace(changed, measured=None)
+    assert unmeasured.shipped.on == "verified on 12 test samples"
+    assert "all 8 steps" not in Page(render(unmeasured)).text
+    assert replace(unmeasured, verify=None).shipped.on == "at export, on test samples"

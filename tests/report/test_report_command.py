@@ -28,7 +28,7 @@ def test_everything_at_once(tmp_path, capsys, model, run, verify_json, profile_j
     assert found.faults == []
     assert found.count("p", "missing") == 0
     assert found.count("p", "warning") == 0
-    assert "2 samples of the test part" in found.text
+    assert "2 of the 12 samples (all) of the test part" in found.text
 
 
 def test_a_file_and_samples(tmp_path, monkeypatch, capsys, model, samples):
