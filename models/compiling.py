@@ -7,20 +7,22 @@ written: no fused multiply-adds and no reordering, except in sums that ask for i
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 
+from axonnx.runtime.kernel_cache import kernel_folder
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 # Kernels make no arrays, so nothing needs counting references: without "_nrt" every call would begin and end with it.
+KERNELS = ("lif_kernels", "moment_kernels")
 OPTIONS = {"nogil": True, "_nrt": False, "boundscheck": False, "error_model": "numpy"}
 
 
 def inlined(function: Function) -> Function:
-    """``function`` compiled into the kernel that calls it, which must stand in the same file.
-
-    numba recompiles a kernel when its own file has changed; it does not look at others.
-    """
+    """``function`` compiled into the kernel that calls it."""
     return cast(Function, numba.njit(forceinline=True, **OPTIONS)(function))
 
 
@@ -30,8 +32,18 @@ def inlined_sum(function: Function) -> Function:
 
 
 def compiled(function: Function) -> Function:
-    """``function`` compiled at its first call, or taken from the disk: beside the source, or the user's own cache."""
+    """``function`` compiled at its first call, or taken from the disk; ``AXONNX_CACHE_DIR`` says where."""
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(kernel_folder(sources()))
     try:
         return cast(Function, numba.njit(cache=True, **OPTIONS)(function))
-    except RuntimeError:  # neither can be written to
+    except RuntimeError:  # nothing can be kept
         return cast(Function, numba.njit(**OPTIONS)(function))
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+@cache
+def sources() -> tuple[Path, ...]:
+    """The files of the kernels, and those that their constants come from."""
+    return tuple(Path(__file__).with_name(f"{name}.py") for name in ("compiling", "normal", *KERNELS))

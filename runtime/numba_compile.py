@@ -5,9 +5,6 @@ Floating point stays as written: no fast-math, no contraction into fused multipl
 
 from __future__ import annotations
 
-import hashlib
-import os
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -16,11 +13,14 @@ from typing import Any, TypeVar, cast
 import numba
 import numba.extending
 
+from axonnx.runtime.kernel_cache import kernel_folder
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 Long = Any  # an int64 inside compiled code, whichever of Python's and numpy's integers it came from
 # Kernels make no arrays, so nothing needs counting references: without "_nrt" every call would begin and end with it.
 OPTIONS = {"nogil": True, "_nrt": False, "fastmath": False, "boundscheck": False, "error_model": "numpy"}
 
+# Around the kernels, and not compiled.
 NOT_COMPILED = {
     "numba_bounds",
     "numba_engine",
@@ -28,7 +28,8 @@ NOT_COMPILED = {
     "numba_plan",
     "numba_pools",
     "numba_storage",
-}  # around the kernels
+}
+CONSTANTS = ("noise", "normal_table")  # modules whose numbers are compiled in
 
 
 def intrinsic(function: Callable[..., Any]) -> Any:
@@ -44,7 +45,7 @@ def inlined(function: Function) -> Function:
 def compiled(function: Function) -> Function:
     """``function`` compiled at its first call, or taken from the disk."""
     before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_folder())
+    numba.config.CACHE_DIR = str(kernel_folder(sources()))
     try:
         return cast(Function, numba.njit(cache=True, **OPTIONS)(function))
     finally:
@@ -52,22 +53,8 @@ def compiled(function: Function) -> Function:
 
 
 @cache
-def cache_folder() -> Path:
-    """Where compiled code is kept: one folder for each version of the kernels' sources and of numba.
-
-    numba looks at the file of a function, not at the files of what it calls; the folder's name does.
-    """
-    digest = hashlib.sha256(numba.__version__.encode())
-    for source in sorted(Path(__file__).parent.glob("numba_*.py")):
-        if source.stem not in NOT_COMPILED:
-            digest.update(source.read_bytes())
-    name = f"kernels-{digest.hexdigest()[:16]}"
-    home = os.environ.get("AXONNX_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    for parent in (Path(home).expanduser() / "axonnx", Path(tempfile.gettempdir()) / f"axonnx-{os.getuid()}"):
-        try:
-            (parent / name).mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError:
-            continue
-        if os.access(parent / name, os.W_OK):
-            return parent / name
-    return Path(tempfile.mkdtemp(prefix="axonnx-"))
+def sources() -> tuple[Path, ...]:
+    """The files of the kernels, and those that their constants come from."""
+    here = Path(__file__).parent
+    kernels = (path for path in here.glob("numba_*.py") if path.stem not in NOT_COMPILED)
+    return tuple(sorted([*kernels, *(here / f"{name}.py" for name in CONSTANTS)]))
