@@ -236,6 +236,44 @@ def border(rng: random.Random, proto: onnx.ModelProto) -> None:
         values[at].type.CopyFrom(other.type)
 
 
+def lawful(rng: random.Random, proto: onnx.ModelProto) -> None:
+    """Other numbers that the certificates still hold for: signs and places of weights, thresholds, decays."""
+    tensors = [tensor for tensor in graphs(proto)[0].initializer if tensor.data_type == onnx.TensorProto.FLOAT]
+    for tensor in rng.sample(tensors, min(len(tensors), 3)):
+        values = np.array(numpy_helper.to_array(tensor))
+        if not values.size or values.size != np.prod(tensor.dims, dtype=int):
+            continue
+        places = np.random.default_rng(rng.randrange(2**32))
+        if tensor.name.endswith("threshold"):
+            values[...] = rng.choice((0.0, -1.0, 1.0, 0.5, 3e38, 1e-40, values.min()))
+        elif tensor.name.endswith("decay"):
+            values[...] = rng.choice((0.0, 1.0, -0.5, 2.0, 1e30, 1e-40))
+        else:
+            values = places.permuted(values, axis=-1) if values.ndim else values
+            values *= places.choice([-1.0, 1.0], values.shape).astype(np.float32)
+        tensor.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(values), tensor.name))
+
+
+def bypass(rng: random.Random, proto: onnx.ModelProto) -> None:
+    """Nodes that read a result read what it was made of instead, or a copy of it."""
+    graph = graphs(proto)[0]
+    nodes = [node for node in graph.node if node.input and node.output]
+    if not nodes:
+        return
+    chosen = rng.choice([node for node in nodes if node.op_type in ("Reshape", "Identity", "Mul")] or nodes)
+    old, new = chosen.output[0], chosen.input[0]
+    if rng.random() < 0.3:
+        new = f"{old}/copy"
+        at = list(graph.node).index(chosen)
+        graph.node.insert(at + 1, helper.make_node("Identity", [old], [new], name=new))
+        chosen = graph.node[at + 1]
+    for node in graph.node:
+        if node is not chosen and node.name != chosen.name:
+            node.input[:] = [new if name == old else name for name in node.input]
+    if new == chosen.input[0] and chosen.op_type in ("Reshape", "Identity"):
+        graph.node.remove(chosen)
+
+
 def version(rng: random.Random, proto: onnx.ModelProto) -> None:
     """Versions of the format and of operators."""
     kind = rng.randrange(3)
@@ -274,6 +312,11 @@ CHANGES: tuple[Change, ...] = (
     change_contract,
     anything,
     anything,
+    lawful,
+    lawful,
+    lawful,
+    bypass,
+    bypass,
 )
 
 

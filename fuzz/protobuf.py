@@ -76,7 +76,7 @@ def _change_list(rng: random.Random, message: Any, field: Any, found: list[Any])
             values[rng.randrange(len(values))] = scalar(rng, field, now)
     else:
         same = [other for other in found if other.DESCRIPTOR is field.message_type]
-        values.add().CopyFrom(rng.choice(same)) if same else values.add()
+        values.add().CopyFrom(_copy(rng.choice(same))) if same else values.add()
 
 
 def _empty(field: Any) -> Any:
@@ -90,6 +90,9 @@ def _change_message(rng: random.Random, message: Any, field: Any, found: list[An
     if rng.random() < 0.4 or not same:
         message.ClearField(field.name)
         return
-    copy = type(rng.choice(same))()
-    copy.CopyFrom(rng.choice(same))
-    getattr(message, field.name).CopyFrom(copy)
+    getattr(message, field.name).CopyFrom(_copy(rng.choice(same)))
+
+
+def _copy(message: Any) -> Any:
+    """A message of its own: one that is put into a part of itself would never end."""
+    return type(message).FromString(message.SerializeToString())

@@ -18,6 +18,8 @@ from axonnx.runtime.fold_constants import fold, read_tensor
 from axonnx.runtime.model_file import ModelFile
 from axonnx.runtime.outer_graph import CLOCK, check_binary, check_sequence
 
+__all__ = ["CLOCK", "NEXT", "TRACES", "Slot", "StepGraph", "step_graph", "trace_key"]
+
 NEXT = "next/"
 TRACES = ("trace/", "now/trace/")
 
