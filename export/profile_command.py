@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +16,23 @@ from axonnx.runtime.compile_program import compile_file
 from axonnx.runtime.contract import Contract
 from axonnx.runtime.energy import Hardware, read_hardware
 from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.frame_files import FRAMES, LABELS
+from axonnx.runtime.fingerprints import sha256_of
+from axonnx.runtime.labelled_data import open_labelled
 from axonnx.runtime.measuring_engine import MEASURING, measuring_engine
-from axonnx.runtime.numpy_files import load_arrays
+from axonnx.runtime.network_input import to_input
 from axonnx.runtime.profile import profile
 from axonnx.runtime.sample_choice import choose_samples
 
 Floats = NDArray[np.float32]
 Batches = Iterable[tuple[Floats, NDArray[np.int64]]]
+
+
+class Profiled(NamedTuple):
+    """Labelled batches, the sha256 of the data they are of, and that of the run's weights where there is a run."""
+
+    batches: Batches
+    sha256: str
+    checkpoint_sha256: str | None = None
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -47,8 +57,14 @@ def profile_file(path: str, options: argparse.Namespace, hardware: Hardware) -> 
     """Profile one file on the data that the options name."""
     program = compile_file(path)
     engine = measuring_engine(program, options.engine)
-    data = _from_run(options) if options.run else _from_npz(options, program.contract)
-    return {**profile(engine, data, hardware, options.seed), "model": path}
+    data = _from_run(options) if options.run else _from_files(options, program.contract)
+    return {
+        **profile(engine, data.batches, hardware, options.seed),
+        "model": path,
+        "file_sha256": sha256_of(path),
+        "checkpoint_sha256": data.checkpoint_sha256,
+        "data_sha256": data.sha256,
+    }
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -57,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("models", nargs="+", metavar="model.onnx", help="one file, or several to compare")
     parser.add_argument("--run", help="a run folder, whose test data is used")
-    parser.add_argument("--data", help="or an npz with frames [N, T, C, H, W] (images [N, C, H, W]) and labels")
+    parser.add_argument("--data", help="or an npz of frames [N, T, …] or images and labels, or class folders")
     parser.add_argument("--limit", type=int, default=256, help="samples, of all classes (default: %(default)s)")
     parser.add_argument("--engine", choices=MEASURING, default="auto")
     parser.add_argument("--hardware", metavar="TOML", help="energies of your hardware; default: 45 nm")
@@ -68,29 +84,25 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _from_run(options: argparse.Namespace) -> Batches:
-    from axonnx.train.trained import load_trained  # needs torch, which a device without a run does not have
+def _from_run(options: argparse.Namespace) -> Profiled:
+    from axonnx.train.checkpoint import read_index  # needs torch, which a device without a run does not have
+    from axonnx.train.trained import load_trained
 
-    data = load_trained(options.run).data("test", options.limit)
-    return [(x.numpy(), labels.numpy()) for x, labels in data]
+    trained = load_trained(options.run)
+    batches = [(x.numpy(), labels.numpy()) for x, labels in trained.data("test", options.limit)]
+    weights = read_index(Path(options.run) / "checkpoint")["files"]["weights"]["sha256"]
+    return Profiled(batches, trained.prepared.splits.parts["test"].digest, weights)
 
 
-def _from_npz(options: argparse.Namespace, contract: Contract) -> Batches:
+def _from_files(options: argparse.Namespace, contract: Contract) -> Profiled:
     if options.data is None:
-        raise AxonnxError("which data? --run RUN takes a run's test data, --data samples.npz your own")
-    file = load_arrays(options.data, (*FRAMES, *LABELS))
-    frames = next((file[key] for key in FRAMES if key in file), None)
-    labels = next((file[key] for key in LABELS if key in file), None)
-    if frames is None or labels is None:
-        raise AxonnxError(f"{options.data}: expected arrays 'frames' and 'labels'")
-    shape = ((contract.input.steps,) if contract.input.steps else ()) + contract.input.shape
-    if frames.shape[1:] != shape:
-        raise AxonnxError(f"{options.data}: samples are {list(frames.shape[1:])}; the file takes {list(shape)}")
+        raise AxonnxError("which data? --run RUN takes a run's test data, --data your own frames or recordings")
+    data = open_labelled(Path(options.data), contract)
+    parts = list(data.batches)
+    frames, labels = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
     chosen = choose_samples(labels, options.limit)
-    x = (frames[chosen].astype(np.float32) - contract.input.centre) * np.float32(2.0**-contract.input.shift)
-    kept = labels[chosen].astype(np.int64)
-    timed = np.ascontiguousarray(x.swapaxes(0, 1)) if contract.kind == "spiking" else x
-    return [(timed, kept)]
+    x = to_input(frames[chosen].swapaxes(0, 1), contract.input)
+    return Profiled([(x if contract.kind == "spiking" else x[0], labels[chosen])], data.sha256)
 
 
 def _table(result: dict[str, Any]) -> str:

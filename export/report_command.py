@@ -16,7 +16,7 @@ from axonnx.runtime.contract import Contract
 from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.measuring_engine import MEASURING, measuring_engine
 from axonnx.runtime.report_data import read_samples, samples_of
-from axonnx.runtime.report_inputs import read_profile, read_run, read_verify
+from axonnx.runtime.report_inputs import check_belongs, read_profile, read_run, read_verify
 from axonnx.runtime.report_material import Material
 from axonnx.runtime.report_measure import Measured, Samples, Tell, measure
 from axonnx.runtime.report_model import ModelView, view_model
@@ -45,8 +45,10 @@ def gather(options: argparse.Namespace, tell: Tell) -> Material:
     run = read_run(options.run) if options.run else None
     verify = read_verify(options.verify) if options.verify else None
     profile = read_profile(options.profile) if options.profile else None
-    spoken = {options.verify: verify.model if verify else None, options.profile: profile.model if profile else None}
-    warnings = [*_other_model(model, spoken), *(_other_run(model.contract, Path(options.run)) if options.run else [])]
+    for source, result in ((options.verify, verify), (options.profile, profile)):
+        if result is not None:
+            check_belongs(source, result, model.path)
+    warnings = [*(_other_run(model.contract, Path(options.run)) if options.run else [])]
     return Material(
         model=model,
         made=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
@@ -134,14 +136,6 @@ def _fitting(frames: NDArray[np.integer], run: str, model: ModelView) -> NDArray
             f"run that the file was exported from"
         )
     return frames
-
-
-def _other_model(model: ModelView, spoken: dict[str, str | None]) -> list[str]:
-    return [
-        f"{source} speaks of {other}; this report is about {model.path.name}."
-        for source, other in spoken.items()
-        if other and Path(other).name != model.path.name
-    ]
 
 
 def _other_run(contract: Contract, run: Path) -> list[str]:

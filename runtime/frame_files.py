@@ -17,6 +17,8 @@ from axonnx.runtime.readers.binary import read_head
 FRAMES, LABELS = ("frames", "x"), ("labels", "label", "y")
 BLOCK = 64  # samples that are looked at together
 
+EVENTS_CANNOT_BE = "Its contract does not say how events become frames, so recordings of events cannot be given"
+
 
 def read_frames(path: str | Path, contract: InputContract, index: int | None = None) -> NDArray[np.int64]:
     """All samples of a file (or the one at ``index``) as integers [N, T, *shape], with T = 1 for images.
@@ -73,10 +75,9 @@ def _samples(values: NDArray[Any], contract: InputContract, where: str) -> NDArr
 def _array(path: Path, contract: InputContract) -> NDArray[Any]:
     takes = f"the network takes {describe_input(contract)} from an npz or npy file"
     if path.is_file() and not read_head(path).startswith((NPY_MAGIC, NPZ_MAGIC)):
-        raise AxonnxError(
-            f"{path}: is neither an npz nor an npy file; {takes}. Its contract does not say how events become frames, "
-            f"so recordings of events cannot be given"
-        )
+        binned = contract.binning is not None
+        hint = "Recordings of events are given in folders" if binned else EVENTS_CANNOT_BE
+        raise AxonnxError(f"{path}: is neither an npz nor an npy file; {takes}. {hint}")
     arrays = load_arrays(path)
     found = [arrays[name] for name in ("", *FRAMES) if name in arrays]
     events = {"t", "x"} <= set(arrays)

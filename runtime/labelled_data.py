@@ -97,11 +97,6 @@ def _parts(folder: Path) -> dict[str, Path]:
 
 
 def _frames(path: Path, contract: Contract) -> LabelledData:
-    if contract.input.binning is not None:
-        raise AxonnxError(
-            f"{path}: is a file; the network takes events: expected a folder with a folder of recordings for each of "
-            f"its classes, {_few(contract.classes)}"
-        )
     frames = read_frames(path, contract.input)
     labels = read_labels(path, len(frames), len(contract.classes))
     if labels is None:

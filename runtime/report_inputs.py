@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.fingerprints import sha256_of
 
 Row = Mapping[str, str]
 
@@ -87,6 +88,7 @@ class Verify(Reading):
 
     format: Literal[1] = 1
     model: str | None = None
+    file_sha256: str | None = None
     run: str | None = None
     verdict: Literal["equal", "different"]
     mismatches: int | None = None
@@ -154,6 +156,7 @@ class Profile(Reading):
 
     format: Literal[1] = 1
     model: str | None = None
+    file_sha256: str | None = None
     samples: int | None = None
     engine: str | None = None
     layers: tuple[LayerCost, ...] = ()
@@ -200,6 +203,19 @@ def read_verify(path: str | Path) -> Verify:
 def read_profile(path: str | Path) -> Profile:
     """The result of ``axonnx profile``."""
     return _validated(Profile, _text(Path(path)), str(path))
+
+
+def check_belongs(source: str, result: Verify | Profile, model: Path) -> None:
+    """Refuse a result that was not made from this very file, byte for byte."""
+    verb = type(result).__name__.lower()
+    if result.file_sha256 is None:
+        raise AxonnxError(f"{source}: does not say which file it was made from. Run axonnx {verb} on {model} again")
+    found = sha256_of(model)
+    if result.file_sha256 != found:
+        raise AxonnxError(
+            f"{source}: was made from {result.model or 'a file'} with sha256 {result.file_sha256[:16]}…; {model} has "
+            f"{found[:16]}…. Name the file it was made from, or run axonnx {verb} on this one"
+        )
 
 
 def read_run(path: str | Path) -> RunFiles:

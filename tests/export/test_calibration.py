@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from axonnx.export.calibrate import calibrate, firing_rates
+from axonnx.export.calibrate import _threshold_for, calibrate, firing_rates
 from axonnx.export.exporter import collapse_network
 from axonnx.models import Network, SpikingNetwork
 from axonnx.runtime.contract import InputContract
@@ -160,3 +160,24 @@ def test_progress_is_told_layer_by_layer(binary):
         binary.noisy, collapse_network(binary.noisy, binary.arriving).network, binary.inputs[:1], tell=lines.append
     )
     assert [line.partition(":")[0] for line in lines] == list(binary.wanted)
+
+
+def test_a_threshold_is_reached_by_the_share_that_is_wanted():
+    """Halfway between the last membrane that shall fire and the next one."""
+    membranes = torch.tensor([[0.5, 3.0, 1.0, 2.0, 4.0, 0.1, 0.2, 0.3]]).repeat(5, 1)
+    rate = torch.tensor([0.125, 0.25, 0.5, 0.75, 0.0])
+    found = _threshold_for(membranes, rate, torch.tensor(1.0), spiking=True)
+    assert found.tolist() == pytest.approx([3.5, 2.5, 0.75, 0.25, 4.001])
+    assert (membranes >= found[:, None]).float().mean(1).tolist() == rate.tolist()
+
+
+def test_a_silent_neuron_keeps_a_threshold_that_it_never_reached():
+    membranes = torch.tensor([[0.5, 1.0]])
+    assert _threshold_for(membranes, torch.zeros(1), torch.tensor(7.0), spiking=True).tolist() == [7.0]
+
+
+def test_the_threshold_of_a_spiking_neuron_stays_above_zero():
+    """A reset by a negative threshold would charge the membrane; a binary neuron has none."""
+    membranes, rate = torch.tensor([[-3.0, -2.0, -1.0, -0.5]]), torch.tensor([0.5])
+    assert _threshold_for(membranes, rate, torch.tensor(1.0), spiking=True).tolist() == pytest.approx([0.05])
+    assert _threshold_for(membranes, rate, torch.tensor(1.0), spiking=False).tolist() == [-1.5]

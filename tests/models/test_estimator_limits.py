@@ -1,5 +1,6 @@
 """Every estimator stays finite where probabilities underflow and variances vanish; and what make_estimator refuses."""
 
+import math
 from dataclasses import dataclass
 
 import pytest
@@ -115,3 +116,15 @@ def test_widths_sample_counts_and_noises_are_checked():
         make_estimator("gr", n=0)
     with pytest.raises(ValueError, match=r"'gaussian'.*'uniform'.*'logistic'"):
         make_estimator("gs", noise="gaussian")
+
+
+@pytest.mark.parametrize("k", [0.3, 1.0, 2.0])
+@pytest.mark.parametrize("outcome", [0.0, 1.0])
+def test_agr_where_the_probability_of_the_outcome_is_nearly_zero(k, outcome):
+    """tanh(P/2k)/(2P) → 1/(4k) as P → 0: the same on both sides of the place where P is taken for zero."""
+    z = torch.tensor([-9.0, -11.0, -11.7, -15.0], dtype=torch.float64)  # P from 1e-19 to 1e-51; 1e-30 is between
+    away = z if outcome else -z  # the outcome that nearly never happens
+    density = torch.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
+    slope = make_estimator("agr", k=k).slope(away, torch.full_like(z, outcome), None)
+    assert (slope > 0).all()
+    torch.testing.assert_close(slope, density / (4 * k), rtol=1e-12, atol=0.0)

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from axonnx.export import command as export_command
+from axonnx.runtime.fingerprints import sha256_of
 from axonnx.runtime.numpy_engine import NumpyEngine
 from axonnx.runtime.report_data import read_samples
 from axonnx.runtime.report_inputs import read_profile, read_run, read_verify
@@ -122,10 +123,16 @@ def write_json(path: Path, content: object) -> Path:
     return path
 
 
+def sha256_where(model: str) -> str:
+    """Of the file, where there is one."""
+    return sha256_of(model) if Path(model).is_file() else 64 * "0"
+
+
 def verification(model: str) -> dict:
     return {
         "format": 1,
         "model": model,
+        "file_sha256": sha256_where(model),
         "run": "run",
         "verdict": "equal",
         "mismatches": 0,
@@ -146,6 +153,7 @@ def profile(model: str) -> dict:
     return {
         "format": 1,
         "model": model,
+        "file_sha256": sha256_where(model),
         "samples": 24,
         "engine": "numba",
         "layers": layers,

@@ -4,12 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
 
 from axonnx.cli import main
 from axonnx.export import report_command
+from axonnx.runtime.fingerprints import sha256_of
 
-from .conftest import verification, write_json
+from .conftest import profile, verification, write_json
 from .html_check import Page
 
 
@@ -43,10 +45,27 @@ def test_the_images_of_a_binary_run(tmp_path, images):
     assert "From images to decisions" in (tmp_path / "r.html").read_text("utf-8")
 
 
-def test_results_of_other_files_are_pointed_out(tmp_path, model):
-    other = write_json(tmp_path / "v.json", verification("other.onnx"))
-    assert report(model, "--verify", other, "-o", tmp_path / "r.html") == 0
-    assert "speaks of other.onnx" in (tmp_path / "r.html").read_text("utf-8")
+@pytest.mark.parametrize("kind", ["verify", "profile"])
+def test_results_of_other_files_are_refused(tmp_path, model, kind, capsys):
+    made = {"verify": verification, "profile": profile}[kind]
+    changed = tmp_path / model.name  # the same name, another file
+    changed.write_bytes(model.read_bytes())
+    proto = onnx.load(changed)
+    proto.doc_string = "edited"
+    onnx.save(proto, changed)
+    found = write_json(tmp_path / "r.json", made(str(model)))
+    assert report(model, f"--{kind}", found, "-o", tmp_path / "r.html", "--quiet") == 0
+    assert report(changed, f"--{kind}", found, "-o", tmp_path / "other.html", "--quiet") == 2
+    said = capsys.readouterr().err
+    assert f"r.json: was made from {model} with sha256 {sha256_of(model)[:16]}…; {changed} has" in said
+    assert f"run axonnx {kind} on this one" in said
+    assert not (tmp_path / "other.html").exists()
+
+
+def test_a_result_that_names_no_file_is_refused(tmp_path, model, capsys):
+    found = write_json(tmp_path / "v.json", verification(str(model)) | {"file_sha256": None})
+    assert report(model, "--verify", found, "-o", tmp_path / "r.html") == 2
+    assert "v.json: does not say which file it was made from. Run axonnx verify on" in capsys.readouterr().err
 
 
 def test_a_run_with_other_weights_is_pointed_out(tmp_path, model, run, monkeypatch):

@@ -1,16 +1,24 @@
 """The profile's figures against NeuroBench's definitions, recomputed from traces, and the command around them."""
 
+import itertools
 import json
 
 import numpy as np
 import pytest
+import torch
 
 from axonnx.cli import main
+from axonnx.export.exporter import CollapseSettings, build_model, collapse_network, make_contract, write_model
+from axonnx.models import LIF, AveragePool2d, Conv2d, LeakyReadout, LIFSettings, Linear, SpikingNetwork, variant
 from axonnx.runtime.compile_program import compile_file
+from axonnx.runtime.contract import InputContract
 from axonnx.runtime.energy import Hardware, read_hardware
 from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.fingerprints import sha256_of
 from axonnx.runtime.numpy_engine import NumpyEngine
 from axonnx.runtime.profile import profile
+from axonnx.train.checkpoint import read_index
+from axonnx.train.data.registry import load as load_data
 
 
 def some_input(program, batch=5, seed=0):
@@ -86,7 +94,12 @@ def test_the_command_compares_modes_and_draws(exported, run_folder, tmp_path, ca
     out = capsys.readouterr().out
     assert "energy nJ" in out
     assert plot.read_bytes()[:4] == b"\x89PNG"
-    assert [entry["collapse"] for entry in json.loads(kept.read_text())] == ["mfa", "stochastic"]
+    found = json.loads(kept.read_text())
+    assert [entry["collapse"] for entry in found] == ["mfa", "stochastic"]
+    assert [entry["file_sha256"] for entry in found] == [sha256_of(path) for path in models]
+    index = read_index(run_folder / "checkpoint")
+    assert {entry["checkpoint_sha256"] for entry in found} == {index["files"]["weights"]["sha256"]}
+    assert {entry["data_sha256"] for entry in found} == {load_data("digits-saccade").test.digest}
 
 
 def test_own_data_needs_no_run(exported, tmp_path, capsys):
@@ -94,12 +107,97 @@ def test_own_data_needs_no_run(exported, tmp_path, capsys):
     frames = some_input(program).swapaxes(0, 1).astype(np.uint8)
     np.savez(tmp_path / "own.npz", frames=frames, labels=np.arange(len(frames)))
     assert main(["profile", str(exported()), "--data", str(tmp_path / "own.npz"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["samples"] == len(frames)
+    found = json.loads(capsys.readouterr().out)
+    assert found["samples"] == len(frames)
+    assert found["data_sha256"] == sha256_of(tmp_path / "own.npz")
+    assert found["checkpoint_sha256"] is None
 
 
 def test_data_that_does_not_fit_is_refused(exported, tmp_path, capsys):
     np.savez(tmp_path / "own.npz", frames=np.zeros((2, 3, 4), np.uint8), labels=np.zeros(2))
     assert main(["profile", str(exported()), "--data", str(tmp_path / "own.npz")]) == 2
-    assert "the file takes [15, 2, 16, 16]" in capsys.readouterr().err
+    assert "the network takes 15 frames of 2×16×16: expected [15, 2, 16, 16]" in capsys.readouterr().err
     assert main(["profile", str(exported())]) == 2
     assert "which data?" in capsys.readouterr().err
+
+
+def test_a_rate_is_spikes_over_neurons_steps_and_samples(exported):
+    program = compile_file(exported())
+    engine, x = NumpyEngine(program), some_input(program)
+    labels = np.zeros(x.shape[1], np.int64)
+    found = profile(engine, [(x[:, :2], labels[:2]), (x[:, 2:], labels[2:])], Hardware())
+    traces = engine.advance(engine.initial_state(x.shape[1]), x, {}, trace=True).traces
+    for layer in found["layers"]:
+        spikes = traces[f"spikes/{layer['name']}"]
+        assert layer["rate"] == pytest.approx(spikes.mean(), rel=1e-6)
+        assert layer["spikes_per_inference"] == pytest.approx(spikes.sum() / x.shape[1])
+        by_step = found["rates_over_time"][layer["name"]]
+        assert by_step == pytest.approx(spikes.mean((1, 2)).tolist(), rel=1e-5, abs=1e-7)
+        assert len(set(by_step)) > 1
+    assert len(found["layers"]) == 2
+
+
+def test_accuracy_and_calibration_are_those_of_the_last_step(exported):
+    program = compile_file(exported())
+    engine, x = NumpyEngine(program), some_input(program, batch=40)
+    logits = engine.advance(engine.initial_state(40), x, {}).logits[0].astype(np.float64) / len(x)
+    p = np.exp(logits - logits.max(1, keepdims=True))
+    p /= p.sum(1, keepdims=True)
+    labels = np.where(np.arange(40) % 4 == 0, p.argmin(1), p.argmax(1))  # three of four are right
+    found = profile(engine, [(x, labels)], Hardware())
+    right, confidence = p.argmax(1) == labels, p.max(1)
+    edges = np.linspace(0, 1, 16)
+    inside = [(confidence >= low) & (confidence < high) for low, high in itertools.pairwise(edges)]
+    by_hand = sum(abs(right[each].sum() - confidence[each].sum()) for each in inside if each.any()) / 40
+    assert found["accuracy"] == 0.75
+    assert found["ece"] == pytest.approx(by_hand, rel=1e-5)
+    assert found["ece"] > 0.01
+
+
+def test_pooled_spikes_are_graded(tmp_path):
+    """A spike meets a weight by an addition; the mean of four spikes by a product."""
+
+    class Pooled(SpikingNetwork):
+        def __init__(self):
+            super().__init__()
+            kind, settings = variant("sbnn"), LIFSettings()
+            self.conv, self.fire = Conv2d(1, 3, 3, kind, stride=1, padding=1), LIF(kind, settings)
+            self.pool = AveragePool2d(2)
+            self.flat, self.top = Linear(12, 6, kind), LIF(kind, settings)
+            self.readout = LeakyReadout(6, 3, settings.decay)
+
+        def compute(self, x, run):
+            spikes = self.fire(self.conv(x, run), run)
+            pooled = self.pool(spikes)
+            return self.readout(self.top(self.flat(pooled.flatten(2 if run.sequence else 1), run), run), run)
+
+    torch.manual_seed(0)
+    arriving = InputContract(name="events", shape=(1, 4, 4), steps=6, largest=1)
+    collapsed = collapse_network(Pooled(), arriving, CollapseSettings())
+    write_model(build_model(collapsed, make_contract(collapsed, ("a", "b", "c"), "sequence")), tmp_path / "m.onnx")
+    program = compile_file(tmp_path / "m.onnx")
+    x = (np.random.default_rng(0).random((6, 5, 1, 4, 4)) < 0.7).astype(np.float32)
+    engine = NumpyEngine(program)
+    found = {e["name"]: e for e in profile(engine, [(x, np.zeros(5, np.int64))], Hardware())["synapses"]}
+    spikes = engine.advance(engine.initial_state(5), x, {}, trace=True).traces["spikes/fire"]
+    pooled = spikes.reshape(6, 5, 3, 2, 2, 2, 2).sum((4, 6))
+    assert found["flat"]["multiply_accumulates"] == 6 * (pooled != 0).sum() / 5 > 0
+    assert found["flat"]["accumulates"] == 0
+    assert found["conv"]["accumulates"] > 0 == found["conv"]["multiply_accumulates"]  # the input is 0 or 1
+    assert found["readout"]["multiply_accumulates"] == 0
+
+
+def test_the_default_table_is_32_bit_floating_point_in_45_nm():
+    """Horowitz 2014: an addition 0.9 pJ, a product 3.7 pJ; decay, charge and reset are a product and two additions."""
+    add, multiply = 0.9, 3.7
+    costs = Hardware().cost_nj(1000, 2000, 3000)
+    assert costs == pytest.approx(
+        {
+            "accumulates": add,
+            "multiply-accumulates": 2 * (multiply + add),
+            "membrane updates": 3 * (multiply + 2 * add),
+        }
+    )
+    assert Hardware().constants() == {
+        "accumulate_pj": 0.9, "multiply_accumulate_pj": 4.6, "membrane_update_pj": 5.5,
+    }  # fmt: skip
