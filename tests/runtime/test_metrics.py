@@ -36,6 +36,23 @@ def test_samples_of_one_bin_of_confidence_are_averaged_before_the_gap_is_taken()
     assert expected_calibration_error(confidence, right) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(
+    ("confidence", "together"),
+    [
+        ((0.801, 0.865), True),
+        ((0.81, 0.88), False),
+        ((0.934, 1.0), True),
+        ((0.0, 0.066), True),
+        ((0.066, 0.067), False),
+    ],
+)
+def test_there_are_fifteen_equal_bins_of_confidence(confidence, together):
+    """One right and one wrong sample: their gaps are added before the modulus where they share a bin."""
+    first, second = confidence
+    expected = abs((1 - first) - second) / 2 if together else ((1 - first) + second) / 2
+    assert expected_calibration_error(np.array(confidence), np.array([True, False])) == pytest.approx(expected)
+
+
 def test_a_calibrated_oracle_has_no_calibration_error():
     assert measure(np.eye(3), np.arange(3)).ece == 0.0
     halves = np.array([[0.5, 0.5]] * 10)
