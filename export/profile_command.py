@@ -121,13 +121,14 @@ def _table(result: dict[str, Any]) -> str:
             f"{entry['dense_operations']:>14,}{100 * done:>7.1f}%"
         )
     sparsity = 100 * totals["activation_sparsity"]
+    low, high = (100 * bound for bound in result["accuracy_interval"])
     lines += [
         "",
         f"input events        {totals['events_in']:>14,.1f}   activation sparsity {sparsity:.2f} %",
         f"membrane updates    {totals['membrane_updates']:>14,}   footprint {totals['footprint_bytes']:,} bytes",
         f"latency             {result['latency_ms_per_step']:>11.3f} ms   for each step and sample, in this process",
         f"energy              {energy['total_nj']:>11.1f} nJ   dense {energy['dense_nj']:.1f} nJ; {energy['hardware']}",
-        f"accuracy            {100 * result['accuracy']:>12.1f} %   ECE {result['ece']:.3f}",
+        f"accuracy            {100 * result['accuracy']:>12.1f} %   {low:.1f} – {high:.1f} %; ECE {result['ece']:.3f}",
     ]
     if result["early_exit"]:
         exits = ", ".join(

@@ -20,7 +20,7 @@ from axonnx.runtime.decision import softmax
 from axonnx.runtime.energy import Hardware
 from axonnx.runtime.engine import Chunk, Engine
 from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.metrics import expected_calibration_error
+from axonnx.runtime.metrics import expected_calibration_error, wilson_interval
 from axonnx.runtime.program import Conv, Linear, Program
 from axonnx.runtime.stream_noise import stream_noise
 
@@ -178,6 +178,7 @@ def _quality(counts: Counts) -> Mapping[str, Any]:
     right = final.argmax(-1) == labels
     return {
         "accuracy": float(right.mean()),
+        "accuracy_interval": list(wilson_interval(int(right.sum()), len(right))),
         "ece": expected_calibration_error(final.max(-1), right),
         "early_exit": [_early_exit(probabilities, labels, stop) for stop in STOPS] if len(probabilities) > 1 else [],
     }

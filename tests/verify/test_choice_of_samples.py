@@ -8,6 +8,7 @@ import torch
 from axonnx.cli import main
 from axonnx.export import profile_command, report_command
 from axonnx.runtime.compile_program import compile_file
+from axonnx.runtime.metrics import wilson_interval
 from axonnx.runtime.report_model import view_model
 from axonnx.runtime.sample_choice import choose_samples
 from axonnx.train.trained import load_trained
@@ -41,7 +42,9 @@ def test_a_profile_of_own_data_sorted_by_class_sees_all_classes(exported, tmp_pa
     words = ["profile", model, "--data", str(tmp_path / "own.npz"), "--limit", "20", "--json"]
     assert main(words) == 0
     assert np.bincount(seen).tolist() == [2] * 10
-    assert json.loads(capsys.readouterr().out)["accuracy"] == 0.1  # no event: one class for all
+    found = json.loads(capsys.readouterr().out)
+    assert found["accuracy"] == 0.1  # no event: one class for all
+    assert found["accuracy_interval"] == list(wilson_interval(2, 20))
 
 
 def test_a_report_takes_the_samples_that_a_profile_takes(run_folder, exported):
