@@ -1,6 +1,6 @@
 """Whole recordings: equal to a binning in plain Python integers, and every event accounted for."""
 
-import time
+import sys
 
 import numpy as np
 import pytest
@@ -141,16 +141,21 @@ def test_other_arrays_are_refused():
         bin_events(np.zeros(3), LINE)
 
 
-def test_a_batch_of_the_size_of_training_is_fast():
-    """About 6 ms on one core of 2020; the limit leaves room for a busy machine but not for a loop over events."""
-    rng = np.random.default_rng(0)
+def calls_of_binning(events: int) -> int:
+    """Python's calls while a batch of 32 recordings is binned."""
+    rng, found = np.random.default_rng(0), []
     binning = Binning.over(1_000_000, 100, Sensor(width=700, polarities=1))
-    events = make_events(rng.integers(0, 10**6, 320_000), rng.integers(0, 700, 320_000))
-    offsets = np.arange(33) * 10_000
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        batch = bin_batch(events, offsets, binning)
-        times.append(time.perf_counter() - start)
-    assert int(batch.frames.sum()) == 320_000
-    assert min(times) < 0.06
+    stream = make_events(rng.integers(0, 10**6, events), rng.integers(0, 700, events))
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, event, argument: found.append(event))
+    try:
+        batch = bin_batch(stream, np.arange(33) * (events // 32), binning)
+    finally:
+        sys.setprofile(before)
+    assert int(batch.frames.sum()) == events
+    return sum(event in ("call", "c_call") for event in found)
+
+
+def test_binning_does_not_loop_over_events():
+    calls_of_binning(3_200)  # what happens once, happens here
+    assert calls_of_binning(320_000) == calls_of_binning(3_200) > 32
