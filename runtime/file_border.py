@@ -10,38 +10,30 @@ from axonnx.runtime.contract import Contract
 from axonnx.runtime.errors import AxonnxError
 
 Shape = tuple[int, ...]
-CLOCK_SHAPE: Shape = (-1,)  # marks the clock: one int64
+ANY = -1  # stands for an axis without a fixed size
+CLOCK_SHAPE: Shape = (1,)  # no other tensor has no axis for the batch
 
 
 def result_shapes(contract: Contract) -> dict[str, Shape]:
-    """The results of a whole network after the batch; the members' logits have a size before it, too."""
+    """The results of a whole network."""
     classes, members = len(contract.classes), contract.collapse.members
     if members == 1:
-        return {"logits": (classes,)}
-    return {
-        "probabilities": (classes,),
-        "member_logits": (members, 0, classes),
-        "entropy": (),
-        "mutual_information": (),
-    }
+        return {"logits": (ANY, classes)}
+    doubts: dict[str, Shape] = {"entropy": (ANY,), "mutual_information": (ANY,)}
+    return {"probabilities": (ANY, classes), "member_logits": (members, ANY, classes), **doubts}
 
 
-def check_border(values: Sequence[onnx.ValueInfoProto], shapes: Mapping[str, Shape], free: int, where: str) -> None:
-    """Exactly these tensors: float32, with so many axes of any size before ``shapes``; results have the batch alone."""
+def check_border(values: Sequence[onnx.ValueInfoProto], shapes: Mapping[str, Shape], where: str) -> None:
+    """Exactly these tensors, float32 but for the clock."""
     found = sorted(value.name for value in values)
     if found != sorted(shapes):
         raise AxonnxError(f"{where}s are {found}; expected {sorted(shapes)}. Export the network again")
-    results = ("logits", "probabilities", "member_logits", "entropy", "mutual_information")
     for value in values:
-        expected, kind = [0] * (1 if value.name in results else free) + list(shapes[value.name]), onnx.TensorProto.FLOAT
-        if shapes[value.name] == CLOCK_SHAPE:
-            expected, kind = [1], onnx.TensorProto.INT64
-        if value.name == "member_logits":
-            expected = list(shapes[value.name])
-        tensor = value.type.tensor_type
-        sizes = [dim.dim_value for dim in tensor.shape.dim]
+        expected, tensor = shapes[value.name], value.type.tensor_type
+        kind = onnx.TensorProto.INT64 if expected == CLOCK_SHAPE else onnx.TensorProto.FLOAT
+        sizes = tuple(dim.dim_value if dim.HasField("dim_value") else ANY for dim in tensor.shape.dim)
         if tensor.elem_type != kind or not tensor.HasField("shape") or sizes != expected:
             raise AxonnxError(
-                f"{where} {value.name!r} is of ONNX type {tensor.elem_type} and sizes {sizes}; expected type {kind} "
-                f"and {expected} (0 is any). Export the network again"
+                f"{where} {value.name!r} is of ONNX type {tensor.elem_type} and sizes {list(sizes)}; expected type "
+                f"{kind} and {list(expected)} ({ANY} is any). Export the network again"
             )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from axonnx.runtime.engine import Chunk, check_input, trace_sources
+from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.opset import DOMAIN, IR_VERSION, ONNX_OPSET, VERSION, function
 from axonnx.runtime.outer_graph import CLOCK
 from axonnx.runtime.program import Program
@@ -54,7 +55,10 @@ class OrtEngine:
         if self.graph.clocked:
             feeds[CLOCK] = np.array([state.step], np.int64)
         wanted = [output.name for output in session.get_outputs() if trace or not output.name.startswith("trace/")]
-        return dict(zip(wanted, session.run(wanted, feeds), strict=True))
+        try:
+            return dict(zip(wanted, session.run(wanted, feeds), strict=True))
+        except Exception as fault:
+            raise self._fault("run", fault) from fault
 
     @cached_property
     def _step(self) -> Any:
@@ -71,8 +75,16 @@ class OrtEngine:
         options.intra_op_num_threads = self.threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        return onnxruntime.InferenceSession(
-            model.SerializeToString(), options, providers=onnxruntime.get_available_providers()
+        providers = onnxruntime.get_available_providers()
+        try:
+            return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=providers)
+        except Exception as fault:  # onnxruntime's faults have no class in common but this one
+            raise self._fault("load", fault) from fault
+
+    def _fault(self, what: str, fault: Exception) -> AxonnxError:
+        said = " ".join(str(fault).split())[:300]
+        return AxonnxError(
+            f"{self.program.name}: onnxruntime does not {what} it: {type(fault).__name__}: {said}. Use another engine"
         )
 
 

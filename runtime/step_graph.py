@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from axonnx.runtime.contract import Contract
 from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.file_border import CLOCK_SHAPE, Shape, check_border, result_shapes
+from axonnx.runtime.file_border import ANY, CLOCK_SHAPE, Shape, check_border, result_shapes
 from axonnx.runtime.file_fields import check_names
 from axonnx.runtime.fold_constants import fold, read_tensor
 from axonnx.runtime.model_file import ModelFile
@@ -64,9 +64,10 @@ def step_graph(file: ModelFile) -> StepGraph:
     loop = check_sequence(graph, contract, file.name)
     check_names(loop.body, file.name)
     step = _graph(file, loop.body, loop.scanned, {})
-    entering = {slot.name: slot.shape for slot in (step.input, *step.noises)}
-    check_border(graph.input, entering, 2, f"{file.name}: its input")
-    check_border(graph.output, result_shapes(contract) | _traces(graph, contract), 2, f"{file.name}: its output")
+    entering = {slot.name: (ANY, ANY, *slot.shape) for slot in (step.input, *step.noises)}
+    check_border(graph.input, entering, f"{file.name}: its input")
+    traces = {name: (ANY, *shape) for name, shape in _traces(graph, contract).items()}
+    check_border(graph.output, result_shapes(contract) | traces, f"{file.name}: its output")
     return step
 
 
@@ -95,22 +96,19 @@ def _graph(
     clocked = any(value.name == CLOCK for value in graph.input)
     _check_clock(file, left, constants)
     clock = {CLOCK: CLOCK_SHAPE} if clocked else {}
-    within = {renames.get(value.name, value.name): value.name for value in graph.input}
-    check_border(
-        graph.input, {within[slot.name]: slot.shape for slot in slots} | clock, 1, f"{file.name}: its step's input"
-    )
-    after = {NEXT + slot.name: slot.shape for slot in states} | (
-        {NEXT + CLOCK: CLOCK_SHAPE} if renames and clock else {}
-    )
-    check_border(
-        graph.output, {**outputs, **after, **_traces(graph, file.contract)}, 1, f"{file.name}: its step's output"
-    )
+    inner = {outer: name for name, outer in renames.items()}
+    entering = {inner.get(slot.name, slot.name): (ANY, *slot.shape) for slot in slots}
+    after = {NEXT + name: shape for name, shape in (clock if renames else {}).items()}
+    after |= {NEXT + slot.name: (ANY, *slot.shape) for slot in states}
+    check_border(graph.input, entering | clock, f"{file.name}: its step's input")
+    check_border(graph.output, {**outputs, **after, **_traces(graph, file.contract)}, f"{file.name}: its step's output")
     return StepGraph(arriving[0], states, noises, clocked, tuple(left), constants, logits, outside)
 
 
 def _traces(graph: onnx.GraphProto, contract: Contract) -> dict[str, Shape]:
     """The outputs that show what a layer does, as far as the contract has the layer."""
-    layers = {f"{field}/{layer.name}": layer.shape for layer in contract.layers for field in ("spikes", "membrane")}
+    fields = ("spikes", "membrane")
+    layers = {f"{field}/{layer.name}": (ANY, *layer.shape) for layer in contract.layers for field in fields}
     names = [value.name for value in graph.output if value.name.startswith(TRACES)]
     return {name: layers[trace_key(name)] for name in names if trace_key(name) in layers}
 

@@ -298,3 +298,28 @@ def test_every_place_in_a_plan_is_checked(name, exported):
             except AxonnxError:
                 seen += 1
     assert seen > 3 * len(plan.rows)
+
+
+@pytest.mark.parametrize("place", ["input", "output"])
+@pytest.mark.parametrize("size", [0, 1, 7])
+def test_a_batch_of_a_fixed_size(place, size, refused):
+    def change(proto):
+        getattr(step_of(proto), place)[0].type.tensor_type.shape.dim[0].dim_value = size
+
+    refused(change)
+
+
+def test_what_onnxruntime_cannot_do_is_said_with_the_file(exported, monkeypatch):
+    model = load(exported("mlp").path, "ort")
+    model.run(exported("mlp").input(1, 1, 0.5))
+
+    class Session:
+        def get_outputs(self):
+            return []
+
+        def run(self, names, feeds):
+            raise RuntimeError("no memory is left")
+
+    monkeypatch.setitem(model.engine.__dict__, "_step", Session())
+    with pytest.raises(AxonnxError, match=r"mlp-mfa-sequence\.onnx: onnxruntime does not run it: .* no memory is left"):
+        model.run(exported("mlp").input(1, 1, 0.5))
