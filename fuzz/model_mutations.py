@@ -190,12 +190,18 @@ def constant(rng: random.Random, proto: onnx.ModelProto) -> None:
         tensor.name = rng.choice(tensors).name
 
 
-def _numbers(rng: random.Random, tensor: onnx.TensorProto) -> None:
+def _array(tensor: onnx.TensorProto) -> Any:
+    """The numbers of a constant that no change before has spoilt; None otherwise."""
     try:
         values = np.array(numpy_helper.to_array(tensor))
     except Exception:
-        return
-    if not values.size:
+        return None
+    return values if values.size else None
+
+
+def _numbers(rng: random.Random, tensor: onnx.TensorProto) -> None:
+    values = _array(tensor)
+    if values is None:
         return
     at, kind = rng.randrange(values.size), rng.randrange(5)
     with np.errstate(all="ignore"):
@@ -240,8 +246,8 @@ def lawful(rng: random.Random, proto: onnx.ModelProto) -> None:
     """Other numbers that the certificates still hold for: signs and places of weights, thresholds, decays."""
     tensors = [tensor for tensor in graphs(proto)[0].initializer if tensor.data_type == onnx.TensorProto.FLOAT]
     for tensor in rng.sample(tensors, min(len(tensors), 3)):
-        values = np.array(numpy_helper.to_array(tensor))
-        if not values.size or values.size != np.prod(tensor.dims, dtype=int):
+        values = _array(tensor)
+        if values is None:
             continue
         places = np.random.default_rng(rng.randrange(2**32))
         if tensor.name.endswith("threshold"):
