@@ -13,13 +13,13 @@ STEPS = 8
 CLASSES = ("left", "right", "none")
 
 
-def samples() -> dict[str, bytes]:
-    """The files by name; made once for all children, in a process of its own, as torch takes much memory."""
+def samples(*wanted: str) -> dict[str, bytes]:
+    """The files by name, all or those wanted; made once for all children, in a process apart: torch is large."""
     folder = shared_folder() / "samples"
     if not folder.exists():
         part = shared_folder() / "samples.part"
         part.mkdir(exist_ok=True)
-        subprocess.run([sys.executable, "-m", "fuzz.samples", str(part)], cwd=ROOT, check=True)
+        subprocess.run([sys.executable, "-m", "fuzz.samples", str(part), *wanted], cwd=ROOT, check=True)
         part.rename(folder)
     return {path.stem: path.read_bytes() for path in sorted(folder.glob("*.onnx"))}
 
@@ -49,15 +49,15 @@ def networks() -> dict[str, tuple[Any, tuple[int, ...], list[str]]]:
     }
 
 
-def main(folder: Path) -> None:
-    """Write all of them."""
+def main(folder: Path, *wanted: str) -> None:
+    """Write all of them, or those wanted."""
     import torch
 
     torch.manual_seed(0)
     torch.set_num_threads(1)
     for name, (network, shape, ways) in networks().items():
         _stir(network)
-        for way in ways:
+        for way in (way for way in ways if not wanted or f"{name}-{way}" in wanted):
             (folder / f"{name}-{way}.onnx").write_bytes(_file(network.eval(), shape, way))
 
 
@@ -99,4 +99,4 @@ def _file(network: Any, shape: tuple[int, ...], way: str) -> bytes:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

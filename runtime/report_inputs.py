@@ -224,8 +224,17 @@ def read_run(path: str | Path) -> RunFiles:
     config = _optional(folder / "config.toml")
     if config is None:
         raise AxonnxError(f"{folder}: no run here (config.toml is missing). Start one: axonnx train … --out DIR")
-    rows = csv.DictReader((_optional(folder / "results.csv") or "").splitlines())
-    return RunFiles(folder, tuple(dict(row) for row in rows), _metrics(folder / "metrics.json"), config)
+    return RunFiles(folder, _rows(folder / "results.csv"), _metrics(folder / "metrics.json"), config)
+
+
+def _rows(path: Path) -> tuple[Row, ...]:
+    try:
+        rows = tuple(dict(row) for row in csv.DictReader((_optional(path) or "").splitlines()))
+    except csv.Error as fault:
+        raise AxonnxError(f"{path}: is no csv table ({fault}); remove it, or restore it from a copy") from None
+    if any(None in row or None in row.values() for row in rows):  # type: ignore[comparison-overlap]
+        raise AxonnxError(f"{path}: has rows of another length than its header; remove it, or restore it from a copy")
+    return rows
 
 
 def _metrics(path: Path) -> dict[str, PartMetrics]:
@@ -234,7 +243,7 @@ def _metrics(path: Path) -> dict[str, PartMetrics]:
         return {}
     try:
         parts: Any = json.loads(text)
-    except json.JSONDecodeError as fault:
+    except (ValueError, RecursionError) as fault:
         raise AxonnxError(f"{path}: is not JSON ({fault}); run axonnx eval again, or remove it") from None
     if not isinstance(parts, dict):
         raise AxonnxError(f"{path}: holds {type(parts).__name__}; expected an object with a part of the data each")

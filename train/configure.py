@@ -135,6 +135,8 @@ def _value(text: str) -> Any:
         value = tomllib.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:
         return text
+    except RecursionError:
+        raise AxonnxError("an override whose lists or tables stand too deep within each other") from None
     if isinstance(value, dict):
         return Whole(value)
     return text if isinstance(value, date | time) else value  # no setting is a date, but a folder may be called one

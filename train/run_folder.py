@@ -107,8 +107,12 @@ class RunFolder:
     def read_results(self, epochs: int) -> list[dict[str, Any]]:
         """The rows of the first ``epochs`` epochs."""
         path = self.path / "results.csv"
-        text = path.read_text("utf-8") if path.is_file() else ""
-        rows = [{key: _number(value) for key, value in row.items()} for row in csv.DictReader(StringIO(text))]
+        try:
+            text = path.read_text("utf-8") if path.is_file() else ""
+            # A row that is longer or shorter than the header has None for a key, or for a value.
+            rows = [{key: _number(value) for key, value in row.items()} for row in csv.DictReader(StringIO(text))]
+        except (UnicodeDecodeError, csv.Error, TypeError):
+            rows = []
         if [row.get("epoch") for row in rows[:epochs]] != list(range(1, epochs + 1)):
             raise AxonnxError(
                 f"{path}: does not hold the rows of epochs 1 to {epochs}, after which the checkpoint was taken; "

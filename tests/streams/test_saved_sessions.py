@@ -149,6 +149,7 @@ def test_counts_and_arrays_of_another_kind_are_refused(engines):
     session, state = under_way(engines)
     for changes, fault in [
         ({"progress": replace(state.progress, decisions=-1)}, "progress.decisions is -1"),
+        ({"progress": replace(state.progress, counted={})}, "progress.counted is {}"),
         ({"progress": replace(state.progress, tally=replace(state.progress.tally, spikes={"a": 0.5}))}, "spikes.a is"),
         ({"arrays": {name: array[0, 0] for name, array in state.arrays.items()}}, "is not of one stream"),
         ({"arrays": {name: np.concatenate([array] * 2) for name, array in state.arrays.items()}}, "not of one stream"),

@@ -246,3 +246,11 @@ def test_the_folder_without_a_checkpoint_starts_from_the_beginning(run):
     assert main(["--resume", "--out", str(run), "--quiet"]) == 0
     assert [row["epoch"] for row in RunFolder(run).read_results(3)] == [1, 2, 3]
     assert np.isfinite([row["loss"] for row in RunFolder(run).read_results(3)]).all()
+
+
+@pytest.mark.parametrize(
+    "rows", [b"\xff\xfe", b"epoch,loss\n1,2,3\n", b"epoch,loss\n1\n", b'epoch\n"' + b"1" * 200_000, b"epoch\n\0\n"]
+)
+def test_rows_that_are_no_table_are_refused(run, rows):
+    (run / "results.csv").write_bytes(rows)
+    assert "does not hold the rows of epochs 1 to 1" in refused(run, also_eval=False)

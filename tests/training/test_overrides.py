@@ -4,6 +4,7 @@ import pytest
 
 from axonnx.runtime.errors import AxonnxError
 from axonnx.train import command
+from axonnx.train.build import make_network, prepare
 from axonnx.train.command import main
 from axonnx.train.config import Config
 from axonnx.train.configure import parse_overrides, read_config, settings
@@ -129,3 +130,18 @@ def test_help_explains_overrides(capsys):
     assert end.value.code == 0
     out = capsys.readouterr().out
     assert all(word in out for word in ("--section.key value", "--resume", "--settings", "--list", "--out"))
+
+
+def test_values_nested_without_end_are_refused(tmp_path):
+    with pytest.raises(AxonnxError, match="too deep within each other"):
+        parse_overrides([f"--model.hidden={'[' * 5000}"])
+    path = tmp_path / "deep.toml"
+    path.write_text(f"seed = {'[' * 5000}")
+    with pytest.raises(AxonnxError, match="too deep within each other"):
+        read_config(str(path))
+
+
+@pytest.mark.parametrize("sizes", ["[1000000000]", "[16777216, 16777216]", f"[{10**30}]"])
+def test_networks_that_no_machine_can_hold_are_refused(sizes):
+    with pytest.raises(AxonnxError, match=r"parameters; at most|less than or equal to"):
+        make_network(config := read_config("digits-static", [f"--model.hidden={sizes}"]), prepare(config.data))
