@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from axonnx.export.gap import Sampled, Score
+from axonnx.export.shards import read_shards
 from axonnx.export.verify import (
     Verification,
     check_operators,
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     """``axonnx verify``."""
     options = _parser().parse_args(arguments)
     if options.merge:
-        result = merge([json.loads(Path(path).read_text("utf-8")) for path in options.merge])
+        result = merge(read_shards(options.merge))
     elif options.model is None or options.run is None:
         raise AxonnxError("which file and which run? axonnx verify model.onnx --run RUN (or --merge a.json b.json …)")
     else:

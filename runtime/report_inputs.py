@@ -232,7 +232,7 @@ def _rows(path: Path) -> tuple[Row, ...]:
         rows = tuple(dict(row) for row in csv.DictReader((_optional(path) or "").splitlines()))
     except csv.Error as fault:
         raise AxonnxError(f"{path}: is no csv table ({fault}); remove it, or restore it from a copy") from None
-    if any(None in row or None in row.values() for row in rows):  # type: ignore[comparison-overlap]
+    if any(None in row or None in row.values() for row in rows):
         raise AxonnxError(f"{path}: has rows of another length than its header; remove it, or restore it from a copy")
     return rows
 

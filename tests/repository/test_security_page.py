@@ -1,0 +1,40 @@
+"""The limits that docs/security.md states are those that hold."""
+
+import re
+from pathlib import Path
+
+from axonnx.runtime import guard, numpy_files, reorder, stream_sources, udp_source, windows
+from axonnx.runtime.readers import confined
+from axonnx.train import build
+
+PAGE = (Path(__file__).parents[2] / "docs" / "security.md").read_text("utf-8")
+
+
+def row(start):
+    (line,) = [line for line in PAGE.splitlines() if line.startswith(f"| {start}")]
+    return line
+
+
+def test_the_stated_limits_hold():
+    assert (numpy_files.MOST_TIMES_LARGER, numpy_files.ALWAYS_ADMITTED) == (64, 2**30)
+    assert "64 × the file's size, at least 1 GiB" in row("arrays of an npz")
+    assert (confined.BYTES, confined.BYTES_A_BYTE) == (2**30, 64)
+    assert "1 GiB + 64 × the file's size" in row("memory of a child")
+    assert (confined.SECONDS, confined.BYTES_A_SECOND) == (20, 2**20)
+    assert "20 s + 1 s for each MiB" in row("its processor time")
+    assert f"{stream_sources.LONGEST_LINE:,} bytes" in row("a csv line")
+    assert (reorder.MOST_HELD, windows.MOST_SILENT_BINS, build.MOST_PARAMETERS) == (2**22, 2**20, 2**28)
+    assert ("2²²" in row("events that wait"), "2²⁰" in row("silent bins"), "2²⁸" in row("parameters")) == (True,) * 3
+    assert f"{udp_source.AHEAD // 1_000_000} s" in row("a step ahead")
+    assert f"{udp_source.BUFFER >> 20} MiB" in row("receive buffer")
+
+
+def test_the_stated_exit_codes_are_those_of_the_command():
+    stated = {int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)}
+    codes = (guard.FINE, guard.FAILED, guard.WRONG_USE, guard.OUR_FAULT, guard.INTERRUPTED, guard.READER_GONE)
+    assert stated == set(codes)
+
+
+def test_every_file_that_is_named_is_there():
+    root = Path(__file__).parents[2]
+    assert all((root / name).exists() for name in re.findall(r"`((?:runtime|train|fuzz)/[\w/.]+)`", PAGE))
