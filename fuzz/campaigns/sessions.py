@@ -28,6 +28,8 @@ def setup() -> None:
     """Sessions at several places of a stream, saved."""
     _ENGINES.update(engines())
     _COMPILED.update(engines("numba"))
+    for engine in _COMPILED.values():
+        Session(engine).push(some_events())  # compiles
     path = shared_folder() / "session.npz"
     for name, engine in _ENGINES.items():
         for after in (0, 10, 33, 60):
