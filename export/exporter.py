@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -193,7 +194,8 @@ def write_model(model: onnx.ModelProto, path: str | Path) -> int:
         with replacing(path) as temporary:
             temporary.write_bytes(data)
     except OSError as fault:
-        raise AxonnxError(f"{path}: cannot be written: {fault.strerror or fault}") from None
+        reason = os.strerror(fault.errno) if fault.errno else fault
+        raise AxonnxError(f"{path}: cannot be written: {reason}") from None
     return len(data)
 
 

@@ -8,7 +8,6 @@ from axonnx.runtime.binning import Sensor, bin_events
 from axonnx.runtime.events import make_events
 from axonnx.runtime.model import load
 from axonnx.runtime.readers import write_npz
-from axonnx.runtime.session import Session
 from axonnx.train.configure import check_config
 from axonnx.train.data.cache import binned
 from axonnx.train.data.registry import load as load_data
@@ -81,7 +80,7 @@ def test_a_session_on_the_original_file_has_the_logits_of_training(trained, tmp_
     assert not rest
     expected = model.run(batch.numpy()).logits
     for index in range(len(test)):
-        events, session = test.original(index).events, Session(model, every_bin=False)
+        events, session = test.original(index).events, model.session(every_bin=False)
         chunks = np.split(events, np.sort(generator.integers(0, len(events), 5)))
         found = [decision for chunk in chunks for decision in session.push(chunk)] + session.flush()
         assert found[0].logits.tobytes() == expected[index].tobytes()
