@@ -33,7 +33,7 @@ from axonnx.runtime.program import (
 from axonnx.runtime.step_graph import NEXT, TRACES, Slot, StepGraph, step_graph, trace_key
 from axonnx.runtime.values import REAL, SPIKES, Values, graded
 
-MOST_ELEMENTS = 2**27  # numbers in all buffers of one sample
+MOST_ELEMENTS = 2**26  # numbers in all buffers of one sample
 
 __all__ = ["Compilation", "compile_file", "compile_program", "input_values"]
 
@@ -96,7 +96,8 @@ class Compilation:
             steps_known=self._steps_known(),
             synapses=tuple(i.name for i in self.instructions if i.writes[0] in self.sums),
         )
-        self._check_rest([node for node in self.graph.nodes if node not in needed], program)
+        known = {id(node) for node in needed}
+        self._check_rest([node for node in self.graph.nodes if id(node) not in known], program)
         return program
 
     def resolve(self, name: str) -> str:
@@ -131,14 +132,19 @@ class Compilation:
 
     def write(self, name: str, shape: Shape, values: Values) -> None:
         """A buffer that the next instruction writes."""
-        if not name or name in self.buffers or name in self.graph.constants:
-            raise AxonnxError(f"{self.where}: two things in its step are called {name!r}. Export the network again")
-        self.buffers[name] = Buffer(name, shape, values)
-        self.elements += math.prod(shape)
+        self._add(Buffer(name, shape, values))
+
+    def _add(self, buffer: Buffer) -> None:
+        if not buffer.name or buffer.name in self.buffers or buffer.name in self.graph.constants:
+            raise AxonnxError(
+                f"{self.where}: two things in its step are called {buffer.name!r}. Export the network again"
+            )
+        self.buffers[buffer.name] = buffer
+        self.elements += math.prod(buffer.shape)
         if self.elements > MOST_ELEMENTS:
             raise AxonnxError(
-                f"{self.where}: {name!r} is of {list(shape)}, with which a step holds {self.elements} numbers for each "
-                f"sample; at most {MOST_ELEMENTS} are possible"
+                f"{self.where}: {buffer.name!r} is of {list(buffer.shape)}, with which a step holds {self.elements} "
+                f"numbers for each sample; at most {MOST_ELEMENTS} are possible"
             )
 
     def emit(self, instruction: Instruction) -> None:
@@ -160,13 +166,12 @@ class Compilation:
 
     def _entering(self) -> None:
         entering = self.graph.input
-        values = input_values(self.file.contract.input)
-        self.buffers[entering.name] = Buffer(entering.name, entering.shape, values, "input")
+        self._add(Buffer(entering.name, entering.shape, input_values(self.file.contract.input), "input"))
         for slot in self.graph.states:
             values = SPIKES if slot.name.startswith("spikes/") else REAL
-            self.buffers[slot.name] = Buffer(slot.name, slot.shape, values, "state")
+            self._add(Buffer(slot.name, slot.shape, values, "state"))
         for slot in self.graph.noises:
-            self.buffers[slot.name] = Buffer(slot.name, slot.shape, REAL, "noise")
+            self._add(Buffer(slot.name, slot.shape, REAL, "noise"))
 
     def _rule(self, node: onnx.NodeProto) -> Rule:
         rules: Mapping[str, Rule] = SPIKE_RULES if node.domain == DOMAIN else STANDARD_RULES

@@ -25,7 +25,7 @@ def read_tensor(tensor: onnx.TensorProto, where: str) -> NDArray[Any]:
             f"{', '.join(KINDS.values())}. Export the network again"
         )
     try:
-        array = np.array(numpy_helper.to_array(tensor))
+        array: NDArray[Any] = numpy_helper.to_array(tensor)
     except (ValueError, TypeError) as fault:
         raise AxonnxError(f"{where}: the constant {tensor.name!r} cannot be read: {fault}") from None
     if not array.size or (array.dtype.kind == "f" and not np.isfinite(array).all()):

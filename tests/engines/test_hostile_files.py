@@ -323,3 +323,24 @@ def test_what_onnxruntime_cannot_do_is_said_with_the_file(exported, monkeypatch)
     monkeypatch.setitem(model.engine.__dict__, "_step", Session())
     with pytest.raises(AxonnxError, match=r"mlp-mfa-sequence\.onnx: onnxruntime does not run it: .* no memory is left"):
         model.run(exported("mlp").input(1, 1, 0.5))
+
+
+def test_more_numbers_than_memory(refused):
+    def change(proto):
+        contract(lambda facts: facts["input"].update(shape=[23, 2**20, 2**20]))(proto)
+        for value in (*proto.graph.input, *step_of(proto).input):
+            if value.name.startswith("events"):
+                value.type.tensor_type.shape.dim.add(dim_value=2**20)
+                value.type.tensor_type.shape.dim.add(dim_value=2**20)
+        for node in step_of(proto).node:
+            node.input[:] = ["spikes/hidden.0.neuron" if name == "events/now" else name for name in node.input]
+            if node.name == "hidden.0.synapse":
+                node.input[1] = "hidden.0.neuron.recurrent_weight"
+
+    refused(change)
+
+
+def test_buffers_are_counted_before_they_are_made(changed, monkeypatch):
+    monkeypatch.setattr("axonnx.runtime.compile_program.MOST_ELEMENTS", 100)
+    with pytest.raises(AxonnxError, match="at most 100 are possible"):
+        load(changed(lambda proto: None), "numpy")
