@@ -108,10 +108,9 @@ class EngineCheck:
         first = self.first_difference
         return {
             "format": 1,
-            "kind": "engines",
             "training_network": "not compared",
             **asdict(self),
-            "verdict": "equal" if self.equal else "different",
+            "engines": "equal" if self.equal else "different",  # not a verdict on the training network
             "first_difference": None if first is None else asdict(first),
         }
 

@@ -14,11 +14,13 @@ from axonnx.cli import main
 from axonnx.runtime import numpy_ops
 from axonnx.runtime.engine_check import check_engines
 from axonnx.runtime.engine_inputs import KINDS, from_files, generated, on_thresholds
+from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.events import make_events
 from axonnx.runtime.fingerprints import sha256_of
 from axonnx.runtime.numba_engine import NumbaEngine
 from axonnx.runtime.ort_engine import OrtEngine
 from axonnx.runtime.readers import write_npz
+from axonnx.runtime.report_inputs import read_verify
 
 from .small_models import BINNING, SENSOR
 
@@ -109,7 +111,7 @@ def test_a_weight_off_its_grid_is_a_failure_of_the_structure(files, tmp_path, ca
     onnx.save(model, tmp_path / "edited.onnx")
     assert main(["verify", str(tmp_path / "edited.onnx"), "--engines", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
-    assert found["verdict"] == "different"
+    assert found["engines"] == "different"
     assert "off the grid" in found["refusal"]
     assert main(["verify", str(tmp_path / "edited.onnx"), "--engines"]) == 1
     assert "FAILED structure: edited.onnx: " in capsys.readouterr().out
@@ -133,9 +135,11 @@ def test_the_users_own_recordings(files, engines, folder, tmp_path, capsys):
     assert main(words) == 0
     said, found = capsys.readouterr().out, json.loads((tmp_path / "engines.json").read_text())
     assert f"input: {folder}" in said
+    with pytest.raises(AxonnxError, match=r"engines\.json: verdict"):
+        read_verify(tmp_path / "engines.json")  # it is no verification for a report to show
     assert "the training network was not part of this" in said
     assert found["training_network"] == "not compared"
-    assert found["verdict"] == "equal"
+    assert found["engines"] == "equal"
     assert found["file_sha256"] == sha256_of(files["noisy"])
     by_name = {entry["name"]: entry for entry in found["implementations"]}
     assert by_name["onnxruntime, the file as it is"]["samples"] == 5
@@ -168,4 +172,4 @@ def test_it_needs_no_torch(files):
     code = f"import sys\nsys.modules['torch'] = None\nfrom axonnx.cli import main\nsys.exit(main({words!r}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["verdict"] == "equal"
+    assert json.loads(done.stdout)["engines"] == "equal"
