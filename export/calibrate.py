@@ -15,13 +15,27 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from axonnx.export.exporter import CollapseSettings, collapse_network
 from axonnx.models import MEAN_FIELD, Network, Sample, SpikingNetwork
+from axonnx.runtime.contract import InputContract
 
 SAMPLES = 256  # of the training part
 ROUNDS = 12
 FIRST_STEP, LAST_STEP = 1.0, 1 / 16  # of the way to the proposed threshold
 LEAST = 0.05  # threshold of a spiking neuron
 MOST = 200_000  # membranes looked at for one neuron
+
+
+def calibrated_thresholds(
+    network: Network,
+    arriving: InputContract,
+    settings: CollapseSettings,
+    inputs: Sequence[Tensor],
+    tell: Callable[[str], None] = lambda _line: None,
+) -> dict[str, Tensor]:
+    """The thresholds of ``network`` collapsed as ``settings`` say, which also give the seed of its noise."""
+    plain = collapse_network(network, arriving, settings).network
+    return calibrate(network, plain, inputs, seed=settings.seed, tell=tell)
 
 
 @torch.no_grad()

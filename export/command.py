@@ -7,10 +7,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
-from axonnx.export.calibrate import SAMPLES, calibrate
+from axonnx.export.calibrate import SAMPLES, calibrated_thresholds
 from axonnx.export.exporter import (
     Collapsed,
     CollapseSettings,
@@ -19,14 +18,11 @@ from axonnx.export.exporter import (
     make_contract,
     write_model,
 )
-from axonnx.export.gap import Sampled, Score, gap_table, predict_with, score
-from axonnx.models import MEAN_FIELD, Network, Sample
-from axonnx.runtime.contract import InputContract, Provenance
+from axonnx.export.gap import Score, accuracy_of, measure_ways
+from axonnx.models import Network
+from axonnx.runtime.contract import InputContract, Measured
 from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.metrics import wilson_interval
 from axonnx.runtime.network_input import describe_input
-from axonnx.train.checkpoint import read_index
-from axonnx.train.configure import to_toml
 from axonnx.train.trained import Trained, load_trained
 
 GAP_WORTH_CLOSING = 0.01
@@ -39,29 +35,16 @@ def main(arguments: Sequence[str]) -> int:
     _check(options)
     trained = load_trained(options.run)
     settings = CollapseSettings(options.collapse, options.members, options.seed, options.prune, options.weights)
-    test = trained.data("test", options.limit)
     tell = _silent if options.quiet else _tell
-    tell(f"measuring the gap on {sum(len(labels) for _, labels in test)} test samples")
-    scores = gap_table(
-        trained.network,
-        trained.arriving,
-        test,
-        wilson_interval,
-        passes=options.passes,
-        seed=options.seed,
-        bayesian=trained.bayesian,
-        tell=tell,
-    )
-    thresholds = _calibrated(trained, settings, options, tell) if options.calibrate else None
+    test = trained.data("test", options.limit)
+    measured = Measured(samples=sum(len(labels) for _, labels in test), passes=options.passes, seed=options.seed)
+    thresholds = _calibrated(trained, settings, tell) if options.calibrate else None
     collapsed = collapse_network(trained.network, trained.arriving, settings, thresholds)
-    if settings.prune is not None or settings.weights != "float32":
-        plain = collapse_network(trained.network, trained.arriving, _unreduced(settings), thresholds)
-        scores.append(_score("before pruning and rounding", plain, test, options.seed))
-    shipped = _score(_name(settings, options.calibrate), collapsed, test, options.seed)
-    scores.append(shipped)
-    accuracy = {entry.name: entry.as_dict() for entry in scores}
+    tell(f"measuring the gap on {measured.samples} test samples")
+    scores = measure_ways(trained.network, collapsed, thresholds, test, measured, trained.bayesian, tell)
+    shipped = scores[-1]
     contract = make_contract(
-        collapsed, trained.prepared.splits.classes, options.form, accuracy, _provenance(options.run, trained)
+        collapsed, trained.prepared.splits.classes, options.form, accuracy_of(scores), trained.provenance(), measured
     )
     size = write_model(build_model(collapsed, contract, options.trace), options.output)
     print(_report(collapsed, scores, options.output, size, options.run, trained.config.data.name))
@@ -111,45 +94,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _calibrated(
-    trained: Trained, settings: CollapseSettings, options: argparse.Namespace, tell: Tell
-) -> dict[str, Tensor]:
+def _calibrated(trained: Trained, settings: CollapseSettings, tell: Tell) -> dict[str, Tensor]:
     if not trained.bayesian:
         raise AxonnxError("--calibrate needs a posterior; this network was trained without noise")
-    plain = collapse_network(trained.network, trained.arriving, settings).network
     inputs = [x for x, _ in trained.data("train", SAMPLES)]
-    return calibrate(trained.network, plain, inputs, seed=options.seed, tell=tell)
-
-
-def _score(name: str, collapsed: Collapsed, data: Sampled, seed: int) -> Score:
-    noisy = collapsed.settings.mode == "stochastic"
-    fire = Sample(torch.Generator().manual_seed(seed)) if noisy else MEAN_FIELD
-    return score(name, predict_with([m.network for m in collapsed.members], fire), data, wilson_interval)
-
-
-def _name(settings: CollapseSettings, calibrated: bool) -> str:
-    parts = [
-        settings.mode,
-        "calibrated" if calibrated else "",
-        "" if settings.weights == "float32" else settings.weights,
-    ]
-    parts.append(f"pruned below {settings.prune:g}" if settings.prune is not None else "")
-    return "this file: " + ", ".join(part for part in parts if part)
-
-
-def _unreduced(settings: CollapseSettings) -> CollapseSettings:
-    return CollapseSettings(settings.mode, settings.members, settings.seed)
-
-
-def _provenance(run: str, trained: Trained) -> Provenance:
-    index = read_index(Path(run) / "checkpoint")
-    return Provenance(
-        checkpoint=index["files"]["weights"]["sha256"],
-        config=to_toml(trained.config),
-        data=trained.config.data.name,
-        data_digest=index["data_digest"],
-        versions=index["versions"],
-    )
+    return calibrated_thresholds(trained.network, trained.arriving, settings, inputs, tell)
 
 
 def _report(collapsed: Collapsed, scores: list[Score], output: str, size: int, run: str, data: str) -> str:

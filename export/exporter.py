@@ -27,6 +27,7 @@ from axonnx.runtime.contract import (
     Contract,
     InputContract,
     LayerContract,
+    Measured,
     Provenance,
     SynapseContract,
 )
@@ -146,6 +147,7 @@ def make_contract(
     form: Form,
     accuracy: dict[str, Any] | None = None,
     provenance: Provenance | None = None,
+    measured: Measured | None = None,
 ) -> Contract:
     """All that the file's holder needs to know."""
     first = collapsed.members[0]
@@ -162,7 +164,7 @@ def make_contract(
         collapse=CollapseContract(
             mode=settings.mode,
             members=settings.members,
-            seed=settings.seed if settings.mode == "sampled" else None,
+            seed=settings.seed if settings.mode == "sampled" or collapsed.calibrated else None,
             calibrated=collapsed.calibrated,
             prune=settings.prune,
             weights=settings.weights,
@@ -171,6 +173,7 @@ def make_contract(
         synapses=collapsed.certificates,
         logits="total / steps" if spiking else "direct",
         accuracy=accuracy or {},
+        measured=measured,
         provenance=provenance or Provenance(),
     )
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from axonnx.export.exporter import CollapseSettings, collapse_network
+from axonnx.export.exporter import Collapsed, CollapseSettings, collapse_network
 from axonnx.models import MEAN_FIELD, Fire, Network, Sample
-from axonnx.runtime.contract import InputContract
+from axonnx.runtime.contract import InputContract, Measured
 from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.metrics import wilson_interval
 
 Sampled = Sequence[tuple[Tensor, Tensor]]  # inputs and labels, batch by batch
 Predict = Callable[[Tensor], Tensor]  # input -> class probabilities [B, classes]
@@ -36,6 +38,7 @@ class Score:
         """For a file's metadata."""
         return {
             "accuracy": self.accuracy,
+            "right": self.right,
             "interval": list(self.interval),
             "nll": self.nll,
             "samples": self.samples,
@@ -96,3 +99,52 @@ def gap_table(
         noise = Sample(torch.Generator().manual_seed(seed))
         scores.append(score("stochastic (1 pass)", predict_with([noisy], noise), data, interval))
     return scores
+
+
+def measure_ways(
+    network: Network,
+    collapsed: Collapsed,
+    thresholds: Mapping[str, Tensor] | None,
+    data: Sampled,
+    measured: Measured,
+    bayesian: bool,
+    tell: Callable[[str], None] = lambda _line: None,
+) -> list[Score]:
+    """Every way to run the network, and last the file itself: what a contract states as its accuracy."""
+    scores = gap_table(
+        network,
+        collapsed.input,
+        data,
+        wilson_interval,
+        passes=measured.passes,
+        seed=measured.seed,
+        bayesian=bayesian,
+        tell=tell,
+    )
+    settings = collapsed.settings
+    if settings.prune is not None or settings.weights != "float32":
+        unreduced = CollapseSettings(settings.mode, settings.members, settings.seed)
+        plain = collapse_network(network, collapsed.input, unreduced, thresholds)
+        scores.append(score_collapsed("before pruning and rounding", plain, data, measured.seed))
+    return [*scores, score_collapsed(name_of_file(collapsed), collapsed, data, measured.seed)]
+
+
+def score_collapsed(name: str, collapsed: Collapsed, data: Sampled, seed: int) -> Score:
+    """Accuracy of a collapsed network; noise of a stochastic one is drawn from ``seed``."""
+    noisy = collapsed.settings.mode == "stochastic"
+    fire = Sample(torch.Generator().manual_seed(seed)) if noisy else MEAN_FIELD
+    return score(name, predict_with([m.network for m in collapsed.members], fire), data, wilson_interval)
+
+
+def name_of_file(collapsed: Collapsed) -> str:
+    """What the file is called among the ways to run the network."""
+    settings = collapsed.settings
+    parts = [settings.mode, "calibrated" if collapsed.calibrated else ""]
+    parts.append("" if settings.weights == "float32" else settings.weights)
+    parts.append(f"pruned below {settings.prune:g}" if settings.prune is not None else "")
+    return "this file: " + ", ".join(part for part in parts if part)
+
+
+def accuracy_of(scores: Sequence[Score]) -> dict[str, Any]:
+    """As a contract states it."""
+    return {entry.name: entry.as_dict() for entry in scores}

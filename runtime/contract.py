@@ -105,7 +105,9 @@ class CollapseContract(Part):
 
     mode: Literal["mfa", "sampled", "stochastic"]
     members: int = Field(1, ge=1, le=2**16)
-    seed: int | None = Field(None, ge=-(2**63), lt=2**64)
+    seed: int | None = Field(
+        None, ge=-(2**63), lt=2**64, description="of sampled weights, or of the noise that thresholds were matched to"
+    )
     calibrated: bool = False
     prune: float | None = Field(None, description="weights with |mean|/std below this were removed")
     weights: Literal["float32", "int16", "int8"] = "float32"
@@ -119,6 +121,15 @@ class Provenance(Part):
     data: str | None = Field(None, description="the data set's name")
     data_digest: str | None = None
     versions: dict[str, str] = Field(default_factory=dict)
+
+
+class Measured(Part):
+    """What the stated accuracies were measured on."""
+
+    part: str = "test"
+    samples: int = Field(ge=1, le=2**40, description="of that part: all, or a stratified choice of so many")
+    passes: int = Field(ge=1, le=2**20, description="noisy passes of the Bayesian predictive")
+    seed: int = Field(0, ge=-(2**63), lt=2**64, description="of all noise that was drawn")
 
 
 class Contract(Part):
@@ -135,8 +146,9 @@ class Contract(Part):
     tie: Literal[">="] = Field(">=", description="a membrane on its threshold fires")
     reset_timing: Literal["next step"] = "next step"
     logits: Literal["total / steps", "direct"] = Field(description="how logits come from the read-out")
-    accuracy: Annotated[dict[str, Any], AfterValidator(_plain_facts)] = Field(
-        default_factory=dict, description="measured at export, for each way to run"
+    members: int = Field(1, ge=1, le=2**16)
+    seed: int | None = Field(
+        None, ge=-(2**63), lt=2**64, description="of sampled weights, or of the noise that thresholds were matched to"
     )
     provenance: Provenance = Provenance()
 

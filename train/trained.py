@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from axonnx.models import Network
-from axonnx.runtime.contract import InputContract
+from axonnx.runtime.contract import InputContract, Provenance
 from axonnx.runtime.sample_choice import choose_samples
 from axonnx.train.build import Prepared, make_variant
+from axonnx.train.checkpoint import read_index
 from axonnx.train.config import Config
+from axonnx.train.configure import to_toml
 from axonnx.train.data.frames import Frames
 from axonnx.train.loop import part_feed
 from axonnx.train.run import load_run
@@ -27,6 +30,7 @@ class Trained:
     prepared: Prepared
     network: Network
     arriving: InputContract
+    folder: Path
 
     @property
     def bayesian(self) -> bool:
@@ -39,11 +43,22 @@ class Trained:
         feed = part_feed(self.prepared, self.config, torch.device("cpu"), part, chosen)
         return [(batch.x, batch.labels) for batch in feed.epoch(0)]
 
+    def provenance(self) -> Provenance:
+        """Where a file that is made of this run says that it comes from."""
+        index = read_index(self.folder / "checkpoint")
+        return Provenance(
+            checkpoint=index["files"]["weights"]["sha256"],
+            config=to_toml(self.config),
+            data=self.config.data.name,
+            data_digest=index["data_digest"],
+            versions=index["versions"],
+        )
 
-def load_trained(run: str) -> Trained:
+
+def load_trained(run: str | Path) -> Trained:
     """Read a run folder."""
     config, prepared, network = load_run(run, "cpu")
-    return Trained(config, prepared, network.eval(), input_contract(config, prepared))
+    return Trained(config, prepared, network.eval(), input_contract(config, prepared), Path(run))
 
 
 def input_contract(config: Config, prepared: Prepared) -> InputContract:

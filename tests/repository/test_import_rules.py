@@ -27,6 +27,8 @@ SHARED = {"models/compiling.py": {"axonnx.runtime.kernel_cache", "axonnx.runtime
 
 # A verb of export/ begins with a run folder, which only train/ can read.
 READS_RUNS = {f"export/{verb}command.py" for verb in ("", "demo_", "eval_", "profile_", "report_", "verify_")}
+# And so does the proof, whose one end is the run.
+READS_RUNS |= {f"export/verify/{name}.py" for name in ("structure", "recordings", "verify")}
 
 
 def imported_names(source: str) -> set[str]:

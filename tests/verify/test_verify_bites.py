@@ -140,4 +140,4 @@ def test_a_file_of_another_checkpoint_is_told_apart(exported, verify, run_folder
 
     code, result = verify(edited(exported(), tmp_path / "other.onnx", edit))
     assert code == 1
-    assert any("made of checkpoint 000000" in line for line in failing_stage(result)["lines"])
+    assert any("contract.provenance.checkpoint is '000000" in line for line in failing_stage(result)["lines"])

@@ -1,10 +1,12 @@
 """A file that is what it says: every implementation, every mode, and the numbers behind the verdict."""
 
+import hashlib
 import json
 
 import pytest
 
 from axonnx.cli import main
+from axonnx.runtime.model_file import load_model
 
 MODES = {
     "mfa": (),
@@ -36,31 +38,57 @@ def test_the_file_is_what_the_checkpoint_exports_to_byte_for_byte(exported, veri
     assert any("byte for byte" in line for line in result["stages"][0]["lines"])
 
 
-def test_the_unrounded_network_is_measured_beside(exported, verify):
+def test_the_training_network_and_the_stated_accuracies_are_part_of_the_verdict(exported, verify):
     _, result = verify(exported())
-    assert 0.9 < result["unrounded"]["equal_spikes"] <= 1.0
+    assert [stage["name"] for stage in result["stages"]] == [
+        "structure", "operators", "collapse", "engines", "recordings", "decisions", "accuracies"
+    ]  # fmt: skip
     names = [entry["name"] for entry in result["accuracy"]]
-    assert names == ["the file (numba)", "training network, mean-field", "bayesian (2 passes)"]
+    assert names[:2] == ["the file (numba)", "training network"]
+    assert names[2:] == list(load_model(exported()).contract.accuracy)
     assert all(low <= entry["accuracy"] <= high for entry in result["accuracy"] for low, high in [entry["interval"]])
+    assert result["paired"]["samples"] == 40
 
 
-def test_shards_merge_to_the_whole(exported, verify, run_folder, tmp_path, capsys):
+def test_the_result_is_bound_to_file_checkpoint_and_data(exported, verify):
+    _, result = verify(exported())
+    provenance = load_model(exported()).contract.provenance
+    assert result["file_sha256"] == hashlib.sha256(exported().read_bytes()).hexdigest()
+    assert (result["checkpoint_sha256"], result["data_sha256"]) == (provenance.checkpoint, provenance.data_digest)
+
+
+def test_shards_merge_to_the_whole(exported, verify, tmp_path, capsys):
     path, parts = exported(), []
     _, whole = verify(path)
     for shard in ("0/2", "1/2"):
-        target = tmp_path / f"{shard[0]}.json"
-        verify(path, "--shard", shard, "-o", str(target))
-        parts.append(str(target))
+        parts.append(str(tmp_path / f"{shard[0]}.json"))
+        verify(path, "--shard", shard, "-o", parts[-1])
     capsys.readouterr()
     assert main(["verify", "--merge", *parts, "--json"]) == 0
     merged = json.loads(capsys.readouterr().out)
-    assert merged["accuracy"][0]["samples"] == whole["accuracy"][0]["samples"]
-    assert merged["accuracy"][0]["accuracy"] == pytest.approx(whole["accuracy"][0]["accuracy"])
-    assert merged["compared"]["logits"] == 2 * whole["compared"]["logits"] or merged["verdict"] == "equal"
+    for key in ("samples", "right", "accuracy", "interval", "nll"):
+        assert merged["accuracy"][0][key] == pytest.approx(whole["accuracy"][0][key])
+    assert merged["paired"] == whole["paired"]
+    stock = [next(e for e in r["implementations"] if e["name"] == "numba") for r in (merged, whole)]
+    assert stock[0] == stock[1]
+
+
+def test_shards_that_repeat_miss_or_are_of_other_files_are_refused(exported, verify, tmp_path, capsys):
+    for name, path in (("a", exported()), ("b", exported(*MODES["int8"]))):
+        for shard in ("0/2", "1/2"):
+            verify(path, "--shard", shard, "-o", str(tmp_path / f"{name}{shard[0]}.json"))
+    for names, text in (
+        (("a0", "a0"), "expected each of 0 to 1 once"),
+        (("a1",), "expected each of 0 to 1 once"),
+        (("a0", "b1"), "file_sha256"),
+    ):
+        capsys.readouterr()
+        assert main(["verify", "--merge", *(str(tmp_path / f"{name}.json") for name in names)]) == 2
+        assert text in capsys.readouterr().err
 
 
 def test_the_table_ends_with_the_verdict(exported, run_folder, capsys):
-    words = ["verify", str(exported()), "--run", str(run_folder), "--samples", "2", "--limit", "8", "--passes", "1"]
+    words = ["verify", str(exported()), "--run", str(run_folder), "--samples", "2", "--limit", "8"]
     assert main([*words, "--quiet"]) == 0
     assert capsys.readouterr().out.rstrip().splitlines()[-1].startswith("verified: 0 mismatches in ")
 
@@ -83,3 +111,6 @@ def test_wrong_shards_and_parts_are_refused(exported, run_folder, capsys):
     assert main([*words, "--shard", "2/2"]) == 2
     assert main([*words, "--part", "holdout"]) == 2
     assert "it has ['test', 'train']" in capsys.readouterr().err
+    for nothing in ("--samples", "--limit", "--recordings"):
+        assert main([*words, nothing, "0"]) == 2
+        assert "a verification of nothing proves nothing" in capsys.readouterr().err

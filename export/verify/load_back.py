@@ -6,12 +6,12 @@ import copy
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from axonnx.export.layers import CollapsedBinaryNeuron, CollapsedLIF, CollapsedReadout, CollapsedSynapse
 from axonnx.models import LIF, BinaryNeuron, GaussianPosterior, LeakyReadout, LinearReadout, Network
 from axonnx.models.normalisation import BatchNorm, ChannelScale
-from axonnx.models.synapses import Synapse
+from axonnx.models.synapses import Recurrent, Synapse
 
 
 @torch.no_grad()
@@ -30,6 +30,7 @@ def load_back(network: Network, collapsed: Network) -> Network:
             module.threshold = source.threshold.clone()
             if module.recurrent is not None and source.recurrent_weight is not None:
                 module.recurrent.posterior.raw_mean.copy_(source.recurrent_weight)
+                module.recurrent = _LoadedRecurrent(module.recurrent, source)
         elif isinstance(module, BinaryNeuron) and isinstance(source, CollapsedBinaryNeuron):
             module.threshold = source.threshold.clone()
         elif isinstance(module, LeakyReadout | LinearReadout) and isinstance(source, CollapsedReadout):
@@ -69,3 +70,17 @@ class _LoadedPosterior(GaussianPosterior):
         if self._spread is not None:
             return product(x.square(), self._spread), None
         return product(x.square(), torch.ones_like(self.raw_mean[:1])), self._gain
+
+
+class _LoadedRecurrent(Recurrent):
+    """Recurrent synapses with the file's variances, where it has some."""
+
+    def __init__(self, recurrent: Recurrent, source: CollapsedLIF) -> None:
+        nn.Module.__init__(self)
+        self.posterior = recurrent.posterior
+        loaded = source.recurrent_gain if source.recurrent_spread is None else source.recurrent_spread
+        self._variance = super().weights()[1] if loaded is None else loaded
+
+    def weights(self) -> tuple[Tensor, Tensor | None]:
+        """Means and variances of the file."""
+        return self.posterior.mean, self._variance

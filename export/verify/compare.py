@@ -3,39 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.export.observe import Observed
+from axonnx.export.verify.observe import Observed
+from axonnx.runtime.verify_result import Divergence, Implementation
 
 Floats = NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class Divergence:
-    """The first number that differs: earliest time step, then layer in the order of the pass."""
-
-    implementation: str
-    what: str
-    layer: str
-    sample: int
-    step: int | None
-    neuron: tuple[int, ...]
-    expected: float
-    found: float
-    threshold: float | None
-    distance: float | None  # of the expected membrane from its threshold
-
-    def __str__(self) -> str:
-        when = "" if self.step is None else f", time step {self.step}"
-        near = "" if self.distance is None else f"; the membrane is {self.distance:g} from its threshold"
-        return (
-            f"{self.implementation}: layer {self.layer!r}{when}, neuron {list(self.neuron)}, sample {self.sample}: "
-            f"{self.what} {self.found!r}, expected {self.expected!r}{near}"
-        )
 
 
 @dataclass
@@ -130,9 +106,9 @@ class Comparison:
             distance=None if membrane is None else float(membrane[index]) - threshold,
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def result(self) -> Implementation:
         """For JSON."""
-        return {**asdict(self), "first": None if self.first is None else asdict(self.first)}
+        return Implementation(**{key: getattr(self, key) for key in Implementation.model_fields})
 
 
 def _membranes(reference: Observed, found: Observed, thresholds: Mapping[str, Floats]) -> Mapping[str, Floats]:
@@ -146,5 +122,12 @@ def _of_logits(reference: Observed, found: Observed, offset: int) -> Divergence:
     member, sample, label = (int(i) for i in np.argwhere(reference.logits != found.logits)[0])
     expected, got = (float(side.logits[member, sample, label]) for side in (reference, found))
     return Divergence(
-        found.name, "logit", f"read-out {member}", offset + sample, None, (label,), expected, got, None, None
+        implementation=found.name,
+        what="logit",
+        layer=f"read-out {member}",
+        sample=offset + sample,
+        step=None,
+        neuron=(label,),
+        expected=expected,
+        found=got,
     )

@@ -1,0 +1,147 @@
+"""Decisions: the file's against the training network's on the same samples, and the accuracies that the file states."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from axonnx.export.gap import Sampled, measure_ways
+from axonnx.export.verify.free_running import draw_noise, engines
+from axonnx.export.verify.observe import of_engine
+from axonnx.export.verify.rounding import round_weights
+from axonnx.export.verify.structure import Findings, Subject
+from axonnx.models import MEAN_FIELD, Network, Replay
+from axonnx.runtime.metrics import wilson_interval
+from axonnx.runtime.verify_result import Accuracy, Paired
+
+Floats = NDArray[np.float32]
+SIGNIFICANT = 0.05
+SAME_LOSS = 1e-4  # of a stated NLL, whose exponentials differ between processors
+
+
+@torch.no_grad()
+def compare_decisions(
+    subject: Subject, members: Mapping[str, Network], data: Sampled, seed: int
+) -> tuple[list[Accuracy], Paired]:
+    """Accuracy of the file in the fastest engine and of the training network, sample by sample."""
+    engine, networks = engines(subject)[-1], _as_trained(subject, members)
+    rows: list[tuple[Tensor, Tensor, Tensor]] = []
+    for batch, (x, labels) in enumerate(data):
+        noise = draw_noise(subject, x.shape, seed + batch)
+        mine = torch.softmax(torch.from_numpy(of_engine(engine, x.numpy(), noise).logits), -1).mean(0)
+        rows.append((mine, _probabilities(networks, x, noise), labels))
+    mine, theirs, labels = (torch.cat(column) for column in zip(*rows, strict=True))
+    right = [probabilities.argmax(-1) == labels for probabilities in (mine, theirs)]
+    paired = Paired(
+        samples=len(labels),
+        only_file=int((right[0] & ~right[1]).sum()),
+        only_training=int((right[1] & ~right[0]).sum()),
+    )
+    return [_accuracy(f"the file ({engine.name})", mine, labels), _accuracy("training network", theirs, labels)], paired
+
+
+def check_decisions(scores: list[Accuracy], paired: Paired, found: Findings) -> None:
+    """The file is neither better nor worse than the training network beyond chance."""
+    told = (
+        f"{paired.samples:,} samples: {paired.only_file} right in the file alone, {paired.only_training} in the "
+        f"training network alone (McNemar's exact test: p = {paired.p_value:.2g})"
+    )
+    if paired.p_value < SIGNIFICANT:
+        file, training = (100 * entry.accuracy for entry in scores)
+        found.fail(
+            f"the file decides otherwise than the training network: {file:.2f} % against {training:.2f} %; {told}"
+        )
+    else:
+        found.lines.append(told)
+
+
+def check_stated(subject: Subject, tell: Callable[[str], None], found: Findings) -> list[Accuracy]:
+    """Every accuracy in the contract, measured again on the samples that it states."""
+    measured, stated = subject.contract.measured, subject.contract.accuracy
+    if measured is None:
+        if stated:
+            found.fail("the contract states accuracies without saying what they were measured on")
+        return []
+    trained = subject.trained
+    if measured.part not in trained.prepared.splits.parts:
+        found.fail(f"the contract states accuracies on {measured.part!r}; the data set has no such part")
+        return []
+    data = trained.data(measured.part, measured.samples)
+    again = measure_ways(trained.network, subject.collapsed, subject.thresholds, data, measured, trained.bayesian, tell)
+    known = {entry.name: entry for entry in again}
+    if list(known) != list(stated):
+        found.fail(f"the contract states the accuracies {list(stated)}; the run gives {list(known)}")
+    for name in known.keys() & stated.keys():
+        entry, exact = known[name], name == again[-1].name and subject.contract.collapse.mode != "stochastic"
+        if not _agrees(stated[name], entry.as_dict(), exact):
+            found.fail(
+                f"the contract states for {name!r} {_told(stated[name])}; measured again: {_told(entry.as_dict())}"
+            )
+    if found.ok:
+        found.lines.append(f"{len(again)} stated accuracies measured again on {measured.samples} samples: as stated")
+    return [
+        Accuracy(name=e.name, accuracy=e.accuracy, interval=e.interval, samples=e.samples, right=e.right, nll=e.nll)
+        for e in again
+    ]
+
+
+def _agrees(stated: Any, again: Mapping[str, Any], exact: bool) -> bool:
+    """The file's own figure to the sample; the others within their interval, as torch rounds as processors do."""
+    if not isinstance(stated, dict) or stated.keys() != again.keys() or stated["samples"] != again["samples"]:
+        return False
+    if exact:
+        near = abs(stated["nll"] - again["nll"]) <= SAME_LOSS * max(1.0, again["nll"])
+        return near and all(stated[key] == again[key] for key in ("right", "accuracy")) and _consistent(stated)
+    low, high = again["interval"]
+    return bool(low <= stated["accuracy"] <= high) and _consistent(stated)
+
+
+def _consistent(stated: Mapping[str, Any]) -> bool:
+    right, samples = stated["right"], stated["samples"]
+    return bool(
+        stated["accuracy"] == right / samples and list(stated["interval"]) == list(wilson_interval(right, samples))
+    )
+
+
+def _told(entry: Any) -> str:
+    if not isinstance(entry, dict):
+        return repr(entry)
+    return (
+        f"{100 * entry.get('accuracy', 0.0):.2f} % of {entry.get('samples')} samples, NLL {entry.get('nll', 0.0):.4g}"
+    )
+
+
+def _as_trained(subject: Subject, members: Mapping[str, Network]) -> dict[str, Network]:
+    """The reference networks in the float32 of training; with their weights rounded where the file keeps integers."""
+    grids = {entry.weight: entry.grid for entry in subject.contract.synapses}
+    integers = subject.contract.collapse.weights != "float32"
+    networks = {prefix: copy.deepcopy(member) for prefix, member in members.items()}
+    for prefix, network in networks.items():
+        if integers:
+            round_weights(network, {name.removeprefix(prefix): grid for name, grid in grids.items()})
+    return {prefix: network.float() for prefix, network in networks.items()}
+
+
+def _probabilities(networks: Mapping[str, Network], x: Tensor, noise: Mapping[str, Floats]) -> Tensor:
+    drawn = {name.removeprefix("noise/"): torch.from_numpy(value) for name, value in noise.items()}
+    fire = Replay(drawn) if drawn else MEAN_FIELD
+    return torch.stack([torch.softmax(network(x, fire).logits, -1) for network in networks.values()]).mean(0)
+
+
+def _accuracy(name: str, probabilities: Tensor, labels: Tensor) -> Accuracy:
+    right = int((probabilities.argmax(-1) == labels).sum())
+    chosen = probabilities.double().gather(1, labels[:, None]).clamp(min=1e-30)
+    return Accuracy(
+        name=name,
+        accuracy=right / len(labels),
+        interval=wilson_interval(right, len(labels)),
+        samples=len(labels),
+        right=right,
+        nll=float(-chosen.log().mean()),
+    )

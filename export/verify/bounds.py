@@ -1,0 +1,128 @@
+"""How far a file's membranes may be from those of the training network, given the same spikes.
+
+Between given spikes a membrane is linear in the weights, so an error of the weights reaches it through the same network
+as the weights do: a copy of the network whose weights are the *errors* allowed, fed with absolute values, sums up
+exactly the largest deviation there can be, through every wiring a user may have written:
+
+    E[t] = β E[t−1] + ½ Σ_j 2^−s |x_j| + …          (half a grid step for each weight and bias)
+
+A second copy with the weights' absolute values gives the size M of the numbers that are added up, and with it the
+rounding of the float32 operations of each step, k u M[t], which leaks like the membrane: R[t] = β R[t−1] + k u M[t].
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from axonnx.export.verify.expected import FEW, UNIT, fold, over_rows, through_time
+from axonnx.models import LIF, MEAN_FIELD, BinaryNeuron, Forced, LeakyReadout, LinearReadout, Network, SpikingNetwork
+from axonnx.models.network import Output
+from axonnx.models.normalisation import BatchNorm, ChannelScale
+from axonnx.models.posterior import GaussianPosterior
+from axonnx.models.synapses import Synapse
+
+Amount = Callable[[str, Tensor], Tensor]  # what stands for the weights of a name and value
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The largest deviation of each membrane, of its variance, and of the logits."""
+
+    membranes: Mapping[str, Tensor]
+    variances: Mapping[str, Tensor]
+    logits: Tensor
+
+
+class Bounding:
+    """The two copies of one reference network, made once and run for each batch."""
+
+    def __init__(self, reference: Network, grids: Mapping[str, int]) -> None:
+        self.reference = reference
+        self.errors = _amounts(reference, lambda name, _value: torch.tensor(_half_step(grids, name)), -0.0)
+        self.sizes = _amounts(reference, lambda _name, value: value.abs(), -1.0)
+        synapses = sum(isinstance(module, Synapse) for module in reference.modules())
+        self.roundings = 2 * FEW + synapses  # of one step: a constant's, the neuron's, and those of sums of currents
+
+    @torch.no_grad()
+    def of(self, x: Tensor, output: Output) -> Bounds:
+        """The bounds for input ``x`` where layers fire as in ``output``."""
+        spikes = {name: seen.spikes for name, seen in output.observations.items()}
+        error, size = (network(x, Forced(spikes, MEAN_FIELD)) for network in (self.errors, self.sizes))
+        unit, steps = self.roundings * UNIT, x.shape[0] if isinstance(self.reference, SpikingNetwork) else 1
+        membranes, variances = {}, {}
+        for name, seen in size.observations.items():
+            rounding = self._leaked(name, unit * seen.gap)
+            membranes[name] = error.observations[name].gap + rounding
+            known, spread = output.observations[name].variance, error.observations[name].variance
+            if known is not None and spread is not None:
+                variances[name] = spread + self._leaked(name, unit * known)
+        return Bounds(membranes, variances, error.logits + steps * unit * size.logits)
+
+    def _leaked(self, name: str, step_errors: Tensor) -> Tensor:
+        """R[t] = β R[t−1] + r[t]"""
+        neuron = self.reference.get_submodule(name)
+        if not isinstance(neuron, LIF):
+            return step_errors
+        total, found = torch.zeros_like(step_errors[0]), []
+        for now in step_errors:
+            total = neuron.decay * total + now
+            found.append(total)
+        return torch.stack(found)
+
+
+def _half_step(grids: Mapping[str, int], name: str) -> float:
+    return 2.0 ** -(grids[name] + 1) if name in grids else 0.0
+
+
+@torch.no_grad()
+def _amounts(reference: Network, amount: Amount, threshold: float) -> Network:
+    """A copy that carries amounts instead of weights; thresholds times ``threshold``, so that a reset adds up."""
+    network = copy.deepcopy(reference)
+    for name, module in network.named_modules():
+        where = f"{name}."
+        if isinstance(module, Synapse):
+            _synapse(module, where, amount)
+        elif isinstance(module, LeakyReadout | LinearReadout):
+            module.bias.copy_(amount(where + "weight", module.bias).expand_as(module.bias))
+            module.weight.copy_(amount(where + "weight", module.weight).expand_as(module.weight))
+        if isinstance(module, LIF):
+            module.log_base_std = None
+            if module.recurrent is not None:
+                posterior = module.recurrent.posterior
+                _fill(posterior, amount(where + "recurrent_weight", posterior.mean), where + "recurrent_spread", amount)
+        if isinstance(module, LIF | BinaryNeuron):
+            module.threshold = threshold * module.threshold.abs()
+        if isinstance(module, Synapse | LeakyReadout | LinearReadout):
+            module.register_forward_pre_hook(lambda _module, given: (given[0].abs(), *given[1:]))
+    return network
+
+
+def _synapse(synapse: Synapse, where: str, amount: Amount) -> None:
+    scale, bias, size = fold(synapse)
+    mean, posterior = synapse.posterior.mean, synapse.posterior
+    if through_time(synapse):
+        assert isinstance(synapse.norm, BatchNorm)
+        _fill(posterior, amount(where + "weight", mean), where + "spread", amount)
+        synapse.norm.scale.copy_(scale.abs())
+        synapse.norm.bias.copy_(amount("", size).expand_as(size))
+        synapse.norm.running_mean.zero_()
+        synapse.norm.running_variance.fill_(1.0 - synapse.norm.epsilon)
+        return
+    _fill(posterior, amount(where + "weight", mean * over_rows(scale, mean)), where + "spread", amount)
+    synapse.norm = ChannelScale(len(mean)).double().requires_grad_(False)
+    if bias is not None:
+        synapse.norm.bias.copy_(amount(where + "weight", size).expand_as(size))
+
+
+def _fill(posterior: GaussianPosterior, means: Tensor, spread: str, amount: Amount) -> None:
+    """Amounts for means and, where variances are on a grid of their own, for those."""
+    posterior.raw_mean.copy_(means.expand_as(posterior.raw_mean))
+    if posterior.log_std is not None:
+        variance = amount(spread, torch.zeros_like(posterior.raw_mean)).double().expand_as(posterior.raw_mean)
+        posterior.granularity = "weight"
+        posterior.log_std = nn.Parameter(0.5 * torch.log(variance), requires_grad=False)

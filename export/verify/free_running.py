@@ -1,0 +1,138 @@
+"""Every implementation of the collapsed network on the same input, bit for bit: torch, stock runtimes, our engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx.reference import ReferenceEvaluator
+from torch import Tensor
+
+from axonnx.export.gap import Sampled
+from axonnx.export.verify.compare import Comparison
+from axonnx.export.verify.load_back import load_back
+from axonnx.export.verify.observe import Observed, of_engine, of_file, of_torch
+from axonnx.export.verify.op_check import check_op
+from axonnx.export.verify.structure import Findings, Subject
+from axonnx.models import Network
+from axonnx.runtime.engine import Engine
+from axonnx.runtime.numpy_engine import NumpyEngine
+from axonnx.runtime.opset import DOMAIN
+from axonnx.runtime.ort_engine import OrtEngine
+from axonnx.runtime.step_graph import step_graph
+
+Floats = NDArray[np.float32]
+Tell = Callable[[str], None]
+Runner = Callable[[Floats, Mapping[str, Floats]], Observed]
+TRAINING, STOCK = "training network, file's weights", "onnxruntime, the file"
+REFERENCE, REFERENCE_SAMPLES = "onnx.reference, the file", 2  # which is slow: it runs on the first samples
+
+
+def check_operators(subject: Subject, found: Findings) -> None:
+    """Every spike operator that the file uses."""
+    names = sorted(entry.name for entry in subject.file.proto.functions if entry.domain == DOMAIN)
+    total = 0
+    for name in names:
+        compared, different = check_op(name)
+        total += compared
+        for line in different:
+            found.fail(line)
+    found.lines.append(f"{', '.join(names)}: {total:,} numbers compared, ties and silence among them")
+
+
+def compare_running(subject: Subject, data: Sampled, seed: int, tell: Tell) -> list[Comparison]:
+    """Every implementation on the same input; the collapsed module is the reference."""
+    timed = subject.contract.kind == "spiking"
+    thresholds = _thresholds(subject)
+    runners = list(_runners(subject))
+    comparisons = {name: Comparison(name, timed) for name, _ in runners}
+    done = 0
+    for batch, (x, labels) in enumerate(data):
+        noise = draw_noise(subject, x.shape, seed + batch)
+        reference = of_torch("collapsed module", _members(subject), x.numpy(), noise, gaps=False)
+        for name, run in runners:
+            if name != REFERENCE:
+                comparisons[name].add(reference, run(x.numpy(), noise), thresholds, done)
+            elif done == 0:
+                found = run(*_take(x.numpy(), noise, timed))
+                comparisons[name].add(_first(reference, found, timed), found, thresholds, done)
+        done += len(labels)
+        tell(f"compared {done} samples")
+    return list(comparisons.values())
+
+
+def _thresholds(subject: Subject) -> dict[str, Floats]:
+    """θ of every layer of neurons, by its name in the file."""
+    return {
+        member.prefix + name: module.threshold.numpy()
+        for member in subject.collapsed.members
+        for name, module in member.network.named_modules()
+        if isinstance(getattr(module, "threshold", None), Tensor)
+    }
+
+
+def engines(subject: Subject) -> list[Engine]:
+    """Every engine there is; the fastest last."""
+    found: list[Engine] = [OrtEngine(subject.program, step_graph(subject.file)), NumpyEngine(subject.program)]
+    try:
+        from axonnx.runtime.numba_engine import NumbaEngine
+    except ModuleNotFoundError:
+        return found
+    return [*found, NumbaEngine(subject.program)]
+
+
+def draw_noise(subject: Subject, shape: tuple[int, ...], seed: int) -> dict[str, Floats]:
+    """Standard-normal noise for every noise input of the file."""
+    random = np.random.default_rng(seed)
+    lead = shape[:2] if subject.contract.kind == "spiking" else shape[:1]
+    layers = [layer for layer in subject.contract.layers if layer.noise]
+    return {str(layer.noise): random.standard_normal((*lead, *layer.shape), np.float32) for layer in layers}
+
+
+def _members(subject: Subject) -> dict[str, Network]:
+    return {member.prefix: member.network for member in subject.collapsed.members}
+
+
+def _runners(subject: Subject) -> Iterator[tuple[str, Runner]]:
+    """Every implementation by its name, made once."""
+    loaded = {member.prefix: load_back(subject.trained.network, member.network) for member in subject.collapsed.members}
+    yield TRAINING, partial(of_torch, TRAINING, loaded, gaps=True)
+    if subject.contract.form == "sequence":
+        yield STOCK, partial(of_file, STOCK, _session(subject.file.proto), subject.contract)
+        yield REFERENCE, partial(of_file, REFERENCE, _reference(subject.file.proto), subject.contract)
+    for engine in engines(subject):
+        yield engine.name, partial(of_engine, engine)
+
+
+def _take(x: Floats, noise: Mapping[str, Floats], timed: bool) -> tuple[Floats, dict[str, Floats]]:
+    part = (slice(None), slice(REFERENCE_SAMPLES)) if timed else (slice(REFERENCE_SAMPLES),)
+    return x[part], {name: value[part] for name, value in noise.items()}
+
+
+def _first(reference: Observed, found: Observed, timed: bool) -> Observed:
+    """The reference's first samples, for an implementation that ran on those alone."""
+    count = found.logits.shape[1]
+    part = (slice(None), slice(count)) if timed else (slice(count),)
+    return Observed(
+        reference.name,
+        {name: value[part] for name, value in reference.spikes.items()},
+        {name: value[part] for name, value in reference.membranes.items()},
+        reference.logits[:, :count],
+    )
+
+
+def _session(proto: onnx.ModelProto) -> Any:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return lambda feeds: dict(zip(names, session.run(names, feeds), strict=True))
+
+
+def _reference(proto: onnx.ModelProto) -> Any:
+    evaluator = ReferenceEvaluator(proto)
+    return lambda feeds: dict(zip(evaluator.output_names, evaluator.run(None, feeds), strict=True))

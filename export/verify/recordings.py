@@ -1,0 +1,105 @@
+"""From a recording to a decision: the deployed path against the training path, bit for bit.
+
+Recordings of the data set are read from their own files, or from a file written for the purpose where the data set
+keeps none; they go through reader, bins, engine and decision in pieces of random length. The training path bins the
+same recordings as training did and runs the collapsed network in torch. Logits and the name of the winner are equal.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from axonnx.export.verify.observe import of_torch
+from axonnx.export.verify.structure import Findings, Subject
+from axonnx.runtime.decision import Decision, softmax
+from axonnx.runtime.events import Events
+from axonnx.runtime.frame_files import read_frames
+from axonnx.runtime.model import Model, load
+from axonnx.runtime.readers import read_events, write_npz
+from axonnx.runtime.run_frames import FrameRun
+from axonnx.runtime.sample_choice import choose_samples
+from axonnx.train.data.recordings import Recordings
+
+Floats = NDArray[np.float32]
+LARGEST_PIECE = 5000  # events
+
+
+def check_recordings(subject: Subject, part: str, count: int, seed: int, found: Findings) -> None:
+    """Some samples of a part of the data set, chosen as everywhere, from their file to a decision."""
+    data = subject.trained.prepared.splits.parts[part]
+    chosen = choose_samples(data.labels, count)
+    model = load(subject.file.path)
+    with tempfile.TemporaryDirectory() as folder:
+        deployed = _deployed(subject, model, part, chosen, seed, Path(folder))
+        expected = _trained(subject, model, part, count, seed)
+        classes, differing = subject.trained.prepared.splits.classes, 0
+        for number, decision, logits in zip(chosen, deployed, expected, strict=True):
+            winner = classes[int(softmax(logits).mean(0).argmax())]
+            if not np.array_equal(decision.member_logits, logits) or decision.label != winner:
+                differing += 1
+                if differing == 1:
+                    worst = float(np.abs(decision.member_logits - logits).max())
+                    found.fail(
+                        f"sample {int(number)} of {part!r}: from its recording the file says {decision.label!r}, the "
+                        f"training path {winner!r}; the largest difference of their logits is {worst:.3g}"
+                    )
+    what = "recordings" if isinstance(data, Recordings) else "files of frames"
+    if differing:
+        found.fail(f"{differing} of {len(chosen)} {what} give other logits or another name than in training")
+    else:
+        found.lines.append(f"{len(chosen)} {what}, from the file to the decision: every logit and name as in training")
+
+
+def _trained(subject: Subject, model: Model, part: str, count: int, seed: int) -> Iterator[Floats]:
+    """Logits [members, classes] of each sample, on the input that training feeds."""
+    members = {member.prefix: member.network for member in subject.collapsed.members}
+    time, number = 1 if subject.contract.kind == "spiking" else 0, 0
+    for x, labels in subject.trained.data(part, count):
+        for place in range(len(labels)):
+            one = x.narrow(time, place, 1).numpy()
+            name = 0 if subject.contract.input.binning is not None else number
+            noise = model.noise(seed, [name], 0, len(one) if time else 1)
+            drawn = {key: value if time else value[0] for key, value in noise.items()}
+            with torch.no_grad():
+                yield of_torch("training path", members, one, drawn, gaps=False).logits[:, 0]
+            number += 1
+
+
+def _deployed(
+    subject: Subject, model: Model, part: str, chosen: NDArray[np.int64], seed: int, folder: Path
+) -> Iterator[Decision]:
+    """What the file says of each sample."""
+    data = subject.trained.prepared.splits.parts[part]
+    if isinstance(data, Recordings):
+        random = np.random.default_rng(seed)
+        for index in chosen:
+            yield _decide(model, _recorded(data, int(index), folder), seed, random)
+        return
+    path = folder / "frames.npz"
+    np.savez(path, frames=data.frames[chosen])
+    yield from FrameRun(model.engine, read_frames(path, subject.contract.input), seed=seed).decisions()
+
+
+def _recorded(data: Recordings, index: int, folder: Path) -> Events:
+    """The recording as a reader gives it."""
+    path = folder / "recording.npz"
+    write_npz(path, data[index], data.sensor)
+    return read_events(path).events
+
+
+def _decide(model: Model, events: Events, seed: int, random: np.random.Generator) -> Decision:
+    """The decision of the first window, with the events pushed in pieces of random length."""
+    session = model.session(seed=seed, every_bin=False)
+    decisions: list[Decision] = []
+    start = 0
+    while start < len(events) and not decisions:
+        size = int(random.integers(1, LARGEST_PIECE))
+        decisions += session.push(events[start : start + size])
+        start += size
+    return (decisions + session.flush())[0]

@@ -1,0 +1,123 @@
+"""A file's own consistency, its contract against the run, and its graph against what the run exports to today."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from torch import Tensor
+
+from axonnx.export.calibrate import SAMPLES, calibrated_thresholds
+from axonnx.export.exporter import Collapsed, CollapseSettings, build_model, collapse_network, make_contract
+from axonnx.export.verify.collapse_check import constants_of
+from axonnx.runtime.compile_program import compile_program
+from axonnx.runtime.contract import Contract
+from axonnx.runtime.model_file import ModelFile, load_model
+from axonnx.runtime.program import Program
+from axonnx.train.trained import Trained
+
+# What a file may choose: how it was collapsed and written. The accuracies are measured again, not derived.
+CHOICES = ("collapse", "form", "accuracy", "measured")
+
+
+@dataclass
+class Findings:
+    """What a stage has to say."""
+
+    ok: bool = True
+    lines: list[str] = field(default_factory=list)
+
+    def fail(self, line: str) -> None:
+        """Note what is wrong."""
+        self.ok = False
+        self.lines.append(line)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A file, the run it is said to come from, and what the run exports to today."""
+
+    file: ModelFile
+    program: Program
+    trained: Trained
+    collapsed: Collapsed
+    thresholds: Mapping[str, Tensor]  # of a calibration, matched again; else none
+
+    @property
+    def contract(self) -> Contract:
+        """The file's contract."""
+        return self.file.contract
+
+
+def open_subject(path: str | Path, trained: Trained) -> Subject:
+    """Load the file, and collapse the run again in the way that the file declares."""
+    file = load_model(path)
+    program, how = compile_program(file), file.contract.collapse
+    settings = CollapseSettings(how.mode, how.members, how.seed or 0, how.prune, how.weights)
+    thresholds: Mapping[str, Tensor] = {}
+    if how.calibrated:
+        inputs = [x for x, _ in trained.data("train", SAMPLES)]
+        thresholds = calibrated_thresholds(trained.network, trained.arriving, settings, inputs)
+    collapsed = collapse_network(trained.network, trained.arriving, settings, thresholds)
+    return Subject(file, program, trained, collapsed, thresholds)
+
+
+def check_structure(subject: Subject, found: Findings) -> None:
+    """The contract field by field, then the graph byte for byte."""
+    contract = subject.contract
+    found.lines.append(f"operator bodies and {len(contract.synapses)} grid certificates hold")
+    derived = make_contract(
+        subject.collapsed, subject.trained.prepared.splits.classes, contract.form, {}, subject.trained.provenance()
+    )
+    faults = list(differences(contract.model_dump(mode="json"), derived.model_dump(mode="json")))
+    for line in faults:
+        found.fail(line)
+    if not faults:
+        found.lines.append("the contract is the one that the run gives, field by field")
+    traced = any(output.name.startswith("trace/") for output in subject.file.proto.graph.output)
+    again = build_model(subject.collapsed, contract, traced)
+    if again.SerializeToString(deterministic=True) == subject.file.path.read_bytes():
+        found.lines.append("the run exports to this very graph, byte for byte")
+    else:
+        for line in _graph_differences(again, subject.file.proto):
+            found.fail(line)
+
+
+def differences(found: Any, derived: Any, where: str = "") -> Iterator[str]:
+    """Every place where a contract is not the one derived from the run."""
+    if isinstance(found, dict) and isinstance(derived, dict):
+        for key in sorted(found.keys() | derived.keys()):
+            if where or key not in CHOICES:
+                yield from differences(found.get(key), derived.get(key), f"{where}.{key}" if where else key)
+    elif isinstance(found, list) and isinstance(derived, list) and len(found) == len(derived):
+        for number, (one, other) in enumerate(zip(found, derived, strict=True)):
+            yield from differences(one, other, f"{where}[{number}]")
+    elif found != derived:
+        yield f"contract.{where} is {_short(found)}; the run gives {_short(derived)}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}…"
+
+
+def _graph_differences(expected: onnx.ModelProto, found: onnx.ModelProto) -> list[str]:
+    """What makes the graph another one than the run's."""
+    lines, ours, theirs = [], constants_of(expected), constants_of(found)
+    for name in sorted(set(ours) | set(theirs)):
+        if name not in ours or name not in theirs:
+            lines.append(f"constant {name!r} is {'missing from' if name in ours else 'only in'} the file")
+        elif ours[name].shape != theirs[name].shape:
+            lines.append(f"constant {name!r} is {list(theirs[name].shape)}, expected {list(ours[name].shape)}")
+        elif not np.array_equal(ours[name], theirs[name]):
+            index = tuple(int(i) for i in np.argwhere(ours[name] != theirs[name])[0])
+            count = int((ours[name] != theirs[name]).sum())
+            lines.append(
+                f"constant {name!r}{list(index)} is {theirs[name][index]!r}, the run gives "
+                f"{ours[name][index]!r} ({count} of {ours[name].size} differ)"
+            )
+    return lines or ["the graph's nodes are not those that the run exports to"]
