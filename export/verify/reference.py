@@ -32,7 +32,7 @@ def references(network: Network, how: CollapseContract, thresholds: Mapping[str,
                 remove(posterior, keep)
         for name, threshold in thresholds.items():
             neuron = member.get_submodule(name)
-            neuron.threshold = threshold.double()  # type: ignore[assignment]
+            neuron.threshold = threshold.double()
         found[prefix] = member
     return found
 
@@ -51,7 +51,7 @@ def draw(posterior: GaussianPosterior, generator: torch.Generator) -> None:
     """m ← m + σ ε, with standard-normal ε in float32."""
     if posterior.log_std is not None:
         noise = torch.randn(posterior.raw_mean.shape, generator=generator)
-        posterior.raw_mean += torch.exp(posterior.log_std) * noise
+        posterior.raw_mean.add_(torch.exp(posterior.log_std) * noise)
 
 
 def worth_keeping(posterior: GaussianPosterior, least: float) -> Tensor | None:

@@ -79,12 +79,13 @@ def verify_file(
     """Prove that ``model`` is what the run folder ``run`` was trained to be, or say what is wrong."""
     settings, trained = settings or VerifySettings(), load_trained(run)
     _check_part(trained, settings)
-    stages, subject = _Stages(tell), None
+    stages, opened = _Stages(tell), []
     with stages.stage("structure") as found:
-        subject = open_subject(model, trained)
-        check_structure(subject, found)
-    if subject is None:
+        opened = [open_subject(model, trained)]
+        check_structure(opened[0], found)
+    if not opened:
         return _result(model, trained, settings, stages.done)
+    (subject,) = opened
     with stages.stage("operators") as found:
         check_operators(subject, found)
     return _run(subject, model, settings, stages, tell)
