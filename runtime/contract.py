@@ -146,10 +146,10 @@ class Contract(Part):
     tie: Literal[">="] = Field(">=", description="a membrane on its threshold fires")
     reset_timing: Literal["next step"] = "next step"
     logits: Literal["total / steps", "direct"] = Field(description="how logits come from the read-out")
-    members: int = Field(1, ge=1, le=2**16)
-    seed: int | None = Field(
-        None, ge=-(2**63), lt=2**64, description="of sampled weights, or of the noise that thresholds were matched to"
+    accuracy: Annotated[dict[str, Any], AfterValidator(_plain_facts)] = Field(
+        default_factory=dict, description="measured at export, for each way to run"
     )
+    measured: Measured | None = Field(None, description="what the accuracies were measured on")
     provenance: Provenance = Provenance()
 
     @model_validator(mode="after")

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from axonnx.cli import main
-from axonnx.export import command
+from axonnx.export import command, gap
 from axonnx.train.trained import load_trained
 
 from .tiny_runs import contract_of
@@ -20,7 +20,7 @@ QUICK = ("--passes", "2", "--quiet")
 @pytest.fixture(autouse=True)
 def _no_gap(monkeypatch):
     """The gap is measured on three more collapsed networks; here it is not the subject."""
-    monkeypatch.setattr(command, "gap_table", lambda *_arguments, **_options: [])
+    monkeypatch.setattr(gap, "gap_table", lambda *_arguments, **_options: [])
 
 
 def export(*words: str) -> int:

@@ -15,6 +15,7 @@ TABLES = {
     "`collapse`": contract.CollapseContract,
     "`layers[]`": contract.LayerContract,
     "`synapses[]`": contract.SynapseContract,
+    "`measured`": contract.Measured,
     "`provenance`": contract.Provenance,
 }
 
