@@ -30,9 +30,9 @@ class Store:
             return None
         try:
             record: Record = json.loads(path.read_text("utf-8"))
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             return None  # it is measured anew
-        return record if record.get("digest") == job.digest else None
+        return record if isinstance(record, dict) and record.get("digest") == job.digest else None
 
     def keep(self, job: Job, record: Record) -> Record:
         """Write a job's record, whole or not at all."""
@@ -60,9 +60,9 @@ def read_results(path: Path) -> tuple[str, list[Record]]:
         raise AxonnxError(f"{path}: no stored results; run the experiment first")
     try:
         tree = json.loads(path.read_text("utf-8"))
-    except json.JSONDecodeError as fault:
+    except (ValueError, RecursionError) as fault:
         raise AxonnxError(f"{path}: not a results file: {fault}") from None
-    if not isinstance(tree, dict) or tree.get("format") != FORMAT:
+    if not isinstance(tree, dict) or tree.get("format") != FORMAT or not {"scale", "records"} <= set(tree):
         raise AxonnxError(f"{path}: not a results file of format {FORMAT}; run the experiment again")
     return tree["scale"], tree["records"]
 

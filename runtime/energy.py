@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from axonnx.runtime.errors import AxonnxError
 
@@ -40,8 +40,6 @@ def read_hardware(path: str | None) -> Hardware:
         return Hardware()
     try:
         return Hardware.model_validate(tomllib.loads(Path(path).read_text("utf-8")))
-    except FileNotFoundError:
-        raise AxonnxError(f"{path}: no such file") from None
-    except (tomllib.TOMLDecodeError, ValidationError) as fault:
+    except (ValueError, RecursionError) as fault:  # no TOML, no UTF-8, or another table
         known = ", ".join(Hardware.model_fields)
         raise AxonnxError(f"{path}: not a table of energies ({fault}); it may hold: {known}") from None

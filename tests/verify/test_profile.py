@@ -64,10 +64,12 @@ def test_energy_is_operations_times_the_table(exported, tmp_path):
     assert found["energy"]["hardware"] == "mine"
 
 
-@pytest.mark.parametrize("text", ["accumulate = 1", "accumulate_pj = -1", "accumulate_pj = ["])
+@pytest.mark.parametrize(
+    "text", ["accumulate = 1", "accumulate_pj = -1", "accumulate_pj = [", "\udcff", "a = " + "[" * 5000]
+)
 def test_wrong_tables_are_refused(text, tmp_path):
     table = tmp_path / "chip.toml"
-    table.write_text(text)
+    table.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(AxonnxError, match=r"chip\.toml: not a table of energies"):
         read_hardware(str(table))
 
