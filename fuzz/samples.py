@@ -9,6 +9,7 @@ from typing import Any
 
 from fuzz.harness import ROOT, shared_folder
 
+SAMPLES = "AXONNX_FUZZ_SAMPLES"
 STEPS = 8
 CLASSES = ("left", "right", "none")
 

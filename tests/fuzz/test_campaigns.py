@@ -13,6 +13,13 @@ FEWER = {
 }  # slow ones; findings of before are among them
 
 
+@pytest.fixture(scope="module", autouse=True)
+def samples_are_made_once(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AXONNX_FUZZ_SAMPLES", str(tmp_path_factory.mktemp("samples")))
+        yield
+
+
 @pytest.mark.parametrize("campaign", names())
 def test_nothing_is_found(campaign):
     if campaign == "confined":
