@@ -91,7 +91,7 @@ class OptimiserConfig(Section):
     epochs: PositiveInt = 30
     batch_size: PositiveInt = 32
     weight_rate: PositiveFloat = Field(default=0.005, description="learning rate of weights")
-    scale_rate: PositiveFloat = Field(default=0.05, description="learning rate of log σ")
+    scale_rate: PositiveFloat = Field(default=0.005, description="learning rate of log σ (the paper has 0.05)")
     final_rate: float = Field(default=0.02, gt=0, le=1, description="rate at the end, as a share of the start")
     warmup_epochs: NonNegativeFloat = Field(default=0.0, description="epochs over which rates rise from zero")
     clip_norm: PositiveFloat | None = Field(default=None, description="largest norm of the whole gradient")

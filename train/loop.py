@@ -26,6 +26,7 @@ from axonnx.train.epoch_means import EpochMeans, Row
 from axonnx.train.evaluate import Predictions, predict_bayesian, predict_mean_field
 from axonnx.train.feed import Batch, Feed
 from axonnx.train.finite import refuse_non_finite, refuse_non_finite_weights
+from axonnx.train.health import median_sizes
 from axonnx.train.multipliers import ascend
 from axonnx.train.objective import Loss, Objective, cosine_rate
 from axonnx.train.progress import Progress, Silent
@@ -189,6 +190,7 @@ def _epoch(
         "epoch": epoch + 1,
         "phase": "finetune" if finetuning else "train",
         **sums.means(world),
+        **{f"z/{name}": size.item() for name, size in median_sizes(output).items()},
         **{f"lambda/{name}": weight for name, weight in training.multipliers.items()},
         "weight_rate": training.optimiser.param_groups[0]["lr"],
     }

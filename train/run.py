@@ -20,6 +20,7 @@ from axonnx.train.curves import draw_curves
 from axonnx.train.data.left_out import classes_left_out, left_out
 from axonnx.train.distributed import World
 from axonnx.train.finite import NonFiniteError
+from axonnx.train.health import new_warnings
 from axonnx.train.loop import Training, final_predictions, fit, new_training
 from axonnx.train.progress import Silent, for_terminal
 from axonnx.train.run_folder import RunFolder
@@ -63,6 +64,8 @@ def _go_on(folder: RunFolder, training: Training, prepared: Prepared, config: Co
             current.epochs_done, random_state, to_toml(config), prepared.splits.digest, current.multipliers
         )
         save_checkpoint(folder.checkpoint, current.network, current.optimiser, position)
+        for text in new_warnings(current.rows):
+            _warn(folder, f"warning: epoch {current.epochs_done}: {text}")
         if board is not None:
             board.add(current.rows[-1])
 
@@ -77,6 +80,11 @@ def _go_on(folder: RunFolder, training: Training, prepared: Prepared, config: Co
             board.close()
     if here.leads:
         _close(folder, training, prepared, config, quiet)
+
+
+def _warn(folder: RunFolder, line: str) -> None:
+    folder.log(line)
+    print(f"axonnx train: {line}", file=sys.stderr)
 
 
 def _tell_data(folder: RunFolder, prepared: Prepared, quiet: bool) -> None:

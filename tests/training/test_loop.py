@@ -57,7 +57,7 @@ def test_an_epoch_has_a_row_with_everything_the_issue_asks_for(frames):
             *("epoch", "phase", "loss", "cross_entropy", "kl", "train_accuracy", "gradient_norm", "rate"),
             *("weight_rate", "test_accuracy", "test_nll", "test_ece", "seconds"),
             *(f"rate/{layer}.neuron" for layer in layers),
-            *(f"lambda/{layer}.neuron" for layer in layers),
+            *(f"{kind}/{layer}.neuron" for layer in layers for kind in ("lambda", "z")),
             *(f"gradient/{name}" for name in [*synapses, "readout"]),
         }
         assert all(math.isfinite(value) for value in row.values() if not isinstance(value, str))
