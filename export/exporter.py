@@ -289,7 +289,7 @@ def _layers(member: Member) -> list[LayerContract]:
                     op=op,
                     shape=shapes[0],
                     threshold=_span(module.threshold),
-                    decay=float(module.decay),
+                    decay=_span(module.decay),
                     reset=module.reset,
                 )
             )
@@ -303,6 +303,6 @@ def _layers(member: Member) -> list[LayerContract]:
     return found
 
 
-def _span(threshold: Tensor) -> float | tuple[float, float]:
-    low, high = float(threshold.min()), float(threshold.max())
+def _span(constant: Tensor) -> float | tuple[float, float]:
+    low, high = float(constant.min()), float(constant.max())
     return low if low == high else (low, high)

@@ -27,7 +27,7 @@ def applies(layer: Layer, drive: Drive, membrane: Tensor, remembered: Tensor | N
     """Whether the kernels cover this layer, its input and its state; binary spikes are what they know."""
     return (
         type(layer.estimator).output is Estimator.output
-        and layer.decay.dim() == layer.threshold.dim() == 0
+        and max(layer.decay.dim(), layer.threshold.dim()) <= drive.mean.dim() - 2
         and (drive.activity is None) == (remembered is None)
         and drive.mean.dim() > 2
         and kernels.cover(*layer[:5], *drive, membrane, remembered, last_spikes)
@@ -47,7 +47,8 @@ def forward_steps(
     products = _products(trace, rows) if learning else None
     squares = None if products is None else torch.zeros_like(products[0])
     arrays = (
-        _constants(layer),
+        _numbers(layer),
+        *_constants(layer, drive.mean, rows),
         *_arriving_variance(drive, rows),
         rows.of(drive.mean),
         rows.of_step(product),
@@ -97,14 +98,15 @@ def backward_steps(layer: Layer, noise: Tensor | None, trace: Trace, incoming: I
         rows.of(trace.emitted),
         rows.of(trace.gap),
         rows.of(trace.total),
-        np.empty((rows.count, 5, rows.length), np.float32),
+        np.empty((rows.count, 6, rows.length), np.float32),
         rows.of(h_grads),
         rows.of(v_grads),
         np.empty((0, 0), np.float32) if by_spread is None else by_spread.numpy(),
     )
-    backward, constants = _compiled().backward, _constants(layer, incoming.log, incoming.quadratic)
+    numbers, constants = _numbers(layer, incoming.log, incoming.quadratic), _constants(layer, trace.gap, rows)
+    backward = _compiled().backward
     for first, last, *given in _slopes(layer.estimator, trace, noise):
-        fixed = (first, constants, *(rows.of(slope) for slope in given), *arrays)
+        fixed = (first, numbers, *constants, *(rows.of(slope) for slope in given), *arrays)
         if feedback is None or product is None:
             rows.share_out(backward, first, last, fixed)
             continue
@@ -214,14 +216,20 @@ def _products(trace: Trace, rows: _Rows) -> Tensor | None:
     return torch.empty(groups, rows.count, rows.length, dtype=torch.float64)
 
 
-def _constants(layer: Layer, *by_sums: Tensor | None) -> Floats:
-    """β, β², θ, σ_base², the width of an estimator that has one, and the gradients of the two sums over z."""
+def _numbers(layer: Layer, *by_sums: Tensor | None) -> Floats:
+    """σ_base², the width of an estimator that has one, and the gradients of the two sums over z."""
     outer = [0.0 if gradient is None else float(gradient) for gradient in by_sums]
     base = 0.0 if layer.base is None else float(layer.base)
     width = layer.estimator.width if isinstance(layer.estimator, SurrogateGradient) else 0.0
-    decay_squared = layer.decay * layer.decay  # rounded as in torch
-    decays = float(layer.decay), float(decay_squared)
-    return np.array([*decays, float(layer.threshold), base, width, *outer], np.float32)
+    return np.array([base, width, *outer], np.float32)
+
+
+def _constants(layer: Layer, like: Tensor, rows: _Rows) -> tuple[Floats, Floats, Floats]:
+    """β, β² (rounded as in torch) and θ for each channel and position of a sample."""
+    each = layer.decay, layer.decay * layer.decay, layer.threshold
+    decay, decay_squared, threshold = (kernels.array(value.expand(like.shape[2:])) for value in each)
+    shape = rows.channels, rows.length
+    return decay.reshape(shape), decay_squared.reshape(shape), threshold.reshape(shape)
 
 
 def _flat(tensor: Tensor | None) -> Floats:

@@ -36,6 +36,9 @@ def forward(
     begin: int,
     end: int,
     constants: Floats,
+    decays: Floats,
+    decays_squared: Floats,
+    thresholds: Floats,
     layout: Longs,
     numbers: Floats,
     vectors: Floats,
@@ -54,15 +57,17 @@ def forward(
 ) -> None:
     """Steps ``first`` to ``last`` of rows ``begin`` to ``end``; ``spikes`` [T + 1, R, N] begin with the initial ones.
 
+    ``decays`` and ``thresholds`` [C, N] are those of row r at r mod C.
     ``product`` holds W o[t−1] of a recurrent layer, ``scatter`` its Σ_k ν_ik² o_k² where each weight has its own
     ν, ``spread`` ν² where a neuron's share theirs. Spikes are 0 or 1, so sums of
     their squares are exact in any order. The variance that arrives at a row is one
     number of ``numbers`` times a part of ``vectors``, both found by ``layout``. ``products`` [⌈T/6⌉, R, N] take the
     factors 1 + d²/κ² of six steps, whose logarithm the KL adds up; ``squares`` [R, N] take the sums of d²/κ².
     """
-    decay, decay_squared, threshold, base = constants[0], constants[1], constants[2], constants[3]
-    neurons = gap.shape[2]
+    base, neurons = constants[0], gap.shape[2]
     for row in range(begin, end):
+        own = row % len(decays)
+        decay, decay_squared, threshold = decays[own], decays_squared[own], thresholds[own]
         b, c = row // layout[0], row % layout[0]
         for t in range(first, last):
             before, fired, gaps = spikes[t, row], spikes[t + 1, row], gap[t, row]
@@ -102,6 +107,9 @@ def backward(
     end: int,
     origin: int,
     constants: Floats,
+    decays: Floats,
+    decays_squared: Floats,
+    thresholds: Floats,
     slopes: Floats,
     variance_slopes: Floats,
     by_spikes: Floats,
@@ -128,19 +136,21 @@ def backward(
     the next variances where each weight has its own ν. ``by_spread`` [T, R] gets what each row adds to ∂L/∂ν² where
     the whole layer shares it.
     """
-    decay, decay_squared, threshold, width = constants[0], constants[1], constants[2], constants[4]
-    by_log, by_quadratic = constants[5], constants[6]
+    width, by_log, by_quadratic = constants[1], constants[2], constants[3]
     steps = gap.shape[0]
-    slope, o_grad, rates, fixed, nothing = (
+    slope, o_grad, rates, fixed, nothing, unit = (
         scratch[begin, 0],
         scratch[begin, 1],
         scratch[begin, 2],
         scratch[begin, 3],
         scratch[begin, 4],
+        scratch[begin, 5],
     )
     _fill(nothing, ZERO)
+    _fill(unit, ONE)
     _fill(fixed, ONE / width)
     for row in range(begin, end):
+        own = row % len(decays)
         for t in range(last - 1, first - 1, -1):
             final = t == steps - 1
             later = by_membrane[row] if by_membrane.size else nothing
@@ -151,7 +161,7 @@ def backward(
             else:
                 _copy(o_grad, by_spikes[t, row] if by_spikes.size else nothing)
                 if not final:
-                    _subtract(o_grad, threshold, later)
+                    _subtract(o_grad, thresholds[own], later)
             if v_grads.size and not final:
                 if spread.size:
                     _through_shared(o_grad, spikes[t + 1, row], spread, v_grads[t + 1, row])
@@ -166,7 +176,7 @@ def backward(
             else:
                 _density(slope, gap[t, row], rates)
             incoming = by_gap[t, row] if by_gap.size else nothing
-            _gather(h_grads[t, row], incoming, ONE if final else decay, later, slope, o_grad)
+            _gather(h_grads[t, row], incoming, unit if final else decays[own], later, slope, o_grad)
             if v_grads.size:
                 if variance_slopes.size:
                     _copy(slope, variance_slopes[t - origin, row])
@@ -178,7 +188,7 @@ def backward(
                 if not final:
                     later = v_grads[t + 1, row]
                 incoming = by_total[t, row] if by_total.size else nothing
-                _gather(v_grads[t, row], incoming, ONE if final else decay_squared, later, slope, o_grad)
+                _gather(v_grads[t, row], incoming, unit if final else decays_squared[own], later, slope, o_grad)
                 if by_log != ZERO:
                     _through_log(h_grads[t, row], v_grads[t, row], gap[t, row], rates, by_log)
                 if by_quadratic != ZERO:
@@ -188,36 +198,38 @@ def backward(
 
 
 @inlined
-def _integrate(membrane: Floats, gap: Floats, arriving: Floats, before: Floats, decay: Float, threshold: Float) -> None:
+def _integrate(
+    membrane: Floats, gap: Floats, arriving: Floats, before: Floats, decay: Floats, threshold: Floats
+) -> None:
     """h*[t] = β·h*[t−1] + I[t] − θ·o[t−1], and h*[t] − θ"""
     for i in range(len(gap)):
-        h = decay * membrane[i] + arriving[i] - threshold * before[i]
+        h = decay[i] * membrane[i] + arriving[i] - threshold[i] * before[i]
         membrane[i] = h
-        gap[i] = h - threshold
+        gap[i] = h - threshold[i]
 
 
 @inlined
-def _remember(variance: Floats, decay_squared: Float, scale: Float, vector: Floats) -> None:
+def _remember(variance: Floats, decay_squared: Floats, scale: Float, vector: Floats) -> None:
     """κ²[t] = β²·κ²[t−1] + Var I[t]"""
     for i in range(len(variance)):
-        variance[i] = decay_squared * variance[i] + scale * vector[i]
+        variance[i] = decay_squared[i] * variance[i] + scale * vector[i]
 
 
 @inlined
 def _remember_shared(
-    variance: Floats, decay_squared: Float, spread: Floats, total: Float, before: Floats, scale: Float, vector: Floats
+    variance: Floats, decay_squared: Floats, spread: Floats, total: Float, before: Floats, scale: Float, vector: Floats
 ) -> None:
     """As ``_remember``, with ν² (Σ_k o_k² − o_i²) of the recurrent weights."""
     for i in range(len(variance)):
         recurrent = spread[i] * (total - before[i] * before[i])
-        variance[i] = decay_squared * variance[i] + (recurrent + scale * vector[i])
+        variance[i] = decay_squared[i] * variance[i] + (recurrent + scale * vector[i])
 
 
 @inlined
-def _remember_scattered(variance: Floats, decay_squared: Float, scatter: Floats, scale: Float, vector: Floats) -> None:
+def _remember_scattered(variance: Floats, decay_squared: Floats, scatter: Floats, scale: Float, vector: Floats) -> None:
     """As ``_remember``, with Σ_k ν_ik² o_k² of the recurrent weights."""
     for i in range(len(variance)):
-        variance[i] = decay_squared * variance[i] + (scatter[i] + scale * vector[i])
+        variance[i] = decay_squared[i] * variance[i] + (scatter[i] + scale * vector[i])
 
 
 @inlined
@@ -274,10 +286,10 @@ def _to_variance(slope: Floats, gap: Floats, rates: Floats) -> None:
 
 
 @inlined
-def _gather(out: Floats, incoming: Floats, decay: Float, later: Floats, slope: Floats, o_grad: Floats) -> None:
+def _gather(out: Floats, incoming: Floats, decay: Floats, later: Floats, slope: Floats, o_grad: Floats) -> None:
     """∂L/∂h*[t] = incoming + β ∂L/∂h*[t+1] + s[t] ∂L/∂o[t]"""
     for i in range(len(out)):
-        out[i] = incoming[i] + decay * later[i] + slope[i] * o_grad[i]
+        out[i] = incoming[i] + decay[i] * later[i] + slope[i] * o_grad[i]
 
 
 @inlined
@@ -357,9 +369,9 @@ def _add_number(out: Floats, x: Floats, number: Float) -> None:
 
 
 @inlined
-def _subtract(out: Floats, factor: Float, x: Floats) -> None:
+def _subtract(out: Floats, factor: Floats, x: Floats) -> None:
     for i in range(len(out)):
-        out[i] = out[i] - factor * x[i]
+        out[i] = out[i] - factor[i] * x[i]
 
 
 @inlined

@@ -199,16 +199,19 @@ def _decay_grad(
     if not ctx.needs_input_grad[7]:
         return None
     membranes = torch.cat([first_membrane[None], trace.gap[:-1] + layer.threshold])
-    grad = (h_grads * membranes).sum()
+    grad = (h_grads * membranes).sum_to_size(layer.decay.shape)
     if v_grads is None or trace.total is None or first_variance is None:
         return grad
     kept = trace.total[:-1] if layer.base is None else trace.total[:-1] - layer.base
-    return grad + 2.0 * layer.decay * (v_grads * torch.cat([first_variance[None], kept])).sum()
+    through_variance = (v_grads * torch.cat([first_variance[None], kept])).sum_to_size(layer.decay.shape)
+    return grad + 2.0 * layer.decay * through_variance
 
 
 def _base_grad(ctx: Any, v_grads: Tensor | None, by_variance: Tensor | None, decay_squared: Tensor) -> Tensor | None:
     """Σ_t of what reaches κ² at the decision alone: ∂L/∂κ²[t] less what comes back through the recurrence."""
     if v_grads is None or not ctx.needs_input_grad[9]:
         return None
-    grad = (1.0 - decay_squared) * v_grads.sum() + decay_squared * v_grads[0].sum()
+    shape = decay_squared.shape
+    kept, first = v_grads.sum_to_size(shape), v_grads[0].sum_to_size(shape)
+    grad = ((1.0 - decay_squared) * kept + decay_squared * first).sum()
     return grad if by_variance is None else grad - by_variance.sum()

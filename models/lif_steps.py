@@ -17,7 +17,10 @@ _BLOCK = 1 << 16  # elements
 
 
 class Layer(NamedTuple):
-    """What does not change in a pass: β, θ, σ_base², recurrent means [n, n] and variances ([1], [n] or [n, n])."""
+    """What does not change in a pass: β, θ, σ_base², recurrent means [n, n] and variances ([1], [n] or [n, n]).
+
+    β and θ are one, or one for each neuron or channel.
+    """
 
     decay: Tensor
     threshold: Tensor
@@ -108,7 +111,7 @@ def forward_steps(
 def backward_steps(layer: Layer, noise: Tensor | None, trace: Trace, incoming: Incoming) -> Gradients:
     """Gradients of what reaches the membranes in ``trace``."""
     spikes, feedback, steps = trace.spikes, layer.feedback, len(trace.gap)
-    through, squared = float(layer.decay), float(layer.decay * layer.decay)
+    through, squared = layer.decay, layer.decay * layer.decay
     h_grads = torch.empty_like(trace.gap)
     v_grads = None if trace.total is None else torch.empty_like(trace.gap)
     for first, last, slopes, variance_slopes in slope_blocks(layer.estimator, trace, noise):
@@ -209,7 +212,7 @@ def _sum_into(
     incoming: Tensor | None,
     t: int,
     later: Tensor | None,
-    decay: float,
+    decay: Tensor,
     last: Tensor | None,
     slope: Tensor | None,
     o_grad: Tensor | None,
@@ -219,7 +222,7 @@ def _sum_into(
         if incoming is None:
             torch.mul(later, decay, out=out)
         else:
-            torch.add(incoming[t], later, alpha=decay, out=out)
+            torch.addcmul(incoming[t], later, decay, out=out)
     else:
         out.zero_()
         for term in (last, None if incoming is None else incoming[t]):

@@ -60,7 +60,7 @@ class SpikingMLP(SpikingNetwork):
         super().__init__()
         settings, variant = settings or LIFSettings(), variant.through_time(steps)
         self.hidden = nn.ModuleList(
-            DenseLayer(i, o, variant, LIF(variant, settings, recurrent=o if recurrent else None))
+            DenseLayer(i, o, variant, LIF(variant, settings, recurrent=o if recurrent else None, shape=(o,)))
             for i, o in _sizes(inputs, hidden)
         )
         self.readout = LeakyReadout(hidden[-1], classes, settings.decay)
@@ -118,7 +118,7 @@ class _ResidualTrunk(nn.Module):
             for stage, (before, width) in enumerate(zip(previous, widths, strict=True))
             for block in range(blocks)
         )
-        self.neuron = neuron()
+        self.neuron = neuron(widths[-1])
 
     def forward(self, x: Tensor, run: Run) -> Tensor:
         """Spikes of the last stage."""
@@ -146,7 +146,7 @@ class BinaryResNet(BinaryNetwork):
     ) -> None:
         super().__init__()
 
-        def neuron() -> nn.Module:
+        def neuron(channels: int) -> nn.Module:
             return BinaryNeuron(variant)
 
         self.trunk = _ResidualTrunk(inputs, widths, blocks, variant, neuron, shortcut, stem_stride)
@@ -179,8 +179,8 @@ class SpikingResNet(SpikingNetwork):
         super().__init__()
         settings, variant = settings or LIFSettings(), variant.through_time(steps)
 
-        def neuron() -> nn.Module:
-            return LIF(variant, settings)
+        def neuron(channels: int) -> nn.Module:
+            return LIF(variant, settings, shape=(channels, 1, 1))
 
         self.trunk = _ResidualTrunk(inputs, widths, blocks, variant, neuron, shortcut, stem_stride)
         self.pool = AveragePool2d(_last_size(size, stem_stride, len(widths)))

@@ -48,6 +48,7 @@ class BinaryNeuron(nn.Module):
 class LIFSettings:
     """Constants of a layer of spiking neurons.
 
+    ``learn_decay``: β is learned, one for the layer or (``"neuron"``) one for each neuron or channel.
     ``base_std``: the noise of the threshold, σ_base at the start (learned per layer; none in the baselines).
     ``reset``: subtract θ from the membrane of a neuron that fired, or set it to zero; in both cases at the
     next time step, as in the paper.
@@ -55,7 +56,7 @@ class LIFSettings:
 
     threshold: float = 1.0
     decay: float = DEFAULT_DECAY
-    learn_decay: bool = False
+    learn_decay: bool | Literal["neuron"] = False
     reset: Reset = "subtract"
     base_std: float = 0.2
 
@@ -90,12 +91,19 @@ def integrate(
 
 
 class LIF(nn.Module):
-    """Leaky integrate-and-fire neurons; with ``recurrent=n`` a layer of n that hears itself one step later."""
+    """Leaky integrate-and-fire neurons; with ``recurrent=n`` a layer of n that hears itself one step later.
+
+    ``shape`` is what constants of single neurons have: [n] of dense neurons, [channels, 1, 1] after a convolution.
+    """
 
     threshold: Tensor
 
     def __init__(
-        self, variant: Variant = BAYESIAN, settings: LIFSettings | None = None, recurrent: int | None = None
+        self,
+        variant: Variant = BAYESIAN,
+        settings: LIFSettings | None = None,
+        recurrent: int | None = None,
+        shape: tuple[int, ...] | None = None,
     ) -> None:
         super().__init__()
         self.settings = settings or LIFSettings()
@@ -104,7 +112,7 @@ class LIF(nn.Module):
         self.register_buffer("threshold", torch.tensor(self.settings.threshold))
         decay = torch.tensor(self.settings.decay)
         if self.settings.learn_decay:
-            self.decay_logit = nn.Parameter(torch.logit(decay))
+            self.decay_logit = nn.Parameter(torch.logit(decay).repeat(self._shape(recurrent, shape)))
         else:
             self.register_buffer("fixed_decay", decay)
         if variant.spread != "none" and self.settings.base_std > 0:
@@ -116,9 +124,17 @@ class LIF(nn.Module):
         else:
             self.log_base_std = None
 
+    def _shape(self, recurrent: int | None, shape: tuple[int, ...] | None) -> tuple[int, ...]:
+        """What a learned constant has: nothing for the layer, or the neurons' own."""
+        if self.settings.learn_decay != "neuron":
+            return ()
+        if shape is None and recurrent is None:
+            raise ValueError("a decay for each neuron needs their number: give shape=(n,), or (channels, 1, 1)")
+        return (recurrent,) if shape is None and recurrent is not None else cast(tuple[int, ...], shape)
+
     @property
     def decay(self) -> Tensor:
-        """β, a scalar."""
+        """β: one, or one for each neuron or channel."""
         return torch.sigmoid(self.decay_logit) if self.settings.learn_decay else cast(Tensor, self.fixed_decay)
 
     @property

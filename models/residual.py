@@ -14,7 +14,7 @@ from axonnx.models.run import Run
 from axonnx.models.synapses import Conv2d
 from axonnx.models.variant import Variant
 
-NeuronFactory = Callable[[], nn.Module]
+NeuronFactory = Callable[[int], nn.Module]  # from the number of channels
 Shortcut = Literal["pool", "conv"]
 
 
@@ -39,9 +39,9 @@ class ResidualBlock(nn.Module):
         super().__init__()
         if outputs < inputs:
             raise ValueError(f"a residual block cannot narrow its stream from {inputs} to {outputs} channels")
-        self.neuron1 = neuron()
+        self.neuron1 = neuron(inputs)
         self.conv1 = Conv2d(inputs, outputs, 3, variant, stride=stride, padding=1)
-        self.neuron2 = neuron()
+        self.neuron2 = neuron(outputs)
         self.conv2 = Conv2d(outputs, outputs, 3, variant, padding=1)
         changes = stride != 1 or inputs != outputs
         self.projection = Conv2d(inputs, outputs, 1, variant, stride=stride) if changes and shortcut == "conv" else None

@@ -94,7 +94,7 @@ class LayerContract(Part):
     op: str = Field(description="the spike operator")
     shape: Shape = Field(description="of its state, without the batch")
     threshold: float | tuple[float, float] | None = Field(None, description="θ, or its range over the neurons")
-    decay: float | None = None
+    decay: float | tuple[float, float] | None = Field(None, description="β, or its range over the neurons")
     reset: Literal["subtract", "zero"] | None = None
     states: tuple[str, ...] = ()
     noise: str | None = Field(None, description="the graph's input for this layer's noise")

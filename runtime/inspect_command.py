@@ -115,22 +115,23 @@ def _binning(binning: Binning) -> str:
 
 
 def _layers(layers: Sequence[LayerContract]) -> list[str]:
-    lines = ["", f"{'layer':<34}{'operator':<20}{'shape':>12}{'threshold':>16}{'decay':>9}  reset"]
+    lines = ["", f"{'layer':<34}{'operator':<20}{'shape':>12}{'threshold':>16}{'decay':>16}  reset"]
     for layer in layers:
         shape = "×".join(str(side) for side in layer.shape)
-        decay = "" if layer.decay is None else f"{layer.decay:.4f}"
+        threshold, decay = _range(layer.threshold), _range(layer.decay)
         lines.append(
-            f"{layer.name:<34}{layer.op:<20}{shape:>12}{_threshold(layer):>16}{decay:>9}  {layer.reset or ''}".rstrip()
+            f"{layer.name:<34}{layer.op:<20}{shape:>12}{threshold:>16}{decay:>16}  {layer.reset or ''}".rstrip()
         )
     return lines
 
 
-def _threshold(layer: LayerContract) -> str:
-    if layer.threshold is None:
+def _range(constant: float | tuple[float, float] | None) -> str:
+    """A layer's threshold or decay, or between which its neurons' own lie."""
+    if constant is None:
         return ""
-    if isinstance(layer.threshold, tuple):
-        return f"{layer.threshold[0]:.3g} … {layer.threshold[1]:.3g}"
-    return f"{layer.threshold:.4g}"
+    if isinstance(constant, tuple):
+        return f"{constant[0]:.3g} … {constant[1]:.3g}"
+    return f"{constant:.4g}"
 
 
 def _certificates(program: Program) -> list[str]:

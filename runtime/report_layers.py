@@ -43,8 +43,8 @@ def _row(layer: LayerView, rates: Mapping[str, float], operations: Mapping[str, 
         layer.name,
         stated.op,
         count(layer.neurons),
-        _threshold(stated.threshold),
-        number(stated.decay),
+        _range(stated.threshold),
+        _range(stated.decay),
         _grid(layer),
         count(weights),
         percent(zeros / weights) if weights else DASH,
@@ -53,7 +53,7 @@ def _row(layer: LayerView, rates: Mapping[str, float], operations: Mapping[str, 
     ]
 
 
-def _threshold(value: float | tuple[float, float] | None) -> str:
+def _range(value: float | tuple[float, float] | None) -> str:
     if isinstance(value, tuple):
         return number(value[0]) if value[0] == value[1] else f"{number(value[0])} – {number(value[1])}"
     return number(value)

@@ -63,7 +63,9 @@ class ModelConfig(Section):
     stem_stride: Literal[1, 2, 4] | None = Field(default=None, description="how much the first convolution shrinks")
     threshold: PositiveFloat | None = Field(default=None, description="θ of spiking neurons")
     decay: float | None = Field(default=None, ge=0, le=1, description="β of spiking neurons")
-    learn_decay: bool | None = Field(default=None, description="learn β for each layer")
+    learn_decay: Literal[True, False, "neuron"] | None = Field(
+        default=None, description="learn β, one for each layer, or for each 'neuron' (or channel)"
+    )
     reset: Literal["subtract", "zero"] | None = Field(default=None, description="what a spike does to its membrane")
     base_std: NonNegativeFloat | None = Field(
         default=None, description="σ_base at the start, the noise of the threshold"

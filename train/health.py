@@ -19,8 +19,11 @@ REMEDY = (
 
 def median_sizes(output: Output) -> dict[str, Tensor]:
     """The median of |z| in each layer that has noise."""
-    noisy = {name: seen for name, seen in output.observations.items() if seen.variance is not None}
-    return {name: standardise(seen.gap, seen.variance)[0].detach().abs().median() for name, seen in noisy.items()}
+    return {
+        name: standardise(seen.gap.detach(), seen.variance.detach())[0].abs().median()
+        for name, seen in output.observations.items()
+        if seen.variance is not None
+    }
 
 
 def new_warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -12,12 +12,13 @@ from axonnx.runtime.opset import DOMAIN, ONNX_OPSET, OPS, VERSION, SpikeOp, func
 
 HERE = Path(__file__).parent
 STATE, PARAMETER = "[B, …]", "broadcasts to […]"
+EACH = "one for all neurons, for each neuron, or for each channel"
 
 # name -> (shape, what it is)
 VALUES: dict[str, tuple[str, str]] = {
     "current": (STATE, "I, what the synapses bring in this time step"),
-    "threshold": (PARAMETER, "θ, one for all neurons, for each neuron, or for each channel"),
-    "decay": (PARAMETER, "β, the share of the membrane that is left after one time step"),
+    "threshold": (PARAMETER, f"θ, {EACH}"),
+    "decay": (PARAMETER, f"β, the share of the membrane that is left after one time step; {EACH}"),
     "membrane": (STATE, "h, the membrane after the time step before; zeros at the beginning"),
     "spikes": (STATE, "o, the spikes of the time step before, each 0 or 1; zeros at the beginning"),
     "variance": (STATE, "v, the variance of the membrane after the time step before; zeros at the beginning"),

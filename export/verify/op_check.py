@@ -73,7 +73,7 @@ def awkward_inputs(name: str, random: np.random.Generator) -> dict[str, Floats]:
     if "threshold" in feeds:
         feeds["threshold"] = np.full(NEURONS, 1.0, np.float32)
     if "decay" in feeds:
-        feeds["decay"] = np.array(0.90483743, np.float32)
+        feeds["decay"] = random.uniform(0.0, 1.0, NEURONS).astype(np.float32)  # each neuron's own
     if "base_variance" in feeds:
         feeds["base_variance"] = np.array(0.04, np.float32)
     for key in set(feeds) - set(PARAMETERS):

@@ -76,6 +76,8 @@ class Recipe:
     steps: int = 40
 
 
+OWN_DECAYS = LIFSettings(learn_decay="neuron")
+OWN_DECAYS_TO_ZERO = LIFSettings(learn_decay="neuron", reset="zero")
 RECIPES = {
     "binary-mlp": Recipe(lambda: BinaryMLP(23, [19, 33], CLASSES), (23,), spiking=False),
     "binary-resnet": Recipe(lambda: BinaryResNet(3, (4, 20), 1, CLASSES, size=8), (3, 8, 8), spiking=False),
@@ -85,6 +87,10 @@ RECIPES = {
     "recurrent": Recipe(lambda: RecurrentSNN(23, [70, 33], CLASSES), (23,), steps=STEPS),
     "recurrent-weight": Recipe(
         lambda: RecurrentSNN(23, [19, 33], CLASSES, replace(variant("sbnn"), granularity="weight")), (23,)
+    ),
+    "recurrent-decays": Recipe(lambda: RecurrentSNN(23, [19, 33], CLASSES, settings=OWN_DECAYS), (23,)),
+    "resnet-decays": Recipe(
+        lambda: SpikingResNet(2, (4, 20), 1, CLASSES, settings=OWN_DECAYS_TO_ZERO, size=8), (2, 8, 8), steps=20
     ),
     "resnet": Recipe(lambda: SpikingResNet(2, (4, 20), 1, CLASSES, size=8), (2, 8, 8), steps=20),
     "resnet-conv": Recipe(lambda: SpikingResNet(2, (4, 8), 1, CLASSES, size=8, shortcut="conv"), (2, 8, 8), steps=20),
@@ -108,6 +114,9 @@ def build(name: str) -> Network:
 @torch.no_grad()
 def stir(network: nn.Module) -> None:
     """Scales that are not one, biases that are not zero, running statistics that differ from step to step."""
+    for name, parameter in network.named_parameters():
+        if name.endswith("decay_logit"):
+            parameter.add_(torch.randn_like(parameter))
     for module in network.modules():
         if isinstance(module, ChannelScale | BatchNorm):
             module.scale.mul_(1.0 + torch.rand_like(module.scale))

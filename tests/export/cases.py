@@ -18,7 +18,7 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "variant": tuple(VARIANTS),
     "granularity": ("layer", "neuron", "weight"),
     "reset": ("subtract", "zero"),
-    "decay": ("fixed", "learned"),
+    "decay": ("fixed", "learned", "of each neuron"),
     "shortcut": ("pool", "conv"),
     "weights": ("random", "trained"),
     "stored": ("float32", "int16", "int8"),
@@ -45,7 +45,7 @@ class Case:
     def __str__(self) -> str:
         r = self.recipe
         parts = [r.network, self.mode, r.variant, r.granularity if r.bayesian else "", r.weights, self.stored]
-        parts += [f"reset-{r.reset}", f"{r.decay}-decay"] if r.spiking else []
+        parts += [f"reset-{r.reset}", f"decay-{r.decay.replace(' ', '-')}"] if r.spiking else []
         return "-".join(part for part in [*parts, r.shortcut if r.residual else ""] if part)
 
 

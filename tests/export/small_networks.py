@@ -65,7 +65,7 @@ def build(recipe: Recipe, seed: int = 0) -> Network:
     """The network of ``recipe``; everything in it follows from ``seed``."""
     torch.manual_seed(seed)
     variant = replace(VARIANTS[recipe.variant], granularity=recipe.granularity)
-    settings = LIFSettings(reset=recipe.reset, learn_decay=recipe.decay == "learned")
+    settings = LIFSettings(reset=recipe.reset, learn_decay=LEARNED[recipe.decay])
     network = NETWORKS[recipe.network](variant, settings, recipe)
     stir(network)
     if recipe.weights == "trained":
@@ -73,6 +73,7 @@ def build(recipe: Recipe, seed: int = 0) -> Network:
     return network.eval()
 
 
+LEARNED = {"fixed": False, "learned": True, "of each neuron": "neuron"}
 NETWORKS: dict[str, Callable[[Variant, LIFSettings, Recipe], Network]] = {
     "binary-mlp": lambda v, _s, _r: BinaryMLP(18, [12, 9], CLASSES, v),
     "binary-resnet": lambda v, _s, r: BinaryResNet(3, (4, 8), 1, CLASSES, v, size=8, shortcut=r.shortcut),

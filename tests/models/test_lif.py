@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from axonnx.models import LIF, Current, LeakyReadout, LIFSettings, Run, SpikingNetwork, Variant, variant
+from axonnx.models import LIF, MEAN_FIELD, Current, LeakyReadout, LIFSettings, Run, SpikingNetwork, Variant, variant
 from axonnx.models.neurons import DEFAULT_DECAY, integrate
 from axonnx.models.run import LIFState
 
@@ -145,3 +145,27 @@ def test_base_noise_is_learned_fixed_or_absent_like_the_posterior(name):
 def test_settings_refuse_what_makes_no_neuron(setting, message):
     with pytest.raises(ValueError, match=message):
         LIFSettings(**setting)
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 1, 1)], ids=["dense", "conv"])
+@pytest.mark.parametrize("reset", ["subtract", "zero"])
+def test_each_neuron_or_channel_has_the_decay_it_learned(shape, reset):
+    """A layer with three decays is three layers with one each."""
+    places = (3, 2, 2)[: len(shape)]
+    lif = LIF(Variant(), LIFSettings(learn_decay="neuron", reset=reset), shape=shape)
+    assert lif.decay_logit.shape == shape
+    with torch.no_grad():
+        lif.decay_logit.copy_(torch.tensor([-1.0, 0.5, 3.0]).reshape(shape))
+    mean, variance = torch.randn(9, 2, *places), torch.rand(9, 2, *places)
+    together = lif(Current(mean, variance), Run(lif, MEAN_FIELD, sequence=True))
+    for number, logit in enumerate((-1.0, 0.5, 3.0)):
+        decay = torch.sigmoid(torch.tensor(logit)).item()
+        alone = LIF(Variant(), LIFSettings(decay=decay, reset=reset))
+        part = Current(mean[:, :, number : number + 1], variance[:, :, number : number + 1])
+        assert torch.equal(together[:, :, number : number + 1], alone(part, Run(alone, MEAN_FIELD, sequence=True)))
+
+
+def test_decays_of_neurons_need_their_number():
+    with pytest.raises(ValueError, match=r"give shape=\(n,\), or \(channels, 1, 1\)"):
+        LIF(Variant(), LIFSettings(learn_decay="neuron"))
+    assert LIF(Variant(), LIFSettings(learn_decay="neuron"), recurrent=4).decay.shape == (4,)

@@ -55,6 +55,7 @@ class Case(NamedTuple):
     threshold: float = 1.0
     base_std: float = 0.3
     reset: str = "subtract"
+    decay: str = "layer"
 
 
 LAYOUTS = ["dense", "dense-whole", "conv", "conv-whole", "recurrent-layer", "recurrent-neuron", "recurrent-weight"]
@@ -68,8 +69,17 @@ def make_layer(case: Case) -> LIF:
         kind = Variant(spread="none", kl=False, estimator=make_estimator("sg"), fire="mean_field")
     else:
         kind = Variant(granularity=granularity, estimator=make_estimator(case.estimator))
-    constants = LIFSettings(case.threshold, 0.8, learn_decay=True, reset=case.reset, base_std=case.base_std)
-    return LIF(kind, constants, recurrent=case.size if case.layout.startswith("recurrent") else None)
+    learned = "neuron" if case.decay == "neuron" else True
+    constants = LIFSettings(case.threshold, 0.8, learn_decay=learned, reset=case.reset, base_std=case.base_std)
+    shape = (4, 1, 1) if case.layout.startswith("conv") else (case.size,)
+    lif = LIF(kind, constants, recurrent=case.size if case.layout.startswith("recurrent") else None, shape=shape)
+    with torch.no_grad():
+        if case.decay == "neuron":
+            lif.decay_logit += torch.randn_like(lif.decay_logit)
+        if lif.recurrent is not None and case.batch == 1:  # a BLAS may add up one row in any order: make sums exact
+            weights = lif.recurrent.posterior.raw_mean
+            weights.copy_((weights * 1024).round() / 1024)
+    return lif
 
 
 def make_inputs(case: Case) -> dict[str, Tensor]:
@@ -146,8 +156,9 @@ def counted(monkeypatch) -> list[str]:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("fire", FIRES)
-def test_compiled_steps_are_the_steps_in_torch(layout, fire, counted):
-    assert_same(Case(layout, fire))
+@pytest.mark.parametrize("decay", ["layer", "neuron"])
+def test_compiled_steps_are_the_steps_in_torch(layout, fire, decay, counted):
+    assert_same(Case(layout, fire, decay=decay))
     assert counted == ["compiled", "torch"]
 
 
@@ -163,9 +174,10 @@ def test_compiled_steps_are_the_steps_in_torch(layout, fire, counted):
         base_std=st.sampled_from([0.0, 0.3]),
         estimator=st.just("st"),
         reset=st.just("subtract"),
+        decay=st.sampled_from(["layer", "neuron"]),
     )
 )
-@settings(deadline=None, derandomize=True, max_examples=60)
+@settings(deadline=None, derandomize=True, max_examples=40)
 def test_odd_sizes_single_steps_and_single_samples(case):
     assert_same(case)
 
@@ -208,9 +220,10 @@ def test_threads_change_no_bit(monkeypatch):
 
 @pytest.mark.parametrize("form", ["log", "quadratic"])
 @pytest.mark.parametrize("layout", ["dense", "conv", "recurrent-layer", "recurrent-weight"])
-def test_gradients_of_the_regulariser_are_those_of_autograd_in_double(layout, form, monkeypatch):
+@pytest.mark.parametrize("decay", ["layer", "neuron"])
+def test_gradients_of_the_regulariser_are_those_of_autograd_in_double(layout, form, decay, monkeypatch):
     """The form written as a formula, differentiated step by step in float64."""
-    case = Case(layout, "mean-field")
+    case = Case(layout, "mean-field", decay=decay)
     found, spikes = [], []
     for kind in (torch.float32, torch.float64):
         lif = make_layer(case).to(kind)
@@ -223,10 +236,11 @@ def test_gradients_of_the_regulariser_are_those_of_autograd_in_double(layout, fo
         by_hand = square.sum() if form == "quadratic" else 0.5 * (1.0 + square).log().sum()
         total = ledger.divergences[""].of(form) if kind == torch.float32 else by_hand
         torch.testing.assert_close(total, by_hand)
-        found.append(torch.autograd.grad(total, list(inputs.values())))
+        named = {**inputs, "decay": lif.decay_logit}
+        found.append(torch.autograd.grad(total, list(named.values())))
         monkeypatch.setattr(LIF, "_fused", lambda self, c, s, n, r: self._plain(c, s, n, None, r))
     assert torch.equal(spikes[0].double(), spikes[1])
-    for name, single, double in zip(inputs, *found, strict=True):
+    for name, single, double in zip(named, *found, strict=True):
         scale = max(double.abs().max().item(), 1e-3)
         torch.testing.assert_close(
             single.double(), double, rtol=0, atol=CLOSE * scale, msg=lambda text, name=name: f"{name}: {text}"

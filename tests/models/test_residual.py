@@ -66,7 +66,9 @@ class Block(BinaryNetwork):
 
     def __init__(self, stride: int, outputs: int, shortcut: str, variant: Variant) -> None:
         super().__init__()
-        self.block = ResidualBlock(3, outputs, variant, lambda: BinaryNeuron(variant), stride=stride, shortcut=shortcut)
+        self.block = ResidualBlock(
+            3, outputs, variant, lambda _: BinaryNeuron(variant), stride=stride, shortcut=shortcut
+        )
 
     def compute(self, x: Tensor, run: Run) -> Tensor:
         raise NotImplementedError
