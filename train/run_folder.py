@@ -113,7 +113,8 @@ class RunFolder:
             rows = [{key: _number(value) for key, value in row.items()} for row in csv.DictReader(StringIO(text))]
         except (UnicodeDecodeError, csv.Error, TypeError):
             rows = []
-        if [row.get("epoch") for row in rows[:epochs]] != list(range(1, epochs + 1)):
+        # The count comes from a file: never make a list of its length.
+        if len(rows) < epochs or any(row.get("epoch") != i for i, row in enumerate(rows[:epochs], 1)):
             raise AxonnxError(
                 f"{path}: does not hold the rows of epochs 1 to {epochs}, after which the checkpoint was taken; "
                 f"restore it from a copy, or train again with --overwrite"

@@ -254,3 +254,8 @@ def test_the_folder_without_a_checkpoint_starts_from_the_beginning(run):
 def test_rows_that_are_no_table_are_refused(run, rows):
     (run / "results.csv").write_bytes(rows)
     assert "does not hold the rows of epochs 1 to 1" in refused(run, also_eval=False)
+
+
+def test_more_epochs_than_there_are_rows_are_refused_without_counting_them(run):
+    change_index(run, epochs_done=10**12)
+    assert f"does not hold the rows of epochs 1 to {10**12}" in refused(run, also_eval=False)
