@@ -9,11 +9,12 @@ rounding of the few float32 operations that made it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from axonnx.models import LIF, BinaryNeuron, GaussianPosterior, LeakyReadout, LinearReadout, Network
 from axonnx.models.normalisation import BatchNorm
@@ -31,7 +32,7 @@ class Expected:
     size: Tensor
     grid_of: str | None = None
 
-    def tolerance(self, grids: dict[str, int]) -> Tensor:
+    def tolerance(self, grids: Mapping[str, int]) -> Tensor:
         """The largest error that is no fault."""
         half = 0.0 if self.grid_of is None else 2.0 ** -(grids[self.grid_of] + 1)
         return half + FEW * UNIT * self.size
@@ -134,9 +135,3 @@ def _variances(posterior: GaussianPosterior, where: str, kind: str, scale: Tenso
 def _plain(value: Tensor, grid_of: str | None = None) -> Expected:
     value = value.detach().double()
     return Expected(value, value.abs(), grid_of)
-
-
-def parts_of(network: nn.Module) -> list[nn.Module]:
-    """Everything with weights, once each."""
-    kinds = (Synapse, LIF, BinaryNeuron, LeakyReadout, LinearReadout)
-    return [module for module in network.modules() if isinstance(module, kinds)]

@@ -28,6 +28,7 @@ UNITS = 2.0**24
 FINEST = 30
 INTEGERS = {"float32": math.inf, "int16": 2.0**15 - 1, "int8": 2.0**7 - 1}
 PROBES = 8
+STEPS = 2  # a layer may hear what another did one step before
 
 
 @dataclass
@@ -58,7 +59,7 @@ def probe(network: Network, arriving: InputContract, output: Output) -> Probe:
     found, made = Probe(), {}  # type: ignore[var-annotated]
     handles = [handle for name, module in network.named_modules() for handle in _watch(name, module, found, made)]
     time = 1 if isinstance(network, SpikingNetwork) else 0
-    shape = (*(1,) * time, PROBES, *arriving.shape)
+    shape = (*(STEPS,) * time, PROBES, *arriving.shape)
     random = torch.Generator().manual_seed(0)
     largest = torch.full(shape, float(arriving.largest)).double()
     anything = torch.randint(-arriving.largest, arriving.largest + 1, shape, generator=random).double()

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from axonnx.export.calibrate import SAMPLES, calibrated_thresholds
 from axonnx.export.exporter import Collapsed, CollapseSettings, build_model, collapse_network, make_contract
-from axonnx.export.verify.collapse_check import constants_of
+from axonnx.export.verify.constants_check import constants_of
 from axonnx.runtime.compile_program import compile_program
 from axonnx.runtime.contract import Contract
 from axonnx.runtime.model_file import ModelFile, load_model
