@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from axonnx.runtime.contract import Contract
 from axonnx.runtime.errors import AxonnxError
@@ -29,9 +29,9 @@ class Call(NamedTuple):
     attributes: tuple[tuple[str, Any], ...] = ()
 
     @classmethod
-    def of(cls, node: onnx.NodeProto) -> Call:
+    def of(cls, node: onnx.NodeProto, where: str) -> Call:
         """The call that a node makes."""
-        values = {attribute.name: _plain(helper.get_attribute_value(attribute)) for attribute in node.attribute}
+        values = {attribute.name: _plain(helper.get_attribute_value(attribute), where) for attribute in node.attribute}
         return cls(node.op_type, tuple(node.input), tuple(node.output), tuple(sorted(values.items())))
 
 
@@ -183,7 +183,7 @@ def _compare(graph: onnx.GraphProto, expected: list[Call], where: str) -> None:
     found = {node.output[0]: node for node in graph.node if node.op_type != "Scan" and node.output}
     for call in expected:
         node = found.get(call.outputs[0])
-        there = None if node is None or node.domain else Call.of(node)
+        there = None if node is None or node.domain else Call.of(node, where)
         if there != call:
             got = "nothing" if there is None else f"{there.op}({', '.join(there.inputs)})"
             raise AxonnxError(
@@ -192,7 +192,7 @@ def _compare(graph: onnx.GraphProto, expected: list[Call], where: str) -> None:
             )
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, where: str) -> Any:
     if isinstance(value, onnx.TensorProto):
-        return tuple(np.array(numpy_helper.to_array(value)).ravel().tolist())
+        return tuple(read_tensor(value, where).ravel().tolist())
     return tuple(value) if isinstance(value, list) else value

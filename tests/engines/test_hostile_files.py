@@ -344,3 +344,11 @@ def test_buffers_are_counted_before_they_are_made(changed, monkeypatch):
     monkeypatch.setattr("axonnx.runtime.compile_program.MOST_ELEMENTS", 100)
     with pytest.raises(AxonnxError, match="at most 100 are possible"):
         load(changed(lambda proto: None), "numpy")
+
+
+def test_a_constant_around_the_step_that_cannot_be_read(refused):
+    def change(proto):
+        node = next(node for node in proto.graph.node if node.op_type == "ConstantOfShape")
+        node.attribute[0].t.float_data.append(0.0)
+
+    assert "cannot be read" in refused(change)
