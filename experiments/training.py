@@ -39,7 +39,7 @@ def measure(job: Job, runs: Path) -> Record:
     final = {name.removeprefix("test").strip("_") or "mean_field": part for name, part in metrics.items()}
     shown = {name: {key: part[key] for key in FIGURES} for name, part in final.items() if name != "train"}
     variant = make_variant(check_config(job.settings, job.case).variant)
-    tuned = rows[-1]["phase"] == "finetune"
+    tuned = rows[-1]["phase"] == "finetune" or job.settings.get("noise", {}).get("anneal", 0.0) > 0.0
     as_trained = "bayesian" if variant.fire == "sample" and not tuned else "mean_field"
     return {
         "settings": job.settings,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from torch import Tensor
 
+from axonnx.export.advice import advice
 from axonnx.export.calibrate import SAMPLES, calibrated_thresholds
 from axonnx.export.exporter import (
     Collapsed,
@@ -25,7 +26,6 @@ from axonnx.runtime.errors import AxonnxError
 from axonnx.runtime.network_input import describe_input
 from axonnx.train.trained import Trained, load_trained
 
-GAP_WORTH_CLOSING = 0.01
 Tell = Callable[[str], None]
 
 
@@ -42,13 +42,13 @@ def main(arguments: Sequence[str]) -> int:
     collapsed = collapse_network(trained.network, trained.arriving, settings, thresholds)
     tell(f"measuring the gap on {measured.samples} test samples")
     scores = measure_ways(trained.network, collapsed, thresholds, test, measured, trained.bayesian, tell)
-    shipped = scores[-1]
     contract = make_contract(
         collapsed, trained.prepared.splits.classes, options.form, accuracy_of(scores), trained.provenance(), measured
     )
     size = write_model(build_model(collapsed, contract, options.trace), options.output)
     print(_report(collapsed, scores, options.output, size, options.run, trained.config.data.name))
-    _advise(scores[0], shipped, trained, options.calibrate)
+    if (text := advice(scores, options.collapse, options.calibrate)) is not None:
+        print(f"\n{text}", file=sys.stderr)
     return 0
 
 
@@ -137,18 +137,6 @@ def _weight(network: Network, name: str) -> Tensor:
     owner, _, last = name.rpartition(".")
     weight: Tensor = getattr(network.get_submodule(owner), last)
     return weight
-
-
-def _advise(reference: Score, shipped: Score, trained: Trained, calibrated: bool) -> None:
-    """Say what closes the gap where one stays."""
-    gap = reference.accuracy - shipped.accuracy
-    if trained.bayesian and gap > GAP_WORTH_CLOSING:
-        first = "" if calibrated else "--calibrate may win some back; "
-        print(
-            f"\nthe collapse costs {100 * gap:.1f} points. {first}training that ends with a mean-field phase "
-            f"(--finetune.epochs 3) closes it for good",
-            file=sys.stderr,
-        )
 
 
 def _tell(line: str) -> None:

@@ -49,13 +49,15 @@ class MeanField:
 
 @dataclass(frozen=True)
 class Sample:
-    """o = H(h* + κ ε − θ): every neuron, position and time step draws its own ε ~ N(0, 1)."""
+    """o = H(h* + s κ ε − θ): every neuron, position and time step draws its own ε ~ N(0, 1); s is the ``scale``."""
 
     generator: torch.Generator | None = None
+    scale: float = 1.0
 
     def noise(self, name: str, like: Tensor, step: int) -> Tensor:
-        """Fresh standard-normal noise."""
-        return torch.randn(like.shape, generator=self.generator, device=like.device, dtype=like.dtype)
+        """Fresh standard-normal noise, scaled."""
+        drawn = torch.randn(like.shape, generator=self.generator, device=like.device, dtype=like.dtype)
+        return drawn if self.scale == 1.0 else drawn.mul_(self.scale)
 
     def forced(self, name: str, like: Tensor, step: int) -> None:
         """Nothing is forced."""

@@ -12,7 +12,7 @@ import torch
 from pydantic import ValidationError
 
 from axonnx import models
-from axonnx.models import Fire, Network, Variant
+from axonnx.models import Network, Variant
 from axonnx.runtime.binning import Binning
 from axonnx.runtime.contract import MergingContract
 from axonnx.runtime.errors import AxonnxError
@@ -21,6 +21,7 @@ from axonnx.train.config import Config, DataConfig, ModelConfig, VariantConfig
 from axonnx.train.data.frames import Frames
 from axonnx.train.data.registry import load
 from axonnx.train.data.splits import DataSplits
+from axonnx.train.noise import refuse_idle_noise
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,7 @@ def make_network(config: Config, prepared: Prepared) -> Network:
         )
     options = _options(config.model, kind)
     options["variant"] = make_variant(config.variant)
+    refuse_idle_noise(config, options["variant"])
     options["classes"] = len(prepared.splits.classes)
     channels, height, width = prepared.shape[-3:]
     options["inputs"] = channels if "resnet" in kind else channels * height * width
@@ -203,8 +205,3 @@ def _lif_settings(model: ModelConfig) -> models.LIFSettings:
     given = {key: getattr(model, key) for key in NEURON_SETTINGS}
     with _naming("model"):
         return models.LIFSettings(**{key: value for key, value in given.items() if value is not None})
-
-
-def training_fire(variant: Variant, generator: torch.Generator | None) -> Fire:
-    """How neurons fire while this variant is trained."""
-    return models.Sample(generator) if variant.fire == "sample" else models.MEAN_FIELD

@@ -126,6 +126,13 @@ class RegulariserConfig(Section):
         return value
 
 
+class NoiseConfig(Section):
+    """Sampled training of a network that is to run without noise, too."""
+
+    anneal: float = Field(default=0.0, ge=0, le=1, description="noise falls to zero over this last share of the epochs")
+    mean_field: float = Field(default=0.0, ge=0, lt=1, description="this share of the batches is without noise")
+
+
 class FinetuneConfig(Section):
     """A closing phase with the mean-field forward pass, for networks that are to be collapsed."""
 
@@ -143,5 +150,6 @@ class Config(Section):
     variant: VariantConfig = Field(default_factory=VariantConfig)
     optimiser: OptimiserConfig = Field(default_factory=OptimiserConfig)
     regulariser: RegulariserConfig = Field(default_factory=RegulariserConfig)
+    noise: NoiseConfig = Field(default_factory=NoiseConfig)
     finetune: FinetuneConfig = Field(default_factory=FinetuneConfig)
     eval_samples: PositiveInt = Field(default=8, description="noisy passes of the Bayesian predictive at the end")

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from axonnx.models import MEAN_FIELD, Fire, Network, Output, Regulariser, Variant
-from axonnx.train.build import Prepared, make_variant, training_fire
+from axonnx.models import Fire, Network, Output, Regulariser, Sample, Variant
+from axonnx.train.build import Prepared, make_variant
 from axonnx.train.config import Config
 from axonnx.train.data.augment import Augmentation
 from axonnx.train.data.batches import Batches
@@ -28,6 +28,7 @@ from axonnx.train.feed import Batch, Feed
 from axonnx.train.finite import refuse_non_finite, refuse_non_finite_weights
 from axonnx.train.health import median_sizes
 from axonnx.train.multipliers import ascend
+from axonnx.train.noise import fire_of_batch
 from axonnx.train.objective import Loss, Objective, cosine_rate
 from axonnx.train.progress import Progress, Silent
 
@@ -165,14 +166,14 @@ def _epoch(
     wrapped.train()
     variant = make_variant(config.variant)
     finetuning = epoch >= config.optimiser.epochs
-    fire = MEAN_FIELD if finetuning else training_fire(variant, training.noise)
     chosen = config.regulariser
     training.network.keeps_currents = variant.kl and chosen.of == "current"
-    passes = config.optimiser.samples if variant.fire == "sample" and not finetuning else 1
     sums = EpochMeans()
     for number, batch in enumerate(feed.epoch(epoch)):
         _set_rates(training.optimiser, config, epoch + number / len(feed))
         share = world.balance(len(batch.labels), batch.labels.device)
+        fire = fire_of_batch(config, variant, training.noise, epoch * len(feed) + number, len(feed))
+        passes = config.optimiser.samples if isinstance(fire, Sample) else 1
         objective = _objective(config, variant, training.multipliers)
         output, loss = _step(wrapped, training, batch, fire, objective, passes, share / passes)
         norms = _gradient_norms(training.network)

@@ -1,0 +1,38 @@
+"""What to do where the chosen collapse is worse than another way to run the same network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from axonnx.export.gap import Score
+
+NOTABLE, BAD = 0.01, 0.05  # of the test samples
+NOISY = (
+    "its weights were not trained to be drawn: export with --collapse mfa, or train with noise (--variant.fire sample) "
+    "and every batch in turn without (--noise.mean_field 0.5)"
+)
+TRAINED = (
+    "train with noise that falls to zero (--noise.anneal 0.5), or with a closing mean-field phase (--finetune.epochs 3)"
+)
+
+
+def advice(scores: Sequence[Score], mode: str, calibrated: bool) -> str | None:
+    """What the file, the last of ``scores``, loses against the best way to run the network, and the remedy."""
+    *ways, shipped = scores
+    best = max(ways, key=lambda way: way.accuracy)
+    lost = (best.right - shipped.right) / shipped.samples
+    if lost <= NOTABLE:
+        return None
+    found = f"{shipped.name} has {100 * shipped.accuracy:.1f} %, {best.name} {100 * best.accuracy:.1f} %"
+    head = "warning: this collapse is a bad choice" if lost > BAD else "the collapse costs accuracy"
+    return f"{head}: {found} ({100 * lost:.1f} points less). {_remedy(mode, calibrated, best.name)}"
+
+
+def _remedy(mode: str, calibrated: bool, best: str) -> str:
+    if best.startswith("before pruning"):
+        return "Prune less, or store weights in more bits"
+    if mode != "mfa":
+        return (
+            f"For better, {NOISY}" if best.startswith("mean-field") else f"Another --collapse is better, or {TRAINED}"
+        )
+    return TRAINED[0].upper() + TRAINED[1:] if calibrated else f"Try --calibrate; for good, {TRAINED}"

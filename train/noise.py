@@ -1,0 +1,37 @@
+"""The noise of sampled training, on its way to a network that ships without it."""
+
+from __future__ import annotations
+
+import torch
+
+from axonnx.models import MEAN_FIELD, Fire, Sample, Variant
+from axonnx.runtime.errors import AxonnxError
+from axonnx.train.config import Config
+
+
+def refuse_idle_noise(config: Config, variant: Variant) -> None:
+    """Settings of noise have no meaning where training has none."""
+    for key in ("anneal", "mean_field"):
+        if getattr(config.noise, key) and variant.fire != "sample":
+            raise AxonnxError(
+                f"noise.{key} is for training with noise; {config.variant.name!r} fires mean-field. "
+                f"Leave it out, or set variant.fire = 'sample'"
+            )
+
+
+def noise_scale(progress: float, anneal: float) -> float:
+    """The share of κ that neurons feel: one, and over the last ``anneal`` of training a straight line to zero."""
+    return 1.0 if progress <= 1.0 - anneal else max(0.0, (1.0 - progress) / anneal)
+
+
+def is_mean_field(batch: int, share: float) -> bool:
+    """Whether batch number ``batch`` (of the whole run) is one of the evenly spread ``share`` without noise."""
+    return int((batch + 1) * share) > int(batch * share)
+
+
+def fire_of_batch(config: Config, variant: Variant, noise: torch.Generator, done: int, batches: int) -> Fire:
+    """How neurons fire in the batch after ``done`` of ``batches`` in an epoch, counted from the run's first."""
+    progress = done / (batches * config.optimiser.epochs)
+    scale = noise_scale(progress, config.noise.anneal)
+    without = variant.fire != "sample" or progress >= 1.0 or is_mean_field(done, config.noise.mean_field)
+    return MEAN_FIELD if without or scale == 0.0 else Sample(noise, scale)
