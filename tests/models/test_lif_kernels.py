@@ -76,9 +76,11 @@ def make_layer(case: Case) -> LIF:
     with torch.no_grad():
         if case.decay == "neuron":
             lif.decay_logit += torch.randn_like(lif.decay_logit)
-        if lif.recurrent is not None and case.batch == 1:  # a BLAS may add up one row in any order: make sums exact
+        if lif.recurrent is not None:  # a BLAS may add up in any order: make sums exact
             weights = lif.recurrent.posterior.raw_mean
             weights.copy_((weights * 1024).round() / 1024)
+            if case.estimator == "gs":  # whose spikes are real numbers: one term for each sum
+                weights.mul_(torch.eye(case.size).roll(1, 0))
     return lif
 
 
