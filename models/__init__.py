@@ -1,5 +1,6 @@
 """The paper's mathematics in torch: posterior, estimators, neurons, layers, networks."""
 
+from axonnx.models.counting import CountingBlock
 from axonnx.models.current import Current
 from axonnx.models.estimators import (
     AnalyticGumbelRao,
@@ -46,6 +47,7 @@ __all__ = [
     "BinaryResNet",
     "ChannelScale",
     "Conv2d",
+    "CountingBlock",
     "Current",
     "DenseLayer",
     "Divergence",

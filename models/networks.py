@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from torch import Tensor, nn
 
+from axonnx.models.counting import CountingBlock
 from axonnx.models.network import BinaryNetwork, SpikingNetwork
 from axonnx.models.neurons import LIF, BinaryNeuron, LeakyReadout, LIFSettings, LinearReadout
 from axonnx.models.pooling import AveragePool2d
@@ -13,6 +15,8 @@ from axonnx.models.residual import NeuronFactory, ResidualBlock, Shortcut
 from axonnx.models.run import Run
 from axonnx.models.synapses import Conv2d, Linear
 from axonnx.models.variant import BAYESIAN, Variant
+
+Stream = Literal["current", "spikes"]
 
 
 class DenseLayer(nn.Module):
@@ -55,6 +59,7 @@ class SpikingMLP(SpikingNetwork):
         settings: LIFSettings | None = None,
         *,
         recurrent: bool = False,
+        readout_decay: float | None = None,
         steps: int | None = None,
     ) -> None:
         super().__init__()
@@ -63,7 +68,7 @@ class SpikingMLP(SpikingNetwork):
             DenseLayer(i, o, variant, LIF(variant, settings, recurrent=o if recurrent else None, shape=(o,)))
             for i, o in _sizes(inputs, hidden)
         )
-        self.readout = LeakyReadout(hidden[-1], classes, settings.decay)
+        self.readout = LeakyReadout(hidden[-1], classes, _decay_of(readout_decay, settings))
 
     def compute(self, x: Tensor, run: Run) -> Tensor:
         """Logits from [(T,) B, …]."""
@@ -81,13 +86,19 @@ class RecurrentSNN(SpikingMLP):
         variant: Variant = BAYESIAN,
         settings: LIFSettings | None = None,
         *,
+        readout_decay: float | None = None,
         steps: int | None = None,
     ) -> None:
-        super().__init__(inputs, hidden, classes, variant, settings, recurrent=True, steps=steps)
+        super().__init__(
+            inputs, hidden, classes, variant, settings, recurrent=True, readout_decay=readout_decay, steps=steps
+        )
 
 
 class _ResidualTrunk(nn.Module):
-    """Stem, stages of residual blocks, and the neurons on top: [… , C, H, W] to spikes for each channel.
+    """Stem, stages of residual blocks, and neurons: [… , C, H, W] to spikes (or counts of them) for each channel.
+
+    ``stream`` says what shortcuts carry: the membrane's ``current``, with neurons on top, or ``spikes``, with neurons
+    behind the stem.
 
     Each stage after the first halves the resolution, and so may the stem (``stem_stride``). Depth in the paper's
     counting: 2 + 2·(blocks in all), stem and read-out included.
@@ -102,31 +113,38 @@ class _ResidualTrunk(nn.Module):
         neuron: NeuronFactory,
         shortcut: Shortcut,
         stem_stride: int,
+        stream: Stream,
+        block_scale: float,
     ) -> None:
         super().__init__()
+        self.counts = stream == "spikes"
         self.stem = Conv2d(inputs, widths[0], 3, variant, stride=stem_stride, padding=1)
         previous = [widths[0], *widths[:-1]]
+        block_kind = CountingBlock if self.counts else ResidualBlock
         self.blocks = nn.ModuleList(
-            ResidualBlock(
+            block_kind(
                 before if block == 0 else width,
                 width,
                 variant,
                 neuron,
                 stride=2 if block == 0 and stage > 0 else 1,
                 shortcut=shortcut,
+                scale=block_scale,
             )
             for stage, (before, width) in enumerate(zip(previous, widths, strict=True))
             for block in range(blocks)
         )
-        self.neuron = neuron(widths[-1])
+        self.neuron = neuron(widths[0] if self.counts else widths[-1])
 
     def forward(self, x: Tensor, run: Run) -> Tensor:
-        """Spikes of the last stage."""
+        """Spikes of the last stage, or their counts."""
         stream = self.stem(x, run)
+        if self.counts:
+            stream = self.neuron(stream, run)
         for block in self.blocks:
             stream = block(stream, run)
-        spikes: Tensor = self.neuron(stream, run)
-        return spikes
+        out: Tensor = stream if self.counts else self.neuron(stream, run)
+        return out
 
 
 class BinaryResNet(BinaryNetwork):
@@ -143,13 +161,15 @@ class BinaryResNet(BinaryNetwork):
         size: int = 32,
         shortcut: Shortcut = "pool",
         stem_stride: int = 1,
+        stream: Stream = "current",
+        block_scale: float = 1.0,
     ) -> None:
         super().__init__()
 
         def neuron(channels: int) -> nn.Module:
             return BinaryNeuron(variant)
 
-        self.trunk = _ResidualTrunk(inputs, widths, blocks, variant, neuron, shortcut, stem_stride)
+        self.trunk = _ResidualTrunk(inputs, widths, blocks, variant, neuron, shortcut, stem_stride, stream, block_scale)
         self.pool = AveragePool2d(_last_size(size, stem_stride, len(widths)))
         self.readout = LinearReadout(widths[-1], classes)
 
@@ -174,6 +194,9 @@ class SpikingResNet(SpikingNetwork):
         size: int = 32,
         shortcut: Shortcut = "pool",
         stem_stride: int = 1,
+        stream: Stream = "current",
+        block_scale: float = 1.0,
+        readout_decay: float | None = None,
         steps: int | None = None,
     ) -> None:
         super().__init__()
@@ -182,14 +205,19 @@ class SpikingResNet(SpikingNetwork):
         def neuron(channels: int) -> nn.Module:
             return LIF(variant, settings, shape=(channels, 1, 1))
 
-        self.trunk = _ResidualTrunk(inputs, widths, blocks, variant, neuron, shortcut, stem_stride)
+        self.trunk = _ResidualTrunk(inputs, widths, blocks, variant, neuron, shortcut, stem_stride, stream, block_scale)
         self.pool = AveragePool2d(_last_size(size, stem_stride, len(widths)))
-        self.readout = LeakyReadout(widths[-1], classes, settings.decay)
+        self.readout = LeakyReadout(widths[-1], classes, _decay_of(readout_decay, settings))
 
     def compute(self, x: Tensor, run: Run) -> Tensor:
         """Logits from [(T,) B, C, H, W]."""
         logits: Tensor = self.readout(self.pool(self.trunk(x, run)).flatten(-3), run)
         return logits
+
+
+def _decay_of(readout_decay: float | None, settings: LIFSettings) -> float:
+    """The read-out's β: that of the neurons unless told otherwise; with 0 logits are the plain mean of W·o + b."""
+    return settings.decay if readout_decay is None else readout_decay
 
 
 def _sizes(inputs: int, hidden: Sequence[int]) -> list[tuple[int, int]]:

@@ -18,6 +18,15 @@ NeuronFactory = Callable[[int], nn.Module]  # from the number of channels
 Shortcut = Literal["pool", "conv"]
 
 
+def scale_block(last: Conv2d, scale: float) -> None:
+    """Let a block begin as ``scale`` times itself, as in SkipInit: its last channel scales begin there and learn."""
+    if scale == 1.0:
+        return
+    if last.norm is None:
+        raise ValueError(f"block_scale is {scale}, but convolutions without normalisation have no scale to begin with")
+    nn.init.constant_(last.norm.scale, scale)
+
+
 class ResidualBlock(nn.Module):
     """stream + conv₂(fire₂(conv₁(fire₁(stream))))
 
@@ -35,6 +44,7 @@ class ResidualBlock(nn.Module):
         *,
         stride: int = 1,
         shortcut: Shortcut = "pool",
+        scale: float = 1.0,
     ) -> None:
         super().__init__()
         if outputs < inputs:
@@ -43,6 +53,7 @@ class ResidualBlock(nn.Module):
         self.conv1 = Conv2d(inputs, outputs, 3, variant, stride=stride, padding=1)
         self.neuron2 = neuron(outputs)
         self.conv2 = Conv2d(outputs, outputs, 3, variant, padding=1)
+        scale_block(self.conv2, scale)
         changes = stride != 1 or inputs != outputs
         self.projection = Conv2d(inputs, outputs, 1, variant, stride=stride) if changes and shortcut == "conv" else None
         self.pool = AveragePool2d(stride) if stride != 1 and self.projection is None else None

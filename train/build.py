@@ -183,13 +183,15 @@ NETWORKS: dict[str, Any] = {
     "recurrent-snn": models.RecurrentSNN,
     "spiking-resnet": models.SpikingResNet,
 }
+RESIDUAL_SETTINGS: tuple[str, ...] = ("widths", "blocks", "shortcut", "stem_stride", "stream", "block_scale")
 NEURON_SETTINGS = ("threshold", "decay", "learn_decay", "reset", "base_std")
 
 
 def _options(model: ModelConfig, kind: str) -> dict[str, Any]:
     """The sizes that were given, refused where this network has no such size."""
-    takes = ("widths", "blocks", "shortcut", "stem_stride") if "resnet" in kind else ("hidden",)
-    given = {key: getattr(model, key) for key in ("hidden", "widths", "blocks", "shortcut", "stem_stride")}
+    takes = RESIDUAL_SETTINGS if "resnet" in kind else ("hidden",)
+    takes += () if kind.startswith("binary") else ("readout_decay",)
+    given = {key: getattr(model, key) for key in ("hidden", *RESIDUAL_SETTINGS, "readout_decay")}
     given = {key: value for key, value in given.items() if value is not None}
     wrong = sorted(set(given) - set(takes))
     if kind.startswith("binary"):

@@ -61,6 +61,15 @@ class ModelConfig(Section):
     blocks: PositiveInt | None = Field(default=None, le=1024, description="residual blocks in each stage")
     shortcut: Literal["pool", "conv"] | None = Field(default=None, description="how a stage's first shortcut shrinks")
     stem_stride: Literal[1, 2, 4] | None = Field(default=None, description="how much the first convolution shrinks")
+    stream: Literal["current", "spikes"] | None = Field(
+        default=None, description="what residual shortcuts carry: currents, or counts of spikes"
+    )
+    block_scale: NonNegativeFloat | None = Field(
+        default=None, description="where the channel scales of a block's last convolution begin (SkipInit: 0)"
+    )
+    readout_decay: float | None = Field(
+        default=None, ge=0, le=1, description="β of the read-out; 0 is the plain mean over time"
+    )
     threshold: PositiveFloat | None = Field(default=None, description="θ of spiking neurons")
     decay: float | None = Field(default=None, ge=0, le=1, description="β of spiking neurons")
     learn_decay: Literal[True, False, "neuron"] | None = Field(

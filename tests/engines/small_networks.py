@@ -92,6 +92,15 @@ RECIPES = {
     "resnet-decays": Recipe(
         lambda: SpikingResNet(2, (4, 20), 1, CLASSES, settings=OWN_DECAYS_TO_ZERO, size=8), (2, 8, 8), steps=20
     ),
+    "binary-counts": Recipe(
+        lambda: BinaryResNet(3, (4, 20), 2, CLASSES, size=8, stream="spikes"), (3, 8, 8), spiking=False
+    ),
+    "resnet-counts": Recipe(
+        lambda: SpikingResNet(2, (4, 20), 2, CLASSES, size=8, stream="spikes", readout_decay=0.0), (2, 8, 8), steps=20
+    ),
+    "resnet-counts-conv": Recipe(
+        lambda: SpikingResNet(2, (4, 8), 2, CLASSES, size=8, stream="spikes", shortcut="conv"), (2, 8, 8), steps=20
+    ),
     "resnet": Recipe(lambda: SpikingResNet(2, (4, 20), 1, CLASSES, size=8), (2, 8, 8), steps=20),
     "resnet-conv": Recipe(lambda: SpikingResNet(2, (4, 8), 1, CLASSES, size=8, shortcut="conv"), (2, 8, 8), steps=20),
     "resnet-bntt": Recipe(

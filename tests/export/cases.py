@@ -22,10 +22,11 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "shortcut": ("pool", "conv"),
     "weights": ("random", "trained"),
     "stored": ("float32", "int16", "int8"),
+    "stream": ("current", "spikes"),
 }
 TOGETHER = [
     *combinations(FACTORS, 2),
-    *(("network", "mode", third) for third in ("granularity", "reset", "shortcut", "weights", "stored")),
+    *(("network", "mode", third) for third in ("granularity", "reset", "shortcut", "weights", "stored", "stream")),
 ]
 Choice = dict[str, str]
 
@@ -46,7 +47,7 @@ class Case:
         r = self.recipe
         parts = [r.network, self.mode, r.variant, r.granularity if r.bayesian else "", r.weights, self.stored]
         parts += [f"reset-{r.reset}", f"decay-{r.decay.replace(' ', '-')}"] if r.spiking else []
-        return "-".join(part for part in [*parts, r.shortcut if r.residual else ""] if part)
+        return "-".join(part for part in [*parts, f"{r.shortcut}-{r.stream}" if r.residual else ""] if part)
 
 
 def fits(choice: Choice) -> bool:
@@ -56,7 +57,7 @@ def fits(choice: Choice) -> bool:
     if network.startswith("binary"):
         meaningless += ["reset", "decay"]
     if network and not network.endswith("resnet"):
-        meaningless.append("shortcut")
+        meaningless += ["shortcut", "stream"]
     if mode == "mfa":
         meaningless.append("granularity")  # of means there is one for each weight
     if "variant" in choice and VARIANTS[choice["variant"]].spread == "none":

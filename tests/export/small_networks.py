@@ -39,6 +39,7 @@ class Recipe:
     decay: str = "fixed"
     shortcut: str = "pool"
     weights: str = "random"
+    stream: str = "current"
 
     @property
     def spiking(self) -> bool:
@@ -76,11 +77,13 @@ def build(recipe: Recipe, seed: int = 0) -> Network:
 LEARNED = {"fixed": False, "learned": True, "of each neuron": "neuron"}
 NETWORKS: dict[str, Callable[[Variant, LIFSettings, Recipe], Network]] = {
     "binary-mlp": lambda v, _s, _r: BinaryMLP(18, [12, 9], CLASSES, v),
-    "binary-resnet": lambda v, _s, r: BinaryResNet(3, (4, 8), 1, CLASSES, v, size=8, shortcut=r.shortcut),
+    "binary-resnet": lambda v, _s, r: BinaryResNet(
+        3, (4, 8), 1, CLASSES, v, size=8, shortcut=r.shortcut, stream=r.stream
+    ),
     "spiking-mlp": lambda v, s, _r: SpikingMLP(18, [12, 9], CLASSES, v, s, steps=STEPS),
     "recurrent-snn": lambda v, s, _r: RecurrentSNN(18, [12, 9], CLASSES, v, s, steps=STEPS),
     "spiking-resnet": lambda v, s, r: SpikingResNet(
-        2, (4, 8), 1, CLASSES, v, s, size=8, shortcut=r.shortcut, steps=STEPS
+        2, (4, 8), 1, CLASSES, v, s, size=8, shortcut=r.shortcut, stream=r.stream, steps=STEPS
     ),
 }
 

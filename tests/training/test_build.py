@@ -168,3 +168,19 @@ def test_single_settings_of_a_variant_are_replaced():
     assert (chosen.granularity, chosen.fire) == ("neuron", "sample")
     assert (chosen.estimator.name, chosen.estimator.p) == ("iwst", 0.5)
     assert chosen.kl is make_variant(VariantConfig(name="mfa")).kl is True
+
+
+def test_options_of_residual_networks_and_read_outs_reach_the_network(frames, images):
+    model = {"network": "spiking-resnet", "widths": [2], "blocks": 1, "stream": "spikes", "block_scale": 0.5}
+    network, _ = tiny_network(tiny_config(frames, model={**model, "readout_decay": 0.0, "learn_decay": "neuron"}))
+    assert network.trunk.counts
+    assert network.trunk.blocks[0].conv2.norm.scale.tolist() == [0.5, 0.5]
+    assert network.readout.decay == 0.0
+    assert network.trunk.neuron.decay.shape == (2, 1, 1)
+    for key, value in (("stream", "spikes"), ("block_scale", 0.5)):
+        with pytest.raises(
+            AxonnxError, match=f"model.{key} is not for 'spiking-mlp', which takes hidden, readout_decay"
+        ):
+            tiny_network(tiny_config(frames, **{f"model__{key}": value}))
+    with pytest.raises(AxonnxError, match=r"model.readout_decay is not for 'binary-mlp', which takes hidden"):
+        tiny_network(tiny_config(images, time=False, model__readout_decay=0.5))
