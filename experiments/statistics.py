@@ -18,20 +18,28 @@ SURE = 0.95
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim: the difference of two means, its 95 % interval and Welch's p."""
+    """What became of a claim: the difference of two means, its 95 % interval and Welch's p.
+
+    ``corrected`` is the p of what decides it (of the difference for ``higher``, of the two one-sided tests for
+    ``equal``), corrected by Holm for the number of verdicts it was made ``among``.
+    """
 
     claim: Claim
     judgement: Judgement
     difference: float
     interval: tuple[float, float]
     p: float
+    corrected: float
+    among: int = 1
 
     def __str__(self) -> str:
         low, high = (100 * end for end in self.interval)
         margin = f" (equal: within ± {100 * self.claim.margin:g} points)" if self.claim.expect == "equal" else ""
+        holm = f"; corrected for {self.among} verdicts: p = {self.corrected:.2g}" if self.among > 1 else ""
         return (
             f"{self.claim.text}: **{self.judgement}**. {self.claim.first} − {self.claim.second} = "
-            f"{100 * self.difference:+.1f} points, 95 % interval {low:+.1f} to {high:+.1f}, p = {self.p:.2g}{margin}"
+            f"{100 * self.difference:+.1f} points, 95 % interval {low:+.1f} to {high:+.1f}, p = {self.p:.2g}"
+            f"{holm}{margin}"
         )
 
 
@@ -45,32 +53,86 @@ def mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
 
 
-def decide(claim: Claim, records: Sequence[Record]) -> Verdict | None:
-    """Confirmed or refuted where the 95 % interval of the difference says so; None with fewer than two seeds.
+def decide(claims: Sequence[Claim], records: Sequence[Record]) -> list[Verdict]:
+    """A verdict on each claim whose cases have two seeds or more, corrected for their number.
 
-    ``higher`` is confirmed where the whole interval is above 0 and refuted where none of it is. ``equal`` is confirmed
-    where all of it lies within ± margin and refuted where none of it does.
+    ``higher`` is confirmed where the difference is above 0 and refuted where it is not. ``equal`` is confirmed where it
+    lies within ± margin and refuted where it lies outside; each where p, corrected by Holm, is below 5 %. For a single
+    claim that is where its 95 % interval says so.
     """
-    first, second = values_of(records, claim.first), values_of(records, claim.second)
+    found = [(claim, _difference(claim, records)) for claim in claims]
+    sides = [(claim, measured, _sides(claim, measured)) for claim, measured in found if measured is not None]
+    corrected = holm([min(confirm, refute) for _, _, (confirm, refute) in sides])
+    return [
+        Verdict(claim, _judge(*both, p), measured.gap, measured.interval, measured.p, p, len(sides))
+        for (claim, measured, both), p in zip(sides, corrected, strict=True)
+    ]
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """p₍ᵢ₎ ← max over j ≤ i of (m − j + 1) p₍ⱼ₎, in the order of size: with 95 % none of all decisions is wrong."""
+    order = sorted(range(len(ps)), key=lambda number: ps[number])
+    corrected, largest = [1.0] * len(ps), 0.0
+    for place, number in enumerate(order):
+        largest = max(largest, (len(ps) - place) * ps[number])
+        corrected[number] = min(1.0, largest)
+    return corrected
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference of two means and its standard error, by Welch: variances may differ."""
+
+    gap: float
+    error: float
+    freedom: float
+
+    def above(self, at: float) -> float:
+        """Twice the one-sided p of a difference above ``at``, as two-sided tests have it."""
+        if self.error < 1e-9:  # no spread at all
+            return 0.0 if self.gap > at else 1.0
+        return min(1.0, 2.0 * float(stats.t.sf((self.gap - at) / self.error, self.freedom)))
+
+    def below(self, at: float) -> float:
+        """The same of a difference not above ``at``."""
+        if self.error < 1e-9:
+            return 0.0 if self.gap <= at else 1.0
+        return min(1.0, 2.0 * float(stats.t.cdf((self.gap - at) / self.error, self.freedom)))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 %"""
+        reach = 0.0 if self.error < 1e-9 else float(stats.t.ppf((1 + SURE) / 2, self.freedom)) * self.error
+        return self.gap - reach, self.gap + reach
+
+    @property
+    def p(self) -> float:
+        """Of no difference."""
+        if self.error < 1e-9:
+            return 1.0 if abs(self.gap) < 1e-9 else 0.0
+        return float(2 * stats.t.sf(abs(self.gap) / self.error, self.freedom))
+
+
+def _difference(claim: Claim, records: Sequence[Record]) -> Difference | None:
+    first, second = (np.asarray(values_of(records, case)) for case in (claim.first, claim.second))
     if min(len(first), len(second)) < 2:
         return None
-    difference, low, high, p = _welch(np.asarray(first), np.asarray(second))
-    if claim.expect == "higher":
-        confirmed, refuted = low > 0, high <= 0
-    else:
-        confirmed = -claim.margin < low and high < claim.margin
-        refuted = low >= claim.margin or high <= -claim.margin
-    judgement: Judgement = "confirmed" if confirmed else "refuted" if refuted else "left open"
-    return Verdict(claim, judgement, difference, (low, high), p)
-
-
-def _welch(first: np.ndarray, second: np.ndarray) -> tuple[float, float, float, float]:
-    """Difference of means, its interval and p by Welch's t-test, which does not assume equal variances."""
     gap = float(first.mean() - second.mean())
     parts = np.array([values.var(ddof=1) / len(values) for values in (first, second)])
-    error = float(np.sqrt(parts.sum()))
-    if error < 1e-9:  # no spread at all
-        return gap, gap, gap, 1.0 if abs(gap) < 1e-9 else 0.0
-    freedom = float(parts.sum() ** 2 / (parts[0] ** 2 / (len(first) - 1) + parts[1] ** 2 / (len(second) - 1)))
-    reach = float(stats.t.ppf((1 + SURE) / 2, freedom)) * error
-    return gap, gap - reach, gap + reach, float(2 * stats.t.sf(abs(gap) / error, freedom))
+    weighted = parts[0] ** 2 / (len(first) - 1) + parts[1] ** 2 / (len(second) - 1)
+    freedom = float(parts.sum() ** 2 / weighted) if weighted > 0 else float("nan")
+    return Difference(gap, float(np.sqrt(parts.sum())), freedom)
+
+
+def _sides(claim: Claim, found: Difference) -> tuple[float, float]:
+    """The p that confirms a claim, and the p that refutes it."""
+    if claim.expect == "higher":
+        return found.above(0.0), found.below(0.0)
+    inside = max(found.above(-claim.margin), found.below(claim.margin))
+    return inside, min(found.above(claim.margin), found.below(-claim.margin))
+
+
+def _judge(confirm: float, refute: float, corrected: float) -> Judgement:
+    if not corrected < 1 - SURE:
+        return "left open"
+    return "confirmed" if confirm <= refute else "refuted"

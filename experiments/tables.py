@@ -19,7 +19,7 @@ def block(plan: Plan, scale: str, records: Sequence[Record]) -> str:
     minutes = sum(record.get("seconds", 0.0) for record in _once(records)) / 60
     cost = f"; {minutes:.0f} minutes of training in all" if minutes else ""
     lines = [f"Scale `{scale}`, {seeds} seeds: {size.about}{cost}.", "", *table(plan, records)]
-    verdicts = [verdict for claim in plan.claims if (verdict := decide(claim, records)) is not None]
+    verdicts = decide(plan.claims, records)
     if verdicts:
         lines += ["", *(f"- {verdict}" for verdict in verdicts)]
     return "\n".join(lines)
