@@ -18,8 +18,7 @@ TRAINED = (
 
 def advice(scores: Sequence[Score], mode: str, calibrated: bool) -> str | None:
     """What the file, the last of ``scores``, loses against the best way to run the network, and the remedy."""
-    *ways, shipped = scores
-    best = max(ways, key=lambda way: way.accuracy)
+    shipped, best = scores[-1], max(scores, key=lambda way: way.accuracy)
     lost = (best.right - shipped.right) / shipped.samples
     if lost <= NOTABLE:
         return None

@@ -73,7 +73,7 @@ def test_death_came_where_it_was_meant_to(killed):
     for point in ("weights written, not yet in place", "half a tensor file", "index written, not yet in place"):
         assert any(name.endswith(".part") for name in left[point])
     assert "checkpoint/checkpoint.json" not in left["first checkpoint without index"]
-    assert left["before the first epoch"] == {"config.toml", "log.txt"}
+    assert left["before the first epoch"] == {"config.toml", "data.json", "log.txt"}
     assert "checkpoint/weights-00004.safetensors" in left["all epochs done, no figures yet"]
 
 
