@@ -10,6 +10,7 @@ from pathlib import Path
 from axonnx.experiments.conduct import conduct
 from axonnx.experiments.document import fill
 from axonnx.experiments.figures import draw
+from axonnx.experiments.held_out import groups_of
 from axonnx.experiments.plan import Scale, plan_names, read_plan, size_of
 from axonnx.experiments.store import read_results, write_results
 from axonnx.experiments.tables import block
@@ -36,10 +37,13 @@ def main(arguments: Sequence[str]) -> int:
 def _one(name: str, scale: Scale, options: argparse.Namespace) -> None:
     plan = read_plan(name)
     results = Path(options.results or Path(options.out) / "results" / scale)
+    groups = groups_of(plan, scale, options.hold_out) if options.hold_out and not options.draw else []
+    name = f"{name}-held-out" if options.hold_out else name
     stored = results / f"{name}.json"
     if not options.draw:
         size_of(plan, scale)
-        records = conduct(plan, name, scale, Path(options.out), _silent if options.quiet else _tell)
+        tell = _silent if options.quiet else _tell
+        records = conduct(plan, name, scale, Path(options.out), tell, groups)
         write_results(stored, name, scale, records)
     stored_scale, records = read_results(stored)
     text = block(plan, stored_scale, records)
@@ -58,6 +62,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="show all experiments and their scales")
     parser.add_argument("--scale", choices=("cpu", "paper"), default="cpu", help="(default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="a scale for trying it out: seconds, on embedded data")
+    parser.add_argument(
+        "--hold-out",
+        metavar="all|1,4,…",
+        help="choose a recipe: test on each of these speakers or users of the training part in turn, with three seeds "
+        "or more, and not on the test part",
+    )
     parser.add_argument("--out", default="runs/experiments", help="runs and records (default: %(default)s)")
     parser.add_argument("--results", help="tables' and figures' folder (default: OUT/results/SCALE)")
     parser.add_argument("--draw", action="store_true", help="only make table and figure again, from stored results")

@@ -70,6 +70,7 @@ class Job(NamedTuple):
     seed: int
     settings: Tree  # of the training run, whole
     options: Tree  # of the measure
+    group: int | None = None  # the speaker or user that is held out
 
     @property
     def digest(self) -> str:
@@ -118,11 +119,11 @@ def read_plan(name: str) -> Plan:
     return plan
 
 
-def jobs_of(plan: Plan, scale: Scale) -> Iterator[Job]:
+def jobs_of(plan: Plan, scale: Scale, at_least: int = 1) -> Iterator[Job]:
     """Every case with every seed: seed by seed, so that a table is there early and its spread comes later."""
     size = size_of(plan, scale)
     begin = {} if size.configuration is None else shipped()[size.configuration]["tree"]
-    for seed in range(size.seeds):
+    for seed in range(max(size.seeds, at_least)):
         for case in plan.cases:
             settings = merged(merged(begin, size.settings), case.settings)
             yield Job(case.name, seed, merged(settings, {"seed": seed}), merged(size.options, case.options))

@@ -36,14 +36,17 @@ class Store:
 
     def keep(self, job: Job, record: Record) -> Record:
         """Write a job's record, whole or not at all."""
-        whole = {"case": job.case, "seed": job.seed, "digest": job.digest, **record}
+        held_out = {} if job.group is None else {"group": job.group}
+        whole = {"case": job.case, "seed": job.seed, **held_out, "digest": job.digest, **record}
         path = self._path(job)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(whole, indent=1))
         return whole
 
     def _path(self, job: Job) -> Path:
-        return self.records / f"{re.sub(r'[^A-Za-z0-9.]+', '-', job.case).strip('-').lower()}-{job.seed}.json"
+        case = re.sub(r"[^A-Za-z0-9.]+", "-", job.case).strip("-").lower()
+        group = "" if job.group is None else f"-without-{job.group}"
+        return self.records / f"{case}-{job.seed}{group}.json"
 
 
 def write_results(path: Path, name: str, scale: str, records: Iterable[Record]) -> None:

@@ -19,6 +19,12 @@ def block(plan: Plan, scale: str, records: Sequence[Record]) -> str:
     minutes = sum(record.get("seconds", 0.0) for record in _once(records)) / 60
     cost = f"; {minutes:.0f} minutes of training in all" if minutes else ""
     lines = [f"Scale `{scale}`, {seeds} seeds: {size.about}{cost}.", "", *table(plan, records)]
+    if any("groups" in record for record in records):
+        groups = ", ".join(dict.fromkeys(group for record in records for group in record.get("groups", {})))
+        lines[1:1] = [
+            "",
+            f"Means over groups {groups} of the training part, each held out in turn; no test part was seen.",
+        ]
     verdicts = decide(plan.claims, records)
     if verdicts:
         lines += ["", *(f"- {verdict}" for verdict in verdicts)]

@@ -44,6 +44,8 @@ def prepare(config: DataConfig) -> Prepared:
     splits = load(config.name, root=config.root, **config.options)
     if config.classes is not None:
         splits = splits.with_classes(config.classes)
+    if config.held_out is not None:
+        splits = splits.with_test_groups(config.held_out)
     _refuse_idle_settings(config, splits)
     if splits.kind == "events":
         binning = make_binning(config, splits)

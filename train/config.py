@@ -36,6 +36,9 @@ class DataConfig(Section):
     classes: tuple[NonNegativeInt, ...] | None = Field(
         default=None, description="these classes alone, by number; all others are left out"
     )
+    held_out: tuple[NonNegativeInt, ...] | None = Field(
+        default=None, description="test on these speakers or users of the training part, and not on the test part"
+    )
     bins: PositiveInt | None = Field(default=None, description="number of time bins T (events)")
     duration_ms: PositiveFloat | None = Field(default=None, description="time that the T bins cover (events)")
     values: Literal["count", "binary"] = Field(

@@ -81,14 +81,31 @@ class DataSplits:
 
     def with_validation_groups(self, groups: Sequence[int]) -> DataSplits:
         """The same with these speakers or users of the training part set aside for validation."""
-        known = self.train.groups
-        if known is None:
+        return self._set_aside(*self._without_groups(groups, "validation groups"))
+
+    def with_test_groups(self, groups: Sequence[int]) -> DataSplits:
+        """The training part alone: judged by these speakers or users, learned from the others.
+
+        Recipes are chosen on such parts, so that the test part is looked at once, at the end.
+        """
+        train, out = self._without_groups(groups, "held-out groups")
+        return replace(self, train=self.train.subset(train), test=self.train.subset(out), validation=None)
+
+    @property
+    def groups(self) -> list[int]:
+        """The speakers or users of the training part."""
+        if self.train.groups is None:
             raise AxonnxError(f"{self.name}: nothing is known about speakers or users; use a validation share instead")
-        missing = sorted(set(groups) - set(known.tolist()))
+        return [int(group) for group in np.unique(self.train.groups)]
+
+    def _without_groups(self, groups: Sequence[int], what: str) -> tuple[np.ndarray, np.ndarray]:
+        """Samples of all other groups, and of these."""
+        missing = sorted(set(groups) - set(self.groups))
         if missing or not groups:
-            raise AxonnxError(f"{self.name}: validation groups {missing or '[]'}; known: {np.unique(known).tolist()}")
-        out = np.isin(known, groups)
-        return self._set_aside(np.flatnonzero(~out), np.flatnonzero(out))
+            raise AxonnxError(f"{self.name}: {what} {missing or '[]'}; known: {self.groups}")
+        assert self.train.groups is not None
+        out = np.isin(self.train.groups, groups)
+        return np.flatnonzero(~out), np.flatnonzero(out)
 
     def with_classes(self, chosen: Sequence[int]) -> DataSplits:
         """The same with these classes alone, numbered anew in this order."""
