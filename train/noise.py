@@ -21,7 +21,7 @@ def refuse_idle_noise(config: Config, variant: Variant) -> None:
 
 def noise_scale(progress: float, anneal: float) -> float:
     """The share of κ that neurons feel: one, and over the last ``anneal`` of training a straight line to zero."""
-    return 1.0 if progress <= 1.0 - anneal else max(0.0, (1.0 - progress) / anneal)
+    return 1.0 if anneal == 0.0 or progress <= 1.0 - anneal else max(0.0, (1.0 - progress) / anneal)
 
 
 def is_mean_field(batch: int, share: float) -> bool:

@@ -16,7 +16,8 @@ from .tiny_runs import tiny_config, tiny_network
 def test_noise_is_whole_and_then_falls_on_a_straight_line():
     assert [noise_scale(p, 0.5) for p in (0.0, 0.5, 0.75, 0.9, 1.0)] == pytest.approx([1.0, 1.0, 0.5, 0.2, 0.0])
     assert noise_scale(0.25, 1.0) == 0.75
-    assert [noise_scale(p, 0.0) for p in (0.0, 0.999, 1.0)] == [1.0, 1.0, 1.0]
+    assert [noise_scale(p, 0.0) for p in (0.0, 0.999, 1.0, 1.5)] == [1.0, 1.0, 1.0, 1.0]
+    assert noise_scale(1.5, 0.5) == 0.0
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.0, 0), (0.25, 25), (0.5, 50), (0.9, 90)])
@@ -44,6 +45,8 @@ def test_a_run_anneals_by_its_own_progress(frames):
     scales = [getattr(fire_of_batch(config, noisy, source, done, 10), "scale", 0.0) for done in range(0, 50, 10)]
     assert scales == [1.0, 1.0, 1.0, 0.5, 0.0]
     assert fire_of_batch(config, variant("mfa"), source, 0, 10) is MEAN_FIELD
+    steady = tiny_config(frames, optimiser__epochs=4, finetune__epochs=1)
+    assert fire_of_batch(steady, noisy, source, 45, 10) is MEAN_FIELD  # fine-tuning
 
 
 def test_the_loop_fires_each_batch_as_it_is_told(frames, monkeypatch):
