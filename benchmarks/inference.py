@@ -23,7 +23,7 @@ import torch
 from axonnx.runtime import load
 from benchmarks import peers
 from benchmarks.networks import Timed, recurrent, resnet20
-from benchmarks.onnxruntime_forms import layer_wise, session
+from benchmarks.peers.onnxruntime_forms import layer_wise, session
 from benchmarks.timing import WALL, Times, side_by_side, table
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks-inference.md"
@@ -63,7 +63,7 @@ def _about_peers(notes: list[str], absent: list[str]) -> list[str]:
     if notes:
         lines.append(
             f"Our engines and onnxruntime give the same bits. The other libraries round differently; beside our file, "
-            f"{'; '.join(notes)}. How each is made the same network stands in `benchmarks/peers.py` and in its form.\n"
+            f"{'; '.join(notes)}. How each is made the same network stands in `benchmarks/peers`.\n"
         )
     return [*lines, f"Not installed here, so not timed: {', '.join(absent)}.\n"] if absent else lines
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from axonnx.export.exporter import Collapsed, build_model, collapse_network, make_contract, write_model
 from axonnx.models import MEAN_FIELD, RecurrentSNN, SpikingNetwork, SpikingResNet
-from axonnx.runtime.contract import InputContract
+from axonnx.runtime.format.contract import InputContract
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ import torch
 import torch.nn.functional as nnf
 from torch import Tensor, nn
 
-from axonnx.models import LIF, MEAN_FIELD, RecurrentSNN, Sample, SpikingResNet, kernels, variant
+from axonnx.models import LIF, MEAN_FIELD, RecurrentSNN, Sample, SpikingResNet, variant
+from axonnx.models.fast import dispatch as kernels
 from axonnx.models.neurons import DEFAULT_DECAY
 
 STEPS, BATCH, INPUTS, HIDDEN, CLASSES = 100, 32, 700, 256, 20

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from importlib import import_module, metadata
 from typing import NamedTuple
 
-from axonnx.runtime.guard import FINE, WRONG_USE, guarded
+from axonnx.cli.guard import FINE, WRONG_USE, guarded
 
 
 class Verb(NamedTuple):
@@ -19,18 +19,18 @@ class Verb(NamedTuple):
 
 
 VERBS: dict[str, Verb] = {
-    "demo": Verb("axonnx.export.demo_command:main", "the whole pipeline on the embedded data, in minutes"),
-    "train": Verb("axonnx.train.command:main", "train a network on events or images"),
-    "export": Verb("axonnx.export.command:main", "collapse a trained network into one ONNX file"),
-    "verify": Verb("axonnx.export.verify_command:main", "compare a file with its training network, bit for bit"),
-    "run": Verb("axonnx.runtime.run_command:main", "run an exported file on events, frames or images"),
-    "inspect": Verb("axonnx.runtime.inspect_command:main", "show what an exported file promises and does"),
-    "profile": Verb("axonnx.export.profile_command:main", "spikes, operations, time and energy of exported files"),
-    "report": Verb("axonnx.export.report_command:main", "one HTML page with all that is known of a file"),
-    "experiment": Verb("axonnx.experiments.command:main", "run the paper's experiments and draw what they found"),
-    "eval": Verb("axonnx.export.eval_command:main", "accuracy and calibration of a file on labelled data, or of a run"),
+    "demo": Verb("axonnx.cli.demo:main", "the whole pipeline on the embedded data, in minutes"),
+    "train": Verb("axonnx.cli.train:main", "train a network on events or images"),
+    "export": Verb("axonnx.cli.export:main", "collapse a trained network into one ONNX file"),
+    "verify": Verb("axonnx.cli.verify:main", "compare a file with its training network, bit for bit"),
+    "run": Verb("axonnx.cli.run:main", "run an exported file on events, frames or images"),
+    "inspect": Verb("axonnx.cli.inspect:main", "show what an exported file promises and does"),
+    "profile": Verb("axonnx.cli.profile:main", "spikes, operations, time and energy of exported files"),
+    "report": Verb("axonnx.cli.report:main", "one HTML page with all that is known of a file"),
+    "experiment": Verb("axonnx.cli.experiment:main", "run the paper's experiments and draw what they found"),
+    "eval": Verb("axonnx.cli.eval:main", "accuracy and calibration of a file on labelled data, or of a run"),
 }
-ENGINES_ONLY = "axonnx.runtime.engines_command:main"  # of verify --engines, which needs no torch
+ENGINES_ONLY = "axonnx.cli.verify_engines:main"  # of verify --engines, which needs no torch
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

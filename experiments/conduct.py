@@ -27,7 +27,7 @@ def conduct(
     """The records of every case and seed; with ``held_out`` means over these groups, each left out in turn."""
     store = Store(folder, name, scale)
     jobs = list(held_out_jobs(plan, scale, held_out) if held_out else jobs_of(plan, scale))
-    measure: Any = importlib.import_module(f"axonnx.experiments.{plan.measure}").measure
+    measure: Any = importlib.import_module(f"axonnx.experiments.measures.{plan.measure}").measure
     records: list[Record] = []
     for number, job in enumerate(jobs, 1):
         record = store.find(job)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from axonnx.runtime.atomic_file import write_text
-from axonnx.runtime.errors import AxonnxError
+from axonnx.base.errors import AxonnxError
+from axonnx.base.files import write_text
 
 
 def fill(path: Path, name: str, text: str) -> None:

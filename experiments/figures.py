@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from axonnx.base.errors import AxonnxError
+from axonnx.base.files import replacing
 from axonnx.experiments.plan import Plan
 from axonnx.experiments.store import Record
 from axonnx.experiments.tables import attenuation, gradient_norms
-from axonnx.runtime.atomic_file import replacing
-from axonnx.runtime.errors import AxonnxError
 
 
 def draw(path: Path, plan: Plan, records: Sequence[Record]) -> None:

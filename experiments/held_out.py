@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from axonnx.base.errors import AxonnxError
 from axonnx.experiments.plan import Job, Plan, Scale, jobs_of
 from axonnx.experiments.store import Record
-from axonnx.runtime.errors import AxonnxError
 from axonnx.train.build import prepare
-from axonnx.train.configure import check_config, merged
+from axonnx.train.config.read import check_config, merged
 
 FEWEST_SEEDS = 3
 

@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field, PositiveInt
 
-from axonnx.runtime.errors import AxonnxError
-from axonnx.train.config import Section
-from axonnx.train.configure import merged, shipped
+from axonnx.base.errors import AxonnxError
+from axonnx.train.config.read import merged, shipped
+from axonnx.train.config.settings import Section
 
 Tree = dict[str, Any]
 Scale = Literal["paper", "cpu", "quick"]

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from axonnx.base.errors import AxonnxError
+from axonnx.base.files import write_text
 from axonnx.experiments.plan import Job
-from axonnx.runtime.atomic_file import write_text
-from axonnx.runtime.errors import AxonnxError
 
 Record = dict[str, Any]
 FORMAT = 1

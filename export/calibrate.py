@@ -17,7 +17,7 @@ from torch import Tensor
 
 from axonnx.export.exporter import CollapseSettings, collapse_network
 from axonnx.models import MEAN_FIELD, Network, Sample, SpikingNetwork
-from axonnx.runtime.contract import InputContract
+from axonnx.runtime.format.contract import InputContract
 
 SAMPLES = 256  # of the training part
 ROUNDS = 12

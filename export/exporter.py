@@ -12,17 +12,18 @@ import onnx
 import torch
 from torch import Tensor, fx, nn
 
-from axonnx.export.assemble import INPUT, Form, Member, sequence_model, step_model, translate_step
-from axonnx.export.collapse import Mode, WeightChoice, collapse, needs_posterior
-from axonnx.export.grid import UNITS, Part, finest_grid, on_grid, units
-from axonnx.export.integers import store_as_integers
-from axonnx.export.layers import CollapsedBinaryNeuron, CollapsedLIF, CollapsedReadout
-from axonnx.export.ranges import SYNAPSES, Range, input_ranges
-from axonnx.export.trace import Trace, constant, operands, trace
-from axonnx.export.translate import check_operators
+from axonnx.base.errors import AxonnxError
+from axonnx.base.files import replacing
+from axonnx.export.collapse.layers import CollapsedBinaryNeuron, CollapsedLIF, CollapsedReadout
+from axonnx.export.collapse.network import Mode, WeightChoice, collapse, needs_posterior
+from axonnx.export.graph.assemble import INPUT, Form, Member, sequence_model, step_model, translate_step
+from axonnx.export.graph.integers import store_as_integers
+from axonnx.export.graph.translate import check_operators
+from axonnx.export.grid.ranges import SYNAPSES, Range, input_ranges
+from axonnx.export.grid.rounding import UNITS, Part, finest_grid, on_grid, units
+from axonnx.export.step.trace import Trace, constant, operands, trace
 from axonnx.models import Network
-from axonnx.runtime.atomic_file import replacing
-from axonnx.runtime.contract import (
+from axonnx.runtime.format.contract import (
     CollapseContract,
     Contract,
     InputContract,
@@ -31,7 +32,6 @@ from axonnx.runtime.contract import (
     Provenance,
     SynapseContract,
 )
-from axonnx.runtime.errors import AxonnxError
 
 Stored = Literal["float32", "int16", "int8"]
 LARGEST = {"float32": None, "int16": 2**15 - 1, "int8": 2**7 - 1}

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from axonnx.base.errors import AxonnxError
 from axonnx.export.exporter import Collapsed, CollapseSettings, collapse_network
 from axonnx.models import MEAN_FIELD, Fire, Network, Sample
-from axonnx.runtime.contract import InputContract, Measured
-from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.metrics import wilson_interval
+from axonnx.runtime.format.contract import InputContract, Measured
+from axonnx.runtime.measure.metrics import wilson_interval
 
 Sampled = Sequence[tuple[Tensor, Tensor]]  # inputs and labels, batch by batch
 Predict = Callable[[Tensor], Tensor]  # input -> class probabilities [B, classes]

@@ -15,7 +15,7 @@ def main() -> None:
     import atheris
 
     with atheris.instrument_imports(include=["axonnx.runtime"]):
-        from axonnx.runtime.errors import AxonnxError
+        from axonnx.base.errors import AxonnxError
         from axonnx.runtime.readers import FORMATS
     from fuzz.recording_samples import recordings
 

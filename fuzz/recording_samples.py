@@ -7,7 +7,7 @@ from io import BytesIO
 
 import numpy as np
 
-from axonnx.runtime.events import Events, make_events
+from axonnx.runtime.events.arrays import Events, make_events
 
 SIDE = 16
 

@@ -78,7 +78,7 @@ def _file(network: Any, shape: tuple[int, ...], way: str) -> bytes:
     from axonnx.export.exporter import CollapseSettings, build_model, collapse_network, make_contract
     from axonnx.models import SpikingNetwork
     from axonnx.runtime.binning import Binning
-    from axonnx.runtime.contract import InputContract
+    from axonnx.runtime.format.contract import InputContract
 
     spiking = isinstance(network, SpikingNetwork)
     sensor = {

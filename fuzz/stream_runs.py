@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from axonnx.runtime.decision import Decision
-from axonnx.runtime.engine import Engine
+from axonnx.runtime.engines.reference.interface import Engine
 from axonnx.runtime.model import load
+from axonnx.runtime.streams.decision import Decision
 from fuzz.harness import shared_folder
 from fuzz.samples import samples
 

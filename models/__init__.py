@@ -1,8 +1,8 @@
 """The paper's mathematics in torch: posterior, estimators, neurons, layers, networks."""
 
 from axonnx.models.counting import CountingBlock
-from axonnx.models.current import Current
-from axonnx.models.estimators import (
+from axonnx.models.maths.current import Current
+from axonnx.models.maths.estimators import (
     AnalyticGumbelRao,
     Estimator,
     GumbelRao,
@@ -13,8 +13,9 @@ from axonnx.models.estimators import (
     SurrogateGradient,
     make_estimator,
 )
-from axonnx.models.firing import MEAN_FIELD, Fire, Forced, MeanField, Replay, Sample
-from axonnx.models.kl import Divergence, divergence_sum
+from axonnx.models.maths.firing import MEAN_FIELD, Fire, Forced, MeanField, Replay, Sample
+from axonnx.models.maths.kl import Divergence, divergence_sum
+from axonnx.models.maths.posterior import GaussianPosterior
 from axonnx.models.network import BinaryNetwork, Network, Output, SpikingNetwork
 from axonnx.models.networks import (
     BinaryMLP,
@@ -27,7 +28,6 @@ from axonnx.models.networks import (
 from axonnx.models.neurons import LIF, BinaryNeuron, LeakyReadout, LIFSettings, LinearReadout
 from axonnx.models.normalisation import BatchNorm, ChannelScale
 from axonnx.models.pooling import AveragePool2d
-from axonnx.models.posterior import GaussianPosterior
 from axonnx.models.regulariser import LayerTerm, Regulariser
 from axonnx.models.residual import ResidualBlock
 from axonnx.models.run import LIFState, Observation, ReadoutState, Run, State

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from torch import Tensor, nn
 
-from axonnx.models.current import Current, stack
-from axonnx.models.firing import MEAN_FIELD, Fire
-from axonnx.models.kl import Divergence
+from axonnx.models.maths.current import Current, stack
+from axonnx.models.maths.firing import MEAN_FIELD, Fire
+from axonnx.models.maths.kl import Divergence
 from axonnx.models.regulariser import Regulariser
 from axonnx.models.run import Observation, Run, State, stack_observations
 

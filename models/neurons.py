@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as nnf
 from torch import Tensor, nn
 
-from axonnx.models.current import Current
-from axonnx.models.leaky_sum import leaky_sum
-from axonnx.models.lif_sequence import Recurrence, lif_sequence
+from axonnx.models.fast.leaky_sum import leaky_sum
+from axonnx.models.fast.lif import Recurrence, lif_sequence
+from axonnx.models.maths.current import Current
 from axonnx.models.run import LIFState, Observation, ReadoutState, Run, stack_observations
 from axonnx.models.synapses import Recurrent
 from axonnx.models.variant import BAYESIAN, Variant

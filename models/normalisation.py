@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from axonnx.models.current import Current
+from axonnx.models.maths.current import Current
 from axonnx.models.run import Run
 from axonnx.models.variant import Variant
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as nnf
 from torch import Tensor, nn
 
-from axonnx.models.current import Current
+from axonnx.models.maths.current import Current
 
 
 def pool_pairs(x: Tensor) -> Tensor:

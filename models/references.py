@@ -12,8 +12,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from axonnx.models import normal
-from axonnx.models.firing import Forced, Sample, decide
+from axonnx.models.maths import normal
+from axonnx.models.maths.firing import Forced, Sample, decide
 from axonnx.models.network import BinaryNetwork, Output
 from axonnx.models.run import Observation
 

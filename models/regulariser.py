@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from axonnx.models.kl import Form, divergence_sum
-from axonnx.models.posterior import GaussianPosterior
+from axonnx.models.maths.kl import Form, divergence_sum
+from axonnx.models.maths.posterior import GaussianPosterior
 
 if TYPE_CHECKING:
     from axonnx.models.network import Network, Output

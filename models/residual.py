@@ -8,7 +8,7 @@ from typing import Literal
 import torch.nn.functional as nnf
 from torch import Tensor, nn
 
-from axonnx.models.current import Current
+from axonnx.models.maths.current import Current
 from axonnx.models.pooling import AveragePool2d
 from axonnx.models.run import Run
 from axonnx.models.synapses import Conv2d

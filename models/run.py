@@ -9,9 +9,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from axonnx.models.current import Current
-from axonnx.models.firing import Fire
-from axonnx.models.kl import Divergence
+from axonnx.models.maths.current import Current
+from axonnx.models.maths.firing import Fire
+from axonnx.models.maths.kl import Divergence
 
 
 class LIFState(NamedTuple):

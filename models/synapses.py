@@ -12,10 +12,10 @@ import torch
 import torch.nn.functional as nnf
 from torch import Tensor, nn
 
-from axonnx.models.current import Current
-from axonnx.models.linear_moments import linear_moments
+from axonnx.models.fast.linear_moments import linear_moments
+from axonnx.models.maths.current import Current
+from axonnx.models.maths.posterior import GaussianPosterior
 from axonnx.models.normalisation import BatchNorm, ChannelScale, make_normalisation
-from axonnx.models.posterior import GaussianPosterior
 from axonnx.models.run import Run
 from axonnx.models.variant import BAYESIAN, Variant
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from axonnx.models.estimators import Estimator, StraightThrough, SurrogateGradient
-from axonnx.models.posterior import Granularity, Init, Spread
+from axonnx.models.maths.estimators import Estimator, StraightThrough, SurrogateGradient
+from axonnx.models.maths.posterior import Granularity, Init, Spread
 
 Normalisation = Literal["scale", "batch", "batch_through_time", "none"]
 FireMode = Literal["sample", "mean_field"]

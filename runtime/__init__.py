@@ -10,35 +10,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from axonnx.runtime.compile_program import compile_file
-    from axonnx.runtime.contract import Contract
-    from axonnx.runtime.decision import Decision
-    from axonnx.runtime.engine import Activity, Chunk, Engine
-    from axonnx.runtime.errors import AxonnxError
+    from axonnx.base.errors import AxonnxError
+    from axonnx.runtime.engines.reference.interface import Activity, Chunk, Engine
+    from axonnx.runtime.engines.reference.state import State
+    from axonnx.runtime.format.contract import Contract
+    from axonnx.runtime.format.model_file import ModelFile, load_model
     from axonnx.runtime.model import Model, RunResult, load
-    from axonnx.runtime.model_file import ModelFile, load_model
-    from axonnx.runtime.program import Program
-    from axonnx.runtime.session import Session
-    from axonnx.runtime.session_state import SessionState
-    from axonnx.runtime.state import State
+    from axonnx.runtime.program.compilation import compile_file
+    from axonnx.runtime.program.instructions import Program
+    from axonnx.runtime.streams.decision import Decision
+    from axonnx.runtime.streams.session import Session
+    from axonnx.runtime.streams.session_state import SessionState
 
 _HOMES = {
-    "Activity": "engine",
-    "AxonnxError": "errors",
-    "Chunk": "engine",
-    "Contract": "contract",
-    "Decision": "decision",
-    "Engine": "engine",
-    "Model": "model",
-    "ModelFile": "model_file",
-    "Program": "program",
-    "RunResult": "model",
-    "Session": "session",
-    "SessionState": "session_state",
-    "State": "state",
-    "compile_file": "compile_program",
-    "load": "model",
-    "load_model": "model_file",
+    "Activity": "runtime.engines.reference.interface",
+    "AxonnxError": "base.errors",
+    "Chunk": "runtime.engines.reference.interface",
+    "Contract": "runtime.format.contract",
+    "Decision": "runtime.streams.decision",
+    "Engine": "runtime.engines.reference.interface",
+    "Model": "runtime.model",
+    "ModelFile": "runtime.format.model_file",
+    "Program": "runtime.program.instructions",
+    "RunResult": "runtime.model",
+    "Session": "runtime.streams.session",
+    "SessionState": "runtime.streams.session_state",
+    "State": "runtime.engines.reference.state",
+    "compile_file": "runtime.program.compilation",
+    "load": "runtime.model",
+    "load_model": "runtime.format.model_file",
 }
 
 __all__ = [
@@ -64,4 +64,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"axonnx.{_HOMES[name]}"), name)

@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.compile_program import Compilation
-from axonnx.runtime.contract import Contract
-from axonnx.runtime.decision import entropy, softmax
-from axonnx.runtime.draw import draw_noise
-from axonnx.runtime.engine import Activity, Chunk, Engine
-from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.model_file import load_model
-from axonnx.runtime.network_input import to_input
-from axonnx.runtime.program import Program
-from axonnx.runtime.state import State, check_state
-from axonnx.runtime.step_graph import StepGraph, step_graph
-from axonnx.runtime.stepper import Stepper, make_stepper
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.engines.draw import draw_noise
+from axonnx.runtime.engines.reference.interface import Activity, Chunk, Engine
+from axonnx.runtime.engines.reference.state import State, check_state
+from axonnx.runtime.engines.stepper import Stepper, make_stepper
+from axonnx.runtime.format.contract import Contract
+from axonnx.runtime.format.model_file import load_model
+from axonnx.runtime.format.network_input import to_input
+from axonnx.runtime.program.compilation import Compilation
+from axonnx.runtime.program.instructions import Program
+from axonnx.runtime.program.step_graph import StepGraph, step_graph
+from axonnx.runtime.streams.decision import entropy, softmax
 
 if TYPE_CHECKING:
-    from axonnx.runtime.decision import Decision
-    from axonnx.runtime.events import Events
+    from axonnx.runtime.events.arrays import Events
     from axonnx.runtime.readers import Recording
-    from axonnx.runtime.session import Session
+    from axonnx.runtime.streams.decision import Decision
+    from axonnx.runtime.streams.session import Session
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -152,8 +152,8 @@ class Model:
         origin: int | Literal["first"] | None = None,
         one_window: bool = False,
     ) -> Session:
-        """A stream through this network: push events, get decisions (see ``axonnx.runtime.session``)."""
-        from axonnx.runtime.session import Session
+        """A stream through this network: push events, get decisions (see ``axonnx.runtime.streams.session``)."""
+        from axonnx.runtime.streams.session import Session
 
         return Session(
             self.engine,
@@ -232,22 +232,22 @@ def load(path: str | os.PathLike[str], engine: EngineName = "auto", threads: int
 def _engine(name: EngineName, program: Program, graph: StepGraph, threads: int) -> Engine:
     """Engines are imported only when they are wanted: numba and onnxruntime take their time."""
     if name == "numpy":
-        from axonnx.runtime.numpy_engine import NumpyEngine
+        from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
 
         return NumpyEngine(program)
     if name == "ort" or (name == "auto" and find_spec("numba") is None):
-        from axonnx.runtime.ort_engine import OrtEngine
+        from axonnx.runtime.engines.ort_engine import OrtEngine
 
         return OrtEngine(program, graph, threads)
     if find_spec("numba") is None:
         raise AxonnxError("the numba engine needs numba: pip install 'axonnx[fast]', or choose another engine")
-    from axonnx.runtime.numba_engine import NumbaEngine
+    from axonnx.runtime.engines.numba.engine import NumbaEngine
 
     events = NumbaEngine(program, threads)
     if name == "numba":
         return events
-    from axonnx.runtime.auto_engine import AutoEngine
-    from axonnx.runtime.ort_engine import OrtEngine
+    from axonnx.runtime.engines.auto_engine import AutoEngine
+    from axonnx.runtime.engines.ort_engine import OrtEngine
 
     return AutoEngine(events, OrtEngine(program, graph, threads))
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from axonnx.runtime.decision import Decision
-from axonnx.runtime.events import Events
-from axonnx.runtime.fit import Fit
+from axonnx.runtime.events.arrays import Events
 from axonnx.runtime.model import Model
 from axonnx.runtime.readers import Recording, read_events
-from axonnx.runtime.sources import FileSource
+from axonnx.runtime.streams.decision import Decision
+from axonnx.runtime.streams.fit import Fit
+from axonnx.runtime.streams.sources import FileSource
 
 
 def predict(

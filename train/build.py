@@ -12,14 +12,14 @@ import torch
 from pydantic import ValidationError
 
 from axonnx import models
+from axonnx.base.errors import AxonnxError
 from axonnx.models import Network, Variant
 from axonnx.runtime.binning import Binning
-from axonnx.runtime.contract import MergingContract
-from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.network_input import merge_frames
-from axonnx.train.config import Config, DataConfig, ModelConfig, VariantConfig
+from axonnx.runtime.format.contract import MergingContract
+from axonnx.runtime.format.network_input import merge_frames
+from axonnx.train.config.settings import Config, DataConfig, ModelConfig, VariantConfig
 from axonnx.train.data.frames import Frames
-from axonnx.train.data.registry import load
+from axonnx.train.data.sets.registry import load
 from axonnx.train.data.splits import DataSplits
 from axonnx.train.noise import refuse_idle_noise
 

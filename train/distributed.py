@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from axonnx.runtime.errors import AxonnxError
+from axonnx.base.errors import AxonnxError
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from axonnx.models import MEAN_FIELD, Fire, Network, Sample
-from axonnx.runtime.metrics import Metrics, measure
+from axonnx.runtime.measure.metrics import Metrics, measure
 from axonnx.train.feed import Batch
 
 

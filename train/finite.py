@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from axonnx.base.errors import AxonnxError
 from axonnx.models import Network, Output
-from axonnx.runtime.errors import AxonnxError
 from axonnx.train.objective import Loss
 
 REMEDY = "Lower optimiser.weight_rate and optimiser.scale_rate, or set optimiser.clip_norm"

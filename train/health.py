@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from axonnx.models import Output
-from axonnx.models.normal import standardise
+from axonnx.models.maths.normal import standardise
 
 VANISHED = 1e-3  # of the last hidden layer's gradient
 SATURATED = 10.0  # φ(10)/φ(0) is 2e-22

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from axonnx.models import Fire, Network, Output, Regulariser, Sample, Variant
 from axonnx.train.build import Prepared, make_variant
-from axonnx.train.config import Config
+from axonnx.train.config.settings import Config
 from axonnx.train.data.augment import Augmentation
 from axonnx.train.data.batches import Batches
 from axonnx.train.data.cache import binned
@@ -30,7 +30,7 @@ from axonnx.train.health import median_sizes
 from axonnx.train.multipliers import ascend
 from axonnx.train.noise import fire_of_batch
 from axonnx.train.objective import Loss, Objective, cosine_rate
-from axonnx.train.progress import Progress, Silent
+from axonnx.train.output.progress import Progress, Silent
 
 AfterEpoch = Callable[["Training"], None]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from axonnx.base.errors import AxonnxError
 from axonnx.models import MEAN_FIELD, Fire, Sample, Variant
-from axonnx.runtime.errors import AxonnxError
-from axonnx.train.config import Config
+from axonnx.train.config.settings import Config
 
 
 def refuse_idle_noise(config: Config, variant: Variant) -> None:

@@ -10,22 +10,22 @@ from typing import Any
 import numpy as np
 import torch
 
+from axonnx.base.errors import AxonnxError
 from axonnx.models import Network
-from axonnx.runtime.errors import AxonnxError
 from axonnx.train.build import Prepared, make_network, prepare
-from axonnx.train.checkpoint import INDEX, Position, load_checkpoint, save_checkpoint
-from axonnx.train.config import Config
-from axonnx.train.configure import parse_config, to_toml
-from axonnx.train.curves import draw_curves
+from axonnx.train.config.read import parse_config, to_toml
+from axonnx.train.config.settings import Config
 from axonnx.train.data.left_out import classes_left_out, left_out
 from axonnx.train.distributed import World
 from axonnx.train.finite import NonFiniteError
 from axonnx.train.health import new_warnings
 from axonnx.train.loop import Training, final_predictions, fit, new_training
-from axonnx.train.progress import Silent, for_terminal
-from axonnx.train.run_folder import RunFolder
-from axonnx.train.table import metrics_table
-from axonnx.train.tensorboard import open_board
+from axonnx.train.output.checkpoint import INDEX, Position, load_checkpoint, save_checkpoint
+from axonnx.train.output.curves import draw_curves
+from axonnx.train.output.progress import Silent, for_terminal
+from axonnx.train.output.run_folder import RunFolder
+from axonnx.train.output.table import metrics_table
+from axonnx.train.output.tensorboard import open_board
 
 
 def train_run(

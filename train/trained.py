@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from axonnx.models import Network
-from axonnx.runtime.contract import InputContract, Provenance
-from axonnx.runtime.sample_choice import choose_samples
+from axonnx.runtime.format.contract import InputContract, Provenance
+from axonnx.runtime.measure.sample_choice import choose_samples
 from axonnx.train.build import Prepared, make_variant
-from axonnx.train.checkpoint import read_index
-from axonnx.train.config import Config
-from axonnx.train.configure import to_toml
+from axonnx.train.config.read import to_toml
+from axonnx.train.config.settings import Config
 from axonnx.train.data.frames import Frames
 from axonnx.train.loop import part_feed
+from axonnx.train.output.checkpoint import read_index
 from axonnx.train.run import load_run
 
 

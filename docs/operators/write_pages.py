@@ -1,4 +1,4 @@
-"""Write one page for each spike operator from ``axonnx.runtime.opset``: ``python docs/operators/write_pages.py``.
+"""Write one page for each spike operator of the opset: ``python docs/operators/write_pages.py``.
 
 Names, formula and body come from the operator set, so a page cannot say anything else than the code; what a name means
 is said here. A test compares the pages with what this script writes.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from axonnx.runtime.opset import DOMAIN, ONNX_OPSET, OPS, VERSION, SpikeOp, function
+from axonnx.runtime.format.opset import DOMAIN, ONNX_OPSET, OPS, VERSION, SpikeOp, function
 
 HERE = Path(__file__).parent
 STATE, PARAMETER = "[B, …]", "broadcasts to […]"

@@ -17,8 +17,8 @@ from axonnx.export.verify.observe import of_engine
 from axonnx.export.verify.rounding import round_weights
 from axonnx.export.verify.structure import Findings, Subject
 from axonnx.models import MEAN_FIELD, Network, Replay
-from axonnx.runtime.metrics import wilson_interval
-from axonnx.runtime.verify_result import Accuracy, Paired
+from axonnx.runtime.measure.metrics import wilson_interval
+from axonnx.runtime.measure.verify_result import Accuracy, Paired
 
 Floats = NDArray[np.float32]
 SIGNIFICANT = 0.05

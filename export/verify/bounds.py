@@ -21,9 +21,9 @@ from torch import Tensor, nn
 
 from axonnx.export.verify.expected import FEW, UNIT, fold, over_rows, through_time
 from axonnx.models import LIF, MEAN_FIELD, BinaryNeuron, Forced, LeakyReadout, LinearReadout, Network, SpikingNetwork
+from axonnx.models.maths.posterior import GaussianPosterior
 from axonnx.models.network import Output
 from axonnx.models.normalisation import BatchNorm, ChannelScale
-from axonnx.models.posterior import GaussianPosterior
 from axonnx.models.synapses import Synapse
 
 Amount = Callable[[str, Tensor], Tensor]  # what stands for the weights of a name and value

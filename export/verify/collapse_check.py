@@ -23,8 +23,8 @@ from axonnx.export.verify.grids import coarsest, probe
 from axonnx.export.verify.reference import references
 from axonnx.models import LIF, MEAN_FIELD, BinaryNeuron, Network, Replay
 from axonnx.models.network import Output
-from axonnx.runtime.contract import InputContract
-from axonnx.runtime.model_file import ModelFile
+from axonnx.runtime.format.contract import InputContract
+from axonnx.runtime.format.model_file import ModelFile
 
 Floats = NDArray[np.float32]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.export.verify.observe import Observed
-from axonnx.runtime.verify_result import Divergence, Implementation
+from axonnx.runtime.measure.verify_result import Divergence, Implementation
 
 Floats = NDArray[np.float32]
 

@@ -16,10 +16,10 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from axonnx.runtime.contract import Contract
-from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.model_file import ModelFile
-from axonnx.runtime.opset import DOMAIN
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.format.contract import Contract
+from axonnx.runtime.format.model_file import ModelFile
+from axonnx.runtime.format.opset import DOMAIN
 
 Floats = NDArray[np.float32]
 # Where a neuron's membrane and variance are found: an output of its node, or an input of one without memory.

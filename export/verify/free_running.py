@@ -19,11 +19,11 @@ from axonnx.export.verify.observe import Observed, of_engine, of_file, of_torch
 from axonnx.export.verify.op_check import check_op
 from axonnx.export.verify.structure import Findings, Subject
 from axonnx.models import Network
-from axonnx.runtime.engine import Engine
-from axonnx.runtime.numpy_engine import NumpyEngine
-from axonnx.runtime.opset import DOMAIN
-from axonnx.runtime.ort_engine import OrtEngine
-from axonnx.runtime.step_graph import step_graph
+from axonnx.runtime.engines.ort_engine import OrtEngine
+from axonnx.runtime.engines.reference.interface import Engine
+from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+from axonnx.runtime.format.opset import DOMAIN
+from axonnx.runtime.program.step_graph import step_graph
 
 Floats = NDArray[np.float32]
 Tell = Callable[[str], None]
@@ -79,7 +79,7 @@ def engines(subject: Subject) -> list[Engine]:
     """Every engine there is; the fastest last."""
     found: list[Engine] = [OrtEngine(subject.program, step_graph(subject.file)), NumpyEngine(subject.program)]
     try:
-        from axonnx.runtime.numba_engine import NumbaEngine
+        from axonnx.runtime.engines.numba.engine import NumbaEngine
     except ModuleNotFoundError:
         return found
     return [*found, NumbaEngine(subject.program)]

@@ -22,7 +22,7 @@ from axonnx.export.verify.expected import Expected, through_time
 from axonnx.models import LIF, MEAN_FIELD, Forced, LeakyReadout, LinearReadout, Network, SpikingNetwork
 from axonnx.models.network import Output
 from axonnx.models.synapses import Synapse
-from axonnx.runtime.contract import InputContract
+from axonnx.runtime.format.contract import InputContract
 
 UNITS = 2.0**24
 FINEST = 30

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from axonnx.export.layers import CollapsedBinaryNeuron, CollapsedLIF, CollapsedReadout, CollapsedSynapse
+from axonnx.export.collapse.layers import CollapsedBinaryNeuron, CollapsedLIF, CollapsedReadout, CollapsedSynapse
 from axonnx.models import LIF, BinaryNeuron, GaussianPosterior, LeakyReadout, LinearReadout, Network
 from axonnx.models.normalisation import BatchNorm, ChannelScale
 from axonnx.models.synapses import Recurrent, Synapse

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from axonnx.models import MEAN_FIELD, Network, Replay
-from axonnx.runtime.contract import Contract
-from axonnx.runtime.engine import Engine
+from axonnx.runtime.engines.reference.interface import Engine
+from axonnx.runtime.format.contract import Contract
 
 Floats = NDArray[np.float32]
 

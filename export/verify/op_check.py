@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from axonnx.export import ops
-from axonnx.runtime import numpy_ops
-from axonnx.runtime.opset import DOMAIN, IR_VERSION, ONNX_OPSET, OPS, VERSION, function
+from axonnx.export.collapse import ops
+from axonnx.runtime.engines.reference import numpy_ops
+from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, OPS, VERSION, function
 
 Floats = NDArray[np.float32]
 NEURONS = 64

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from axonnx.export.verify.observe import of_torch
 from axonnx.export.verify.structure import Findings, Subject
-from axonnx.runtime.decision import Decision, softmax
-from axonnx.runtime.events import sort_events
-from axonnx.runtime.frame_files import read_frames
+from axonnx.runtime.events.arrays import sort_events
+from axonnx.runtime.frame_run import FrameRun
+from axonnx.runtime.measure.sample_choice import choose_samples
 from axonnx.runtime.model import Model, load
 from axonnx.runtime.readers import read_events, write_npz
-from axonnx.runtime.run_frames import FrameRun
-from axonnx.runtime.sample_choice import choose_samples
+from axonnx.runtime.streams.decision import Decision, softmax
+from axonnx.runtime.streams.frame_files import read_frames
 from axonnx.train.data.recordings import Place, Recordings
 
 Floats = NDArray[np.float32]

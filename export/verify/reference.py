@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from axonnx.models import GaussianPosterior, Network
-from axonnx.runtime.contract import CollapseContract
+from axonnx.runtime.format.contract import CollapseContract
 
 
 @torch.no_grad()

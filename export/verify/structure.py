@@ -14,10 +14,10 @@ from torch import Tensor
 from axonnx.export.calibrate import SAMPLES, calibrated_thresholds
 from axonnx.export.exporter import Collapsed, CollapseSettings, build_model, collapse_network, make_contract
 from axonnx.export.verify.constants_check import constants_of
-from axonnx.runtime.compile_program import compile_program
-from axonnx.runtime.contract import Contract
-from axonnx.runtime.model_file import ModelFile, load_model
-from axonnx.runtime.program import Program
+from axonnx.runtime.format.contract import Contract
+from axonnx.runtime.format.model_file import ModelFile, load_model
+from axonnx.runtime.program.compilation import compile_program
+from axonnx.runtime.program.instructions import Program
 from axonnx.train.trained import Trained
 
 # What a file may choose: how it was collapsed and written. The accuracies are measured again, not derived.

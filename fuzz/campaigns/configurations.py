@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from axonnx.runtime.errors import AxonnxError
+from axonnx.base.errors import AxonnxError
 from axonnx.train.build import Prepared, make_network, prepare
-from axonnx.train.configure import read_config, settings, shipped, to_toml
+from axonnx.train.config.read import read_config, settings, shipped, to_toml
 from fuzz.harness import Finding, shared_folder
 from fuzz.numbers import FLOATS, INTEGERS, damage
 

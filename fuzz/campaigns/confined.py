@@ -6,8 +6,8 @@ import random
 
 import numpy as np
 
-from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.events import check_events
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.events.arrays import check_events
 from axonnx.runtime.readers import read_recordings
 from fuzz.harness import shared_folder
 from fuzz.numbers import damage

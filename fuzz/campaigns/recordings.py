@@ -7,10 +7,10 @@ from io import BytesIO
 
 import numpy as np
 
-from axonnx.runtime.bin_settings import Binning
-from axonnx.runtime.bin_stream import Binner
-from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.events import Events, check_events
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.binning.settings import Binning
+from axonnx.runtime.binning.stream import Binner
+from axonnx.runtime.events.arrays import Events, check_events
 from axonnx.runtime.readers import FORMATS, read_recordings
 from fuzz.harness import Finding, shared_folder
 from fuzz.numbers import INTEGERS, damage, integer

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.report_inputs import read_run
-from axonnx.train.checkpoint import INDEX, _index_hash
-from axonnx.train.command import main
+from axonnx.base.errors import AxonnxError
+from axonnx.cli.train import main
+from axonnx.report.facts.inputs import read_run
 from axonnx.train.loop import new_training
+from axonnx.train.output.checkpoint import INDEX, _index_hash
+from axonnx.train.output.run_folder import RunFolder
 from axonnx.train.run import _restore, load_run
-from axonnx.train.run_folder import RunFolder
 from fuzz.contract_mutations import changed
 from fuzz.harness import shared_folder
 from fuzz.numbers import damage

@@ -8,10 +8,10 @@ from io import BytesIO
 
 import numpy as np
 
-from axonnx.runtime.engine import Engine
-from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.session import Session
-from axonnx.runtime.session_state import SessionState
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.engines.reference.interface import Engine
+from axonnx.runtime.streams.session import Session
+from axonnx.runtime.streams.session_state import SessionState
 from fuzz.contract_mutations import changed
 from fuzz.harness import Finding, shared_folder
 from fuzz.numbers import damage, real

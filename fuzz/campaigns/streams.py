@@ -6,16 +6,16 @@ import random
 
 import numpy as np
 
-from axonnx.runtime.adapt import Adapter
-from axonnx.runtime.engine import Engine
-from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.event_records import RECORD, to_records
-from axonnx.runtime.events import Events
-from axonnx.runtime.reorder import Reorder
-from axonnx.runtime.run_stream import StreamRun
-from axonnx.runtime.session import Session
-from axonnx.runtime.stream_sources import CsvSource, LiveSource, RecordSource
-from axonnx.runtime.udp_source import UdpSource
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.engines.reference.interface import Engine
+from axonnx.runtime.events.arrays import Events
+from axonnx.runtime.events.records import RECORD, to_records
+from axonnx.runtime.streams.adapt import Adapter
+from axonnx.runtime.streams.live_sources import CsvSource, LiveSource, RecordSource
+from axonnx.runtime.streams.pipeline import StreamRun
+from axonnx.runtime.streams.reorder import Reorder
+from axonnx.runtime.streams.session import Session
+from axonnx.runtime.streams.udp_source import UdpSource
 from fuzz.harness import Finding
 from fuzz.numbers import damage, integer
 from fuzz.recording_samples import recordings, some_events

@@ -6,7 +6,7 @@
 
 from pathlib import Path
 
-from axonnx.runtime.errors import AxonnxError
+from axonnx.base.errors import AxonnxError
 from axonnx.runtime.readers.binary import read_head
 from axonnx.runtime.readers.formats import FORMATS, format_of, known_formats
 from axonnx.runtime.readers.npz import write_npz

@@ -23,9 +23,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.bin_settings import Sensor
-from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.events import Events
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.binning.settings import Sensor
+from axonnx.runtime.events.arrays import Events
 from axonnx.runtime.readers.binary import header_lines, read_bytes, require_magic, whole_records
 from axonnx.runtime.readers.clock import unwrap
 from axonnx.runtime.readers.recording import Recording, events_from

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.bin_settings import Sensor
-from axonnx.runtime.errors import AxonnxError
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.binning.settings import Sensor
 from axonnx.runtime.readers.binary import header_lines, read_bytes, require_magic
 from axonnx.runtime.readers.recording import Recording, events_from
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from axonnx.runtime.errors import AxonnxError
+from axonnx.base.errors import AxonnxError
 
 HEAD_BYTES = 1 << 16  # enough for magic bytes and for any header line that tells a version
 

@@ -14,8 +14,8 @@ from typing import IO, Literal
 
 from numpy.typing import NDArray
 
-from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.numpy_files import UNREADABLE, read_array
+from axonnx.base.errors import AxonnxError
+from axonnx.base.numpy_files import UNREADABLE, read_array
 
 CHILD = Path(__file__).with_name("confined_child.py")
 PACKAGE = {"faery": "faery", "hdf5": "h5py"}

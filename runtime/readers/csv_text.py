@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.events import Events
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.events.arrays import Events
 from axonnx.runtime.readers.binary import read_bytes
 from axonnx.runtime.readers.recording import Recording, events_from
 

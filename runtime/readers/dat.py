@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from axonnx.runtime.errors import AxonnxError
+from axonnx.base.errors import AxonnxError
 from axonnx.runtime.readers.binary import read_bytes, require_magic, whole_records
 from axonnx.runtime.readers.clock import unwrap
 from axonnx.runtime.readers.prophesee import read_header, sensor_of

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.errors import AxonnxError
+from axonnx.base.errors import AxonnxError
 from axonnx.runtime.readers.binary import read_bytes, whole_records
 from axonnx.runtime.readers.clock import unwrap
 from axonnx.runtime.readers.prophesee import evt_version, read_header, sensor_of

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.numpy_files import NPY_MAGIC, NPZ_MAGIC
+from axonnx.base.errors import AxonnxError
+from axonnx.base.numpy_files import NPY_MAGIC, NPZ_MAGIC
 from axonnx.runtime.readers import aedat2, aedat31, csv_text, dat, evt2, nmnist, npz, shd, through_faery
 from axonnx.runtime.readers.prophesee import evt_version, read_header
 from axonnx.runtime.readers.recording import Recording

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.atomic_file import replacing
-from axonnx.runtime.bin_settings import Sensor
-from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.events import EVENT, Events, check_events
-from axonnx.runtime.numpy_files import NPY_MAGIC, NPZ_MAGIC, load_arrays, most_bytes
+from axonnx.base.errors import AxonnxError
+from axonnx.base.files import replacing
+from axonnx.base.numpy_files import NPY_MAGIC, NPZ_MAGIC, load_arrays, most_bytes
+from axonnx.runtime.binning.settings import Sensor
+from axonnx.runtime.events.arrays import EVENT, Events, check_events
 from axonnx.runtime.readers.binary import read_head, require_magic
 from axonnx.runtime.readers.recording import Recording, events_from
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
-from axonnx.runtime.bin_settings import Sensor
-from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.events import Events, is_sorted, make_events
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.binning.settings import Sensor
+from axonnx.runtime.events.arrays import Events, is_sorted, make_events
 
 
 @dataclass(frozen=True)

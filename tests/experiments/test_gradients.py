@@ -3,9 +3,16 @@
 import pytest
 import torch
 
-from axonnx.experiments.gradients import FIRST, FixedNoise, all_estimates, compare, cross_entropy, sampled_estimates
+from axonnx.experiments.measures.gradients import (
+    FIRST,
+    FixedNoise,
+    all_estimates,
+    compare,
+    cross_entropy,
+    sampled_estimates,
+)
 from axonnx.models import Sample
-from axonnx.models.estimators import StraightThrough, make_estimator
+from axonnx.models.maths.estimators import StraightThrough, make_estimator
 from axonnx.models.references import exact_gradient, ram
 
 X = torch.tensor([[0.7, -0.4, 1.2]], dtype=torch.float64)

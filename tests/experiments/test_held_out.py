@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from axonnx.base.errors import AxonnxError
+from axonnx.cli.experiment import main
 from axonnx.experiments import held_out
-from axonnx.experiments.command import main
 from axonnx.experiments.held_out import groups_of, held_out_jobs, mean_over_groups
 from axonnx.experiments.plan import Plan
-from axonnx.runtime.errors import AxonnxError
 from axonnx.train import build
 from axonnx.train.data.frames import Frames
 from axonnx.train.data.splits import DataSplits
@@ -50,7 +50,7 @@ def spoken(monkeypatch) -> DataSplits:
     """A data set of four speakers to learn from and one to be judged by."""
     splits = DataSplits("spoken", frames_of([1, 3, 4, 7], 0), frames_of([9], 1))
     monkeypatch.setattr(build, "load", lambda *_, **__: splits)
-    monkeypatch.setattr("axonnx.experiments.command.read_plan", lambda _: PLAN)
+    monkeypatch.setattr("axonnx.cli.experiment.read_plan", lambda _: PLAN)
     return splits
 
 

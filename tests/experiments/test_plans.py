@@ -2,10 +2,10 @@
 
 import pytest
 
+from axonnx.base.errors import AxonnxError
 from axonnx.experiments.plan import jobs_of, plan_names, read_plan, size_of
-from axonnx.runtime.errors import AxonnxError
 from axonnx.train.build import make_variant
-from axonnx.train.configure import check_config
+from axonnx.train.config.read import check_config
 
 ALL = plan_names()
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from axonnx.base.errors import AxonnxError
 from axonnx.experiments.document import fill, part
 from axonnx.experiments.plan import Job
 from axonnx.experiments.store import Store, read_results, write_results
-from axonnx.runtime.errors import AxonnxError
 
 JOB = Job("IW-ST p=½", 0, {"optimiser": {"epochs": 1}}, {})
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from axonnx.experiments.uncertainty import _accuracy_at, _auroc, entropy, mutual_information
+from axonnx.experiments.measures.uncertainty import _accuracy_at, _auroc, entropy, mutual_information
 
 LOGITS = arrays(np.float64, array_shapes(min_dims=3, max_dims=3, max_side=5), elements=st.floats(-30, 30))
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from axonnx.export.exporter import Collapsed, CollapseSettings, build_model, collapse_network, make_contract
 from axonnx.models import MEAN_FIELD, Network, Replay
-from axonnx.runtime.contract import Contract, InputContract
+from axonnx.runtime.format.contract import Contract, InputContract
 
 Values = dict[str, NDArray]
 

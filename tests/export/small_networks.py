@@ -22,7 +22,7 @@ from axonnx.models import (
     SpikingResNet,
     Variant,
 )
-from axonnx.runtime.contract import InputContract
+from axonnx.runtime.format.contract import InputContract
 
 STEPS = 200  # the longest sequence: batch norm through time knows no more
 CLASSES = 5

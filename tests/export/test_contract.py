@@ -6,12 +6,12 @@ import onnx
 import pytest
 import torch
 
+from axonnx.base.errors import AxonnxError
 from axonnx.export.exporter import CollapseSettings, build_model, collapse_network, make_contract, write_model
 from axonnx.models import LIFSettings, RecurrentSNN, SpikingMLP
-from axonnx.runtime.bin_settings import Sensor
 from axonnx.runtime.binning import Binning
-from axonnx.runtime.contract import METADATA_KEY, Contract, InputContract, Provenance, read_contract
-from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.binning.settings import Sensor
+from axonnx.runtime.format.contract import METADATA_KEY, Contract, InputContract, Provenance, read_contract
 
 from .running import Exported, export
 from .small_networks import Recipe, build, input_of

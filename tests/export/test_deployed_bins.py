@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from axonnx.export.command import main as export
+from axonnx.cli.export import main as export
 from axonnx.runtime.binning import Sensor, bin_events
-from axonnx.runtime.events import make_events
+from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.model import load
 from axonnx.runtime.readers import write_npz
-from axonnx.train.configure import check_config
+from axonnx.train.config.read import check_config
 from axonnx.train.data.cache import binned
-from axonnx.train.data.registry import load as load_data
+from axonnx.train.data.sets.registry import load as load_data
+from axonnx.train.output.run_folder import RunFolder
 from axonnx.train.run import train_run
-from axonnx.train.run_folder import RunFolder
 from axonnx.train.trained import load_trained
 
 SENSOR = Sensor(width=8, height=6)

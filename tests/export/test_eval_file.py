@@ -8,15 +8,15 @@ import pytest
 from axonnx.cli import main
 from axonnx.export.exporter import CollapseSettings, build_model, collapse_network, make_contract, write_model
 from axonnx.models import SpikingMLP
-from axonnx.runtime.bin_recordings import bin_batch
 from axonnx.runtime.binning import Binning
-from axonnx.runtime.contract import InputContract, MergingContract
-from axonnx.runtime.metrics import measure
+from axonnx.runtime.binning.recordings import bin_batch
+from axonnx.runtime.format.contract import InputContract, MergingContract
+from axonnx.runtime.measure.metrics import measure
 from axonnx.runtime.model import load
-from axonnx.train.configure import check_config
-from axonnx.train.data.registry import load as load_data
+from axonnx.train.config.read import check_config
+from axonnx.train.data.sets.registry import load as load_data
+from axonnx.train.output.run_folder import RunFolder
 from axonnx.train.run import train_run
-from axonnx.train.run_folder import RunFolder
 from axonnx.train.trained import load_trained
 
 from .tiny_runs import STEPS, contract_of, write_frames

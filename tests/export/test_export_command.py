@@ -10,7 +10,7 @@ import onnxruntime as ort
 import pytest
 
 from axonnx.cli import main
-from axonnx.train.checkpoint import read_index
+from axonnx.train.output.checkpoint import read_index
 from axonnx.train.trained import load_trained
 
 from .tiny_runs import STEPS, contract_of

@@ -8,8 +8,9 @@ import onnx
 import pytest
 import torch
 
+from axonnx.cli import export as command
 from axonnx.cli import main
-from axonnx.export import command, gap
+from axonnx.export import gap
 from axonnx.train.trained import load_trained
 
 from .tiny_runs import contract_of

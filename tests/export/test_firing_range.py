@@ -6,7 +6,7 @@ import torch
 
 from axonnx.export.exporter import CollapseSettings
 from axonnx.models import LIFSettings, Network, RecurrentSNN, SpikingMLP
-from axonnx.runtime.contract import InputContract
+from axonnx.runtime.format.contract import InputContract
 
 from .running import Comparison, Exported, export
 from .small_networks import counts

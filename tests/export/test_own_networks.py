@@ -5,7 +5,7 @@ import torch
 
 from axonnx.export.exporter import CollapseSettings
 from axonnx.models import LIF, Current, LeakyReadout, Linear, Network
-from axonnx.runtime.contract import InputContract
+from axonnx.runtime.format.contract import InputContract
 
 from .own_networks import TwoBinaryBranches, TwoBranches, Wired
 from .running import Comparison, Exported, export

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from axonnx.runtime.contract import InputContract
+from axonnx.runtime.format.contract import InputContract
 
 from .cases import CASES, Case
 from .running import Comparison, Exported, Values

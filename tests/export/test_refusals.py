@@ -5,11 +5,11 @@ import torch
 import torch.nn.functional as nnf
 from torch import nn
 
+from axonnx.base.errors import AxonnxError
 from axonnx.export.exporter import CollapseSettings, collapse_network, make_contract
 from axonnx.models import LIF, AveragePool2d, Conv2d, Current, LeakyReadout, Linear, LinearReadout, SpikingMLP
 from axonnx.models.variant import variant
-from axonnx.runtime.contract import InputContract
-from axonnx.runtime.errors import AxonnxError
+from axonnx.runtime.format.contract import InputContract
 
 from .own_networks import Wired, WiredBinary
 from .running import export

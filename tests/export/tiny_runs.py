@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import onnx
 
-from axonnx.runtime.contract import METADATA_KEY, Contract, read_contract
-from axonnx.train.config import Config
-from axonnx.train.configure import check_config
+from axonnx.runtime.format.contract import METADATA_KEY, Contract, read_contract
+from axonnx.train.config.read import check_config
+from axonnx.train.config.settings import Config
+from axonnx.train.output.run_folder import RunFolder
 from axonnx.train.run import train_run
-from axonnx.train.run_folder import RunFolder
 
 CLASSES, SIDE, STEPS = 3, 4, 5
 

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from axonnx.export import command as export_command
-from axonnx.runtime.fingerprints import sha256_of
-from axonnx.runtime.numpy_engine import NumpyEngine
-from axonnx.runtime.report_data import read_samples
-from axonnx.runtime.report_inputs import read_profile, read_run, read_verify
-from axonnx.runtime.report_material import Material
-from axonnx.runtime.report_measure import measure
-from axonnx.runtime.report_model import view_model
+from axonnx.base.fingerprints import sha256_of
+from axonnx.cli import export as export_command
+from axonnx.report.facts.data import read_samples
+from axonnx.report.facts.inputs import read_profile, read_run, read_verify
+from axonnx.report.facts.material import Material
+from axonnx.report.facts.measure import measure
+from axonnx.report.facts.model import view_model
+from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
 from axonnx.train import run as train_run_module
-from axonnx.train.configure import check_config
-from axonnx.train.run_folder import RunFolder
+from axonnx.train.config.read import check_config
+from axonnx.train.output.run_folder import RunFolder
 
 CLASSES, SIDE, STEPS = 3, 6, 8
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axonnx.runtime.report_axes import count_axis, linear_axis, log_axis, round_step, share_axis
-from axonnx.runtime.report_bars import Bar, bar_chart, stacked_bar
-from axonnx.runtime.report_chart import line
-from axonnx.runtime.report_curves import curves, positive, rates, shares
-from axonnx.runtime.report_inputs import PartMetrics, RunFiles
-from axonnx.runtime.report_strips import decision, membrane, raster, spread, time_axis
-from axonnx.runtime.report_training import training_section
+from axonnx.report.drawing.axes import count_axis, linear_axis, log_axis, round_step, share_axis
+from axonnx.report.drawing.bars import Bar, bar_chart, stacked_bar
+from axonnx.report.drawing.chart import line
+from axonnx.report.drawing.curves import curves, positive, rates, shares
+from axonnx.report.drawing.strips import decision, membrane, raster, spread, time_axis
+from axonnx.report.facts.inputs import PartMetrics, RunFiles
+from axonnx.report.sections.training import training_section
 
 from .html_check import Page
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from axonnx.runtime.report_page import render
+from axonnx.report.page import render
 
 from .browser import Visit, chromium, visit
 

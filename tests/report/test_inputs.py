@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.report_data import read_samples
-from axonnx.runtime.report_inputs import read_profile, read_run, read_verify
-from axonnx.runtime.report_model import view_model
-from axonnx.runtime.sample_choice import choose_samples
+from axonnx.base.errors import AxonnxError
+from axonnx.report.facts.data import read_samples
+from axonnx.report.facts.inputs import read_profile, read_run, read_verify
+from axonnx.report.facts.model import view_model
+from axonnx.runtime.measure.sample_choice import choose_samples
 
 from .conftest import profile, verification, write_json
 

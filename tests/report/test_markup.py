@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from axonnx.runtime import report_numbers as numbers
-from axonnx.runtime.report_markup import Html, element, joined
+from axonnx.report.html import numbers
+from axonnx.report.html.markup import Html, element, joined
 
 from .html_check import Page
 

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.metrics import expected_calibration_error
-from axonnx.runtime.numpy_engine import NumpyEngine
-from axonnx.runtime.report_calibration import calibration_bins, reliability
-from axonnx.runtime.report_data import read_samples
-from axonnx.runtime.report_decisions import early_exits
-from axonnx.runtime.report_measure import Measured, Samples, choose, measure
-from axonnx.runtime.report_model import view_model
-from axonnx.runtime.report_sample_strips import telling_neurons
-from axonnx.runtime.run_frames import FrameRun
+from axonnx.base.errors import AxonnxError
+from axonnx.report.drawing.reliability import calibration_bins, reliability
+from axonnx.report.facts.data import read_samples
+from axonnx.report.facts.measure import Measured, Samples, choose, measure
+from axonnx.report.facts.model import view_model
+from axonnx.report.sections.decisions import early_exits
+from axonnx.report.sections.sample_strips import telling_neurons
+from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+from axonnx.runtime.frame_run import FrameRun
+from axonnx.runtime.measure.metrics import expected_calibration_error
 
 
 @pytest.fixture(params=["model", "ensemble", "images"])

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from axonnx.runtime.numpy_engine import NumpyEngine
-from axonnx.runtime.report_data import read_samples
-from axonnx.runtime.report_inputs import Accuracy, Divergence, Profile, Stage, Verify
-from axonnx.runtime.report_material import Material
-from axonnx.runtime.report_measure import Measured, Sample, measure
-from axonnx.runtime.report_model import view_model
-from axonnx.runtime.report_page import ANCHORS, render
+from axonnx.report.facts.data import read_samples
+from axonnx.report.facts.inputs import Accuracy, Divergence, Profile, Stage, Verify
+from axonnx.report.facts.material import Material
+from axonnx.report.facts.measure import Measured, Sample, measure
+from axonnx.report.facts.model import view_model
+from axonnx.report.page import ANCHORS, render
+from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
 
 from .html_check import Page
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import onnx
 import pytest
 
+from axonnx.base.fingerprints import sha256_of
 from axonnx.cli import main
-from axonnx.export import report_command
-from axonnx.runtime.fingerprints import sha256_of
+from axonnx.cli import report as report_command
 
 from .conftest import profile, verification, write_json
 from .html_check import Page
@@ -107,7 +107,7 @@ def test_a_file_and_samples_need_no_torch(tmp_path, model, samples):
     code = f"""
 import sys
 sys.modules["torch"] = None
-from axonnx.export.report_command import main
+from axonnx.cli.report import main
 sys.exit(main([{str(model)!r}, "--data", {str(samples)!r}, "--limit", "4", "--samples", "1", "-o", "r.html"]))
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -3,8 +3,11 @@
 import re
 from pathlib import Path
 
-from axonnx.runtime import guard, numpy_files, reorder, stream_sources, udp_source, windows
+from axonnx.base import numpy_files
+from axonnx.cli import guard
 from axonnx.runtime.readers import confined
+from axonnx.runtime.streams import live_sources as stream_sources
+from axonnx.runtime.streams import reorder, udp_source, windows
 from axonnx.train import build
 
 PAGE = (Path(__file__).parents[2] / "docs" / "security.md").read_text("utf-8")

@@ -44,7 +44,7 @@ def test_the_public_names_are_these():
 def test_a_name_is_what_its_module_defines(name):
     found = getattr(runtime, name)
     assert found.__name__ == name
-    assert found.__module__.startswith("axonnx.runtime.")
+    assert found.__module__.startswith(("axonnx.runtime.", "axonnx.base."))
 
 
 def test_an_unknown_name_is_no_attribute():

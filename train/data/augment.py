@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from axonnx.runtime.errors import AxonnxError
+from axonnx.base.errors import AxonnxError
 from axonnx.train.data.splits import Kind
 
 EVENTS_ONLY = ("drop", "time_jitter_us", "time_stretch")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.binning import Sensor
-from axonnx.runtime.events import EVENT
+from axonnx.runtime.events.arrays import EVENT
 from axonnx.train.data.augment import Augmentation
 
 

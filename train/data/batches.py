@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning import Binning, bin_batch
-from axonnx.runtime.errors import AxonnxError
 from axonnx.train.data.augment import Augmentation
 from axonnx.train.data.augment_events import augment_events
 from axonnx.train.data.augment_frames import augment_frames

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.atomic_file import replacing
+from axonnx.base.errors import AxonnxError
+from axonnx.base.files import replacing
 from axonnx.runtime.binning import Binning, Outside, bin_batch
-from axonnx.runtime.errors import AxonnxError
 from axonnx.train.data.digest import digest_of
 from axonnx.train.data.frames import Frames
 from axonnx.train.data.npz import read_arrays

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning import Sensor
-from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.events import EVENT
+from axonnx.runtime.events.arrays import EVENT
 from axonnx.train.data.digest import digest_of
 from axonnx.train.data.npz import read_arrays
 from axonnx.train.data.recordings import Recordings

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from axonnx.runtime.errors import AxonnxError
+from axonnx.base.errors import AxonnxError
 
 ROOT_VARIABLE = "AXONNX_DATA"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from axonnx.runtime.errors import AxonnxError
+from axonnx.base.errors import AxonnxError
 
 
 def as_labels(values: ArrayLike) -> NDArray[np.int64]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from axonnx.runtime.errors import AxonnxError
-from axonnx.runtime.numpy_files import array_names, load_arrays
+from axonnx.base.errors import AxonnxError
+from axonnx.base.numpy_files import array_names, load_arrays
 
 
 def read_arrays(path: Path, *choices: Sequence[str]) -> list[NDArray[Any]]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.errors import AxonnxError
+from axonnx.base.errors import AxonnxError
 
 
 def stratified_split(

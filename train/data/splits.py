@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from axonnx.runtime.bin_settings import Origin, Sensor
-from axonnx.runtime.errors import AxonnxError
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.binning.settings import Origin, Sensor
 from axonnx.train.data.digest import digest_of
 from axonnx.train.data.frames import Frames
 from axonnx.train.data.recordings import Recordings

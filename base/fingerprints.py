@@ -1,0 +1,35 @@
+"""sha256 of files and folders: what binds a result to the file and to the data it was measured on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from axonnx.base.errors import AxonnxError
+
+BLOCK = 1 << 22
+
+
+def sha256_of(path: str | Path) -> str:
+    """Of the bytes of one file."""
+    return _hashed(Path(path)).hexdigest()
+
+
+def sha256_of_files(paths: Iterable[Path], root: Path) -> str:
+    """Of many files: of their places below ``root`` and their contents, in the order of the places."""
+    state = hashlib.sha256()
+    for place, path in sorted((path.relative_to(root).as_posix(), path) for path in paths):
+        state.update(f"{place}\n".encode() + _hashed(path).digest())
+    return state.hexdigest()
+
+
+def _hashed(path: Path) -> hashlib._Hash:
+    state = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(BLOCK):
+                state.update(block)
+    except OSError as fault:
+        raise AxonnxError(f"{path}: cannot be read: {fault.strerror or fault}") from None
+    return state

@@ -1,0 +1,109 @@
+"""Arrays out of npz and npy files, whose sizes are checked before any array is made.
+
+A compressed archive of 16 MB can state 16 GB. What the arrays of a file take together may be up to 64 times the file's
+own size, or 1 GiB where that is more. Arrays of Python objects are refused: reading them would run code from the file.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from axonnx.base.errors import AxonnxError
+
+if TYPE_CHECKING:
+    from io import BufferedReader
+
+NPY_MAGIC = b"\x93NUMPY"
+NPZ_MAGIC = b"PK\x03\x04"
+ALWAYS_ADMITTED = 2**30
+MOST_TIMES_LARGER = 64
+PIECE = 2**24
+# What numpy and zipfile raise on bytes that are damaged.
+UNREADABLE = (
+    *(OSError, ValueError, KeyError, EOFError, SyntaxError, TypeError, NotImplementedError, RuntimeError, IndexError),
+    *(OverflowError, MemoryError, zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
+)
+HEADERS: dict[tuple[int, int], Callable[..., Any]] = {
+    (1, 0): npy.read_array_header_1_0,
+    (2, 0): npy.read_array_header_2_0,
+}
+
+
+def load_arrays(path: str | Path, names: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
+    """The arrays of an npz by name (all, or those of ``names`` that it has), or the one of an npy by no name."""
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            if file.peek(8).startswith(NPY_MAGIC):
+                return {"": read_array(file, most_bytes(path))}
+            with zipfile.ZipFile(file) as archive:
+                return _from_archive(archive, most_bytes(path), None if names is None else set(names))
+    except AxonnxError as fault:
+        raise AxonnxError(f"{path}: {fault}") from None
+    except UNREADABLE as fault:
+        reason = fault.strerror if isinstance(fault, OSError) and fault.strerror else fault
+        raise AxonnxError(
+            f"{path}: is no readable npz or npy file ({reason}); it was cut off, is damaged, or holds something else. "
+            f"Copy or write it again"
+        ) from None
+
+
+def array_names(path: str | Path) -> list[str]:
+    """What the arrays of a readable npz are called."""
+    with zipfile.ZipFile(path) as archive:
+        return [name.removesuffix(".npy") for name in archive.namelist()]
+
+
+def most_bytes(path: Path) -> int:
+    """What the arrays of a file may take in memory."""
+    return max(ALWAYS_ADMITTED, MOST_TIMES_LARGER * path.stat().st_size)
+
+
+def read_array(stream: IO[bytes], most: int) -> NDArray[Any]:
+    """The array that ``stream`` stands before, if it takes no more than ``most`` bytes."""
+    version = npy.read_magic(stream)
+    if version not in HEADERS:
+        raise ValueError(f"an array of npy version {version}; known are {', '.join(map(str, HEADERS))}")
+    shape, by_columns, dtype = HEADERS[version](stream)
+    if dtype.hasobject or dtype.itemsize == 0 or not all(type(length) is int and length >= 0 for length in shape):
+        raise ValueError(f"an array {list(shape)} of {dtype}; expected plain numbers, never Python objects")
+    size = dtype.itemsize * math.prod(shape)
+    if size > most:
+        raise AxonnxError(
+            f"an array {list(shape)} of {dtype} takes {size:,} bytes; admitted are {most:,} ({MOST_TIMES_LARGER} times "
+            f"the file's own size, or 1 GiB). Write it without compression, or in parts"
+        )
+    flat: NDArray[Any] = _exactly(stream, size).view(dtype)
+    return flat.reshape(shape, order="F" if by_columns else "C")
+
+
+def _from_archive(archive: zipfile.ZipFile, most: int, names: set[str] | None) -> dict[str, NDArray[Any]]:
+    found: dict[str, NDArray[Any]] = {}
+    for member in archive.infolist():
+        name = member.filename.removesuffix(".npy")
+        if names is None or name in names:
+            with archive.open(member) as stream:
+                found[name] = read_array(stream, most)
+            most -= found[name].nbytes
+    return found
+
+
+def _exactly(stream: IO[bytes], size: int) -> NDArray[np.uint8]:
+    """The next ``size`` bytes, piece by piece."""
+    data = np.empty(size, np.uint8)
+    for start in range(0, size, PIECE):
+        piece = data.data[start : start + PIECE]
+        if (found := cast("BufferedReader", stream).readinto(piece)) != len(piece):
+            raise EOFError(f"{size:,} bytes are stated, {start + found:,} follow")
+    return data

@@ -1,0 +1,96 @@
+"""``axonnx experiment``: run the paper's experiments, and draw what they found."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from axonnx.base.errors import AxonnxError
+from axonnx.experiments.conduct import conduct
+from axonnx.experiments.document import fill
+from axonnx.experiments.figures import draw
+from axonnx.experiments.held_out import groups_of
+from axonnx.experiments.plan import Scale, plan_names, read_plan, size_of
+from axonnx.experiments.store import read_results, write_results
+from axonnx.experiments.tables import block
+
+
+def main(arguments: Sequence[str]) -> int:
+    """``axonnx experiment``."""
+    options = _parser().parse_args(arguments)
+    if options.list:
+        print(_listing())
+        return 0
+    if not options.names:
+        raise AxonnxError("which experiment? axonnx experiment --list shows them; 'all' takes every one")
+    scale: Scale = "quick" if options.quick else options.scale
+    names = plan_names() if options.names == ["all"] else options.names
+    for name in names:
+        read_plan(name)  # a wrong name is told before hours of work
+    for name in names:
+        _one(name, scale, options)
+    return 0
+
+
+def _one(name: str, scale: Scale, options: argparse.Namespace) -> None:
+    plan = read_plan(name)
+    results = Path(options.results or Path(options.out) / "results" / scale)
+    groups = groups_of(plan, scale, options.hold_out) if options.hold_out and not options.draw else []
+    name = f"{name}-held-out" if options.hold_out else name
+    stored = results / f"{name}.json"
+    if not options.draw:
+        size_of(plan, scale)
+        tell = _silent if options.quiet else _tell
+        records = conduct(plan, name, scale, Path(options.out), tell, groups)
+        write_results(stored, name, scale, records)
+    stored_scale, records = read_results(stored)
+    text = block(plan, stored_scale, records)
+    draw(results / f"{name}.svg", plan, records)
+    if options.document:
+        fill(Path(options.document), name, text)
+    print(f"## {plan.title}\n\n{text}\n\nrecords: {stored}; figure: {results / f'{name}.svg'}\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "axonnx experiment",
+        description="Run the paper's experiments. Interrupted at any moment, the same command goes on.",
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="experiments, or 'all'")
+    parser.add_argument("--list", action="store_true", help="show all experiments and their scales")
+    parser.add_argument("--scale", choices=("cpu", "paper"), default="cpu", help="(default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="a scale for trying it out: seconds, on embedded data")
+    parser.add_argument(
+        "--hold-out",
+        metavar="all|1,4,…",
+        help="choose a recipe: test on each of these speakers or users of the training part in turn, with three seeds "
+        "or more, and not on the test part",
+    )
+    parser.add_argument("--out", default="runs/experiments", help="runs and records (default: %(default)s)")
+    parser.add_argument("--results", help="tables' and figures' folder (default: OUT/results/SCALE)")
+    parser.add_argument("--draw", action="store_true", help="only make table and figure again, from stored results")
+    parser.add_argument("--document", metavar="MD", help="put tables between this document's marks")
+    parser.add_argument("--quiet", action="store_true", help="no progress, only the result")
+    return parser
+
+
+def _listing() -> str:
+    lines = []
+    for name in plan_names():
+        plan = read_plan(name)
+        lines.append(f"{name}: {plan.title}")
+        lines += [
+            f"    {scale:<6} {size.seeds} seeds × {len(plan.cases)} cases; {size.about}"
+            for scale, size in plan.scales.items()
+        ]
+    return "\n".join(lines)
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _silent(line: str) -> None:
+    pass

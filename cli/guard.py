@@ -1,0 +1,88 @@
+"""How every verb ends: what the user can mend is one line and exit code 2, our own faults show their traceback."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+
+from axonnx.base.errors import AxonnxError
+
+FINE, FAILED, WRONG_USE = 0, 1, 2
+OUR_FAULT = 70  # EX_SOFTWARE of sysexits.h
+INTERRUPTED = 130
+READER_GONE = 141  # as a shell reports a program that a closed pipe ended; never taken for success
+REPORT = "this is a fault of axonnx, not of yours: please report it with the lines above (docs/security.md says where)"
+
+
+def guarded(name: str, action: Callable[[], int]) -> int:
+    """The exit code of ``action``, whose output has left the process when this returns."""
+    _replace_what_cannot_be_encoded()
+    try:
+        try:
+            return action()
+        finally:  # also where argparse ends --help and wrong options by SystemExit
+            _flush()
+    except BrokenPipeError:  # the reader has gone, as by | head
+        _discard_output()
+        return READER_GONE
+    except KeyboardInterrupt:
+        return _say(f"\n{name}: interrupted", INTERRUPTED)
+    except ModuleNotFoundError as missing:
+        return _missing_package(name, missing)
+    except AxonnxError as fault:
+        return _say(f"{name}: {fault}", WRONG_USE)
+    except OSError as fault:
+        _discard_output_of_a_full_device()
+        return _say(f"{name}: {_input_output(fault)}", WRONG_USE)
+    except Exception:
+        traceback.print_exc()
+        return _say(f"{name}: {REPORT}", OUR_FAULT)
+
+
+def _say(line: str, code: int) -> int:
+    with suppress(OSError):  # where nobody listens the code has to do
+        print(line, file=sys.stderr, flush=True)
+    return code
+
+
+def _input_output(fault: OSError) -> str:
+    """The file and the system's reason; a device without a name is standard output."""
+    reason = fault.strerror or str(fault) or type(fault).__name__
+    return f"{fault.filename if fault.filename is not None else 'input or output'}: {reason}"
+
+
+def _missing_package(name: str, missing: ModuleNotFoundError) -> int:
+    if (missing.name or "").startswith("axonnx"):
+        traceback.print_exc()
+        return _say(f"{name}: {REPORT}", OUR_FAULT)
+    needs = f"needs the package {missing.name!r}, which is not installed"
+    return _say(f"{name}: {needs}. Install what it needs with: pip install 'axonnx[train,report]'", WRONG_USE)
+
+
+def _replace_what_cannot_be_encoded() -> None:
+    """A terminal without our characters gets question marks in their place."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def _discard_output() -> None:
+    """What is still buffered has nowhere to go: the interpreter must not try again at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def _discard_output_of_a_full_device() -> None:
+    try:
+        _flush()
+    except OSError:
+        _discard_output()
+
+
+def _flush() -> None:
+    if sys.stdout is not None:  # as it is where the caller closed it
+        sys.stdout.flush()

@@ -1,0 +1,206 @@
+"""``axonnx run``: an exported file on a recording, a live stream, frames or images."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from axonnx.base.errors import AxonnxError
+from axonnx.cli.fit_options import add_fit_options, fit_of
+from axonnx.cli.show.live import show
+from axonnx.cli.show.run_text import decision_json, decision_line, summary_json, summary_lines
+from axonnx.runtime.engines.reference.interface import Engine
+from axonnx.runtime.format.network_input import describe_input, window_length
+from axonnx.runtime.frame_run import FrameRun
+from axonnx.runtime.model import ENGINES, load
+from axonnx.runtime.streams.decision import Decision
+from axonnx.runtime.streams.frame_files import read_frames
+from axonnx.runtime.streams.pipeline import StreamRun
+from axonnx.runtime.streams.reorder import OnDisorder, Reorder, count_late
+from axonnx.runtime.streams.seen import Seen
+from axonnx.runtime.streams.session import Session
+from axonnx.runtime.streams.sources import FileSource, Source, open_source
+from axonnx.runtime.streams.udp_source import UdpSource
+
+EVENTS_ONLY = (
+    *("format", "sensor", "crop", "origin", "stop_at", "max_events", "seconds", "tolerance_us", "on_disorder"),
+    *("resize", "merge_polarities", "continuous", "windows", "every_bin", "live"),
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """``axonnx run``."""
+    options = _parser().parse_args(arguments)
+    if options.live and options.json:
+        raise AxonnxError("--live draws, --json prints objects for programs: choose one")
+    engine = load(options.model, options.engine).engine
+    run = _frames(engine, options) if engine.program.contract.input.binning is None else _stream(engine, options)
+    _print(run, engine, options)
+    return 0
+
+
+def _print(run: StreamRun | FrameRun, engine: Engine, options: argparse.Namespace) -> None:
+    contract = engine.program.contract
+    length = contract.input.steps or 1
+    decisions = _chosen(run.decisions(), options.limit)
+    if isinstance(run, StreamRun) and isinstance(run.adapter, Seen):
+        show(decisions, run.adapter, sys.stdout)
+    for decision in decisions:  # of which none is left once they were shown
+        print(decision_json(decision) if options.json else decision_line(decision, length), flush=True)
+    facts = {"model": engine.program.name, "engine": engine.name, "source": options.source, **run.summary()}
+    print(summary_json(facts) if options.json else summary_lines(facts), flush=True)
+    if isinstance(run, StreamRun) and (beyond := run.dropped().get("after")):
+        advice = "--windows gives a decision for each window"
+        if not run.session.progress.binned:
+            advice = "none is in it: --origin first begins at the first event"
+        print(
+            f"axonnx run: {options.source}: {beyond:,} of {run.read:,} events lie beyond the window of the one answer "
+            f"and are left out; {advice}",
+            file=sys.stderr,
+        )
+
+
+def _chosen(decisions: Iterator[Decision], limit: int | None) -> Iterator[Decision]:
+    return decisions if limit is None else itertools.islice(decisions, limit)
+
+
+def _stream(engine: Engine, options: argparse.Namespace) -> StreamRun:
+    window_length(engine.program.contract, engine.program.name)
+    binning = engine.program.contract.input.binning
+    assert binning is not None
+    source, reorder = _in_order(_open(options), options)
+    session = Session(
+        engine,
+        seed=options.seed,
+        continuous=bool(options.continuous),
+        stop_at=options.stop_at,
+        every_bin=bool(options.every_bin or options.live),
+        origin=options.origin,
+        one_window=isinstance(source, FileSource) and not (options.windows or options.continuous),
+    )
+    adapter = fit_of(options).adapter(source, binning.sensor)
+    for note in source.notes:
+        print(f"axonnx run: {source.name}: {note}", file=sys.stderr)
+    return StreamRun(source, session, reorder, Seen(adapter, binning) if options.live else adapter, options.max_events)
+
+
+def _open(options: argparse.Namespace) -> Source:
+    return open_source(options.source, format_name=options.format, index=options.index, seconds=options.seconds)
+
+
+def _in_order(source: Source, options: argparse.Namespace) -> tuple[Source, Reorder]:
+    """The source, and what becomes of its disorder."""
+    tolerance = options.tolerance_us or 0
+    if options.on_disorder != "sort":
+        # Networks swap datagrams, and anyone can send one: a late one must not end the run.
+        usual: OnDisorder = "drop" if isinstance(source, UdpSource) else "refuse"
+        return source, Reorder(tolerance, options.on_disorder or usual)
+    if not isinstance(source, FileSource):
+        raise AxonnxError(
+            f"{source.name}: a stream has no end to wait for, so it cannot be sorted as a whole; sort it within "
+            f"--tolerance-us and refuse or drop what is later"
+        )
+    reorder = Reorder(tolerance, "refuse")
+    reorder.sorted = count_late(source.recording.events)
+    return source.sorted(), reorder
+
+
+def _frames(engine: Engine, options: argparse.Namespace) -> FrameRun:
+    entering = engine.program.contract.input
+    given = [name for name in EVENTS_ONLY if getattr(options, name) not in (None, False)]
+    if given or options.source == "-" or options.source.startswith("udp:"):
+        what = f"--{given[0].replace('_', '-')} is for events" if given else f"{options.source} is a stream of events"
+        raise AxonnxError(
+            f"{engine.program.name}: {what}; this network takes {describe_input(entering)} from an npz or npy file"
+        )
+    samples = read_frames(options.source, entering, options.index)
+    return FrameRun(engine, samples, seed=options.seed, first=options.index or 0)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "axonnx run",
+        description="Run an exported file on events, and say what it sees.",
+        epilog="SOURCE is a recording (npz, npy, csv, N-MNIST bin, AEDAT, EVT, DAT, ES, SHD), - for csv lines or "
+        "16-byte records (--format records) on standard input, or udp:[HOST:]PORT for such records in datagrams. "
+        "Networks of frames or images take an npz or npy file.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("model", help="a file of axonnx export")
+    parser.add_argument("source", metavar="SOURCE", help="where events (or frames, or images) come from")
+    parser.add_argument("--engine", choices=ENGINES, default="auto", help="what computes (default: %(default)s)")
+    parser.add_argument("--seed", type=_whole, default=0, help="of a stochastic file's noise (default: 0)")
+    parser.add_argument("--json", action="store_true", help="one JSON object a decision, and one as summary")
+    parser.add_argument("--limit", type=_positive, metavar="N", help="end after so many decisions")
+    parser.add_argument("--index", type=_whole, help="which recording of a file with many")
+    _add_decision_options(parser.add_argument_group("decisions on events"))
+    _add_source_options(parser.add_argument_group("events"))
+    return parser
+
+
+def _add_decision_options(group: argparse._ArgumentGroup) -> None:
+    which = group.add_mutually_exclusive_group()
+    which.add_argument("--every-bin", action="store_true", default=None, help="a decision at the end of every bin")
+    which.add_argument("--final-only", dest="every_bin", action="store_false", help="one a window (the default)")
+    group.add_argument(
+        "--windows",
+        action="store_true",
+        default=None,
+        help="a decision for each window of a recording, as of a stream (default: one answer, of its first window)",
+    )
+    group.add_argument(
+        "--live", action="store_true", default=None, help="draw the events and the decision as it forms (terminals)"
+    )
+    group.add_argument(
+        "--continuous",
+        action="store_true",
+        default=None,
+        help="keep the network's state from window to window, of which there are many",
+    )
+    group.add_argument("--stop-at", type=float, metavar="P", help="decide as soon as a class has this probability")
+    group.add_argument(
+        "--origin", type=_origin, metavar="first|US", help="where the first window begins (default: as the file says)"
+    )
+
+
+def _add_source_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--format", help="of the recording, where its content does not tell; csv or records for -")
+    add_fit_options(group)
+    group.add_argument(
+        "--tolerance-us", type=_whole, metavar="US", help="sort events that are late by no more (default: 0)"
+    )
+    group.add_argument(
+        "--on-disorder",
+        choices=("refuse", "drop", "sort"),
+        help="events later than that: an error (default), dropped and counted (default of udp), or the whole "
+        "recording sorted",
+    )
+    group.add_argument("--max-events", type=_positive, metavar="N", help="read no more events")
+    group.add_argument("--seconds", type=float, metavar="S", help="how long to listen to udp")
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number from 0 on")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    if _whole(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number from 1 on")
+    return int(text)
+
+
+def _origin(text: str) -> int | Literal["first"]:
+    if text == "first":
+        return "first"
+    try:
+        number: int | None = int(text)
+    except ValueError:
+        number = None
+    if number is None or not -(2**63) <= number < 2**63:
+        raise argparse.ArgumentTypeError(f"{text!r}; expected first, or microseconds of 64 bits")
+    return number

@@ -1,0 +1,1 @@
+"""What a person sees: decisions, tables, progress, pictures in the terminal, advice."""

@@ -1,0 +1,123 @@
+"""``axonnx train`` and ``axonnx eval``."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from axonnx.base.errors import AxonnxError
+from axonnx.train.config.read import read_config, settings, shipped
+from axonnx.train.config.settings import Config
+from axonnx.train.data.sets.registry import available
+from axonnx.train.distributed import World, world
+from axonnx.train.output.run_folder import RunFolder
+from axonnx.train.output.table import metrics_table
+from axonnx.train.run import final_metrics, load_run, train_run
+
+
+def main(arguments: Sequence[str]) -> int:
+    """``axonnx train``."""
+    parser = _parser()
+    words, overrides = _split_overrides(parser, arguments)
+    options, stray = parser.parse_known_args(words)
+    overrides = [*stray, *overrides]
+    if options.list:
+        print(_listing())
+        return 0
+    if options.settings:
+        print("\n".join(f"--{key:<34} {default:<22} {about}" for key, default, about in settings()))
+        return 0
+    if options.resume and options.overwrite:
+        raise AxonnxError("--resume goes on with a run and --overwrite discards it: give one of them")
+    if options.configuration is None and not (options.resume and options.out):
+        raise AxonnxError("which configuration? Give a shipped name or a .toml file; axonnx train --list shows names")
+    with world() as here:
+        folder, config = _folder_and_config(options, overrides, here)
+        train_run(folder, config, resume=options.resume, overwrite=options.overwrite, here=here, quiet=options.quiet)
+    return 0
+
+
+def main_eval(arguments: Sequence[str]) -> int:
+    """``axonnx eval``."""
+    parser = argparse.ArgumentParser("axonnx eval", description="Accuracy and calibration of a trained network.")
+    parser.add_argument("run", help="a run folder")
+    parser.add_argument("--samples", type=_at_least_one, help="noisy passes of the Bayesian predictive (as in the run)")
+    parser.add_argument("--device", help="auto, cpu, cuda, … (as in the run)")
+    parser.add_argument("--json", action="store_true", help="everything as one JSON object")
+    options = parser.parse_args(arguments)
+    config, prepared, network = load_run(options.run, options.device)
+    if options.samples is not None:
+        config = config.model_copy(update={"eval_samples": options.samples})
+    metrics = final_metrics(network, prepared, config)
+    print(json.dumps(metrics) if options.json else metrics_table(metrics, prepared.splits.classes))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "axonnx train",
+        usage="axonnx train NAME|FILE.toml [--out DIR] [--section.key value …]",
+        description="Train a network and leave a run folder that tells everything.",
+        epilog="Every setting can be overridden, e.g. --optimiser.epochs 10 --data.values binary; "
+        "axonnx train --settings lists them all with their defaults.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("configuration", nargs="?", metavar="NAME|FILE.toml", help="a shipped configuration, or a file")
+    parser.add_argument("--out", help="the run folder (default: runs/NAME)")
+    parser.add_argument("--data-root", help="where the data set's files are (short for --data.root)")
+    parser.add_argument("--resume", action="store_true", help="go on with an interrupted run, to the same bits")
+    parser.add_argument("--overwrite", action="store_true", help="discard the run that the folder holds")
+    parser.add_argument("--quiet", action="store_true", help="no progress, only the result")
+    parser.add_argument("--list", action="store_true", help="show shipped configurations and data sets")
+    parser.add_argument("--settings", action="store_true", help="show every setting, its default and its meaning")
+    return parser
+
+
+def _split_overrides(parser: argparse.ArgumentParser, words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Words for the parser, and the ``--section.key value`` among them, wherever they stand."""
+    known = parser._option_string_actions
+    own: list[str] = []
+    overrides: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        key, equals, _ = word.partition("=")
+        if not word.startswith("--") or key in known:
+            own.append(word)
+            if key in known and known[key].nargs is None and not equals:
+                own.extend(itertools.islice(rest, 1))
+        else:
+            overrides.extend([word] if equals else [word, *itertools.islice(rest, 1)])
+    return own, overrides
+
+
+def _at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number from 1 on")
+    return int(text)
+
+
+def _folder_and_config(options: argparse.Namespace, overrides: list[str], here: World) -> tuple[RunFolder, Config]:
+    out = options.out or f"runs/{Path(options.configuration).stem}"
+    folder = RunFolder(Path(out))
+    if options.data_root is not None:
+        overrides = [*overrides, f"--data.root={json.dumps(options.data_root)}"]
+    if options.resume:
+        if overrides:
+            raise AxonnxError(f"--resume goes on with the settings in {out}/config.toml; drop {overrides[0]!r}")
+        return folder, folder.config()
+    config = read_config(options.configuration, overrides)
+    if not options.overwrite:
+        folder.check_free()
+    here.wait()  # no process looks once the first one writes
+    return folder, config
+
+
+def _listing() -> str:
+    lines = ["configurations:"]
+    lines += [f"  {name:<28}{entry['about']}" for name, entry in shipped().items()]
+    lines += ["", "data sets:"]
+    lines += [f"  {name:<28}{about}" for name, about in available().items()]
+    return "\n".join(lines)

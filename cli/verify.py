@@ -1,0 +1,116 @@
+"""``axonnx verify``: exit 0 when the file is what was trained, 1 when it is not, 2 for wrong use."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from axonnx.base.errors import AxonnxError
+from axonnx.base.files import write_text
+from axonnx.export.verify.stages import VerifySettings, verify_file
+from axonnx.runtime.measure.verify_result import VerifyResult
+
+EQUAL, DIFFERENT = 0, 1
+
+
+def main(arguments: Sequence[str]) -> int:
+    """``axonnx verify``."""
+    options = _parser().parse_args(arguments)
+    if options.merge:
+        result = VerifyResult.merged([_read(path) for path in options.merge])
+    elif options.model is None or options.run is None:
+        raise AxonnxError("which file and which run? axonnx verify model.onnx --run RUN (or --merge a.json b.json …)")
+    else:
+        settings = VerifySettings(
+            options.part, options.samples, options.limit, options.recordings, options.seed, _shard(options.shard)
+        )
+        tell = (lambda line: None) if options.quiet else (lambda line: print(line, file=sys.stderr))
+        result = verify_file(options.model, options.run, settings, tell)
+    if options.output:
+        write_text(options.output, result.model_dump_json(indent=1))
+    print(result.model_dump_json() if options.json else table(result))
+    return EQUAL if result.verdict == "equal" else DIFFERENT
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "axonnx verify",
+        description="Prove that a file is what its run was trained to be: from the training network, through the file, "
+        "to the decision on a recording.",
+    )
+    parser.add_argument("model", nargs="?", help="an exported file")
+    parser.add_argument("--run", help="the run folder it was exported from")
+    parser.add_argument("--part", default="test", help="which part of the data set (default: %(default)s)")
+    parser.add_argument("--samples", type=int, default=64, help="samples that every implementation runs (default: 64)")
+    parser.add_argument("--limit", type=int, help="samples whose decisions are compared (default: the whole part)")
+    parser.add_argument(
+        "--recordings", type=int, default=16, help="recordings that go from file to decision (default: %(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the noise of stochastic files")
+    parser.add_argument("--shard", metavar="I/N", help="only every N-th sample, beginning with I (from 0)")
+    parser.add_argument("--merge", nargs="+", metavar="JSON", help="put the results of all shards together")
+    parser.add_argument("--json", action="store_true", help="the result as one JSON object")
+    parser.add_argument("-o", "--output", help="also write the JSON to this file")
+    parser.add_argument("--quiet", action="store_true", help="no progress, only the result")
+    return parser
+
+
+def _shard(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    try:
+        first, count = (int(number) for number in text.split("/"))
+    except ValueError:
+        raise AxonnxError(f"--shard {text!r}; expected I/N, e.g. 0/4") from None
+    return first, count
+
+
+def _read(path: str) -> VerifyResult:
+    try:
+        return VerifyResult.model_validate_json(Path(path).read_bytes())
+    except ValidationError as fault:
+        first = fault.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the text itself"
+        raise AxonnxError(f"{path}: is no result of axonnx verify: {place}: {first['msg']}") from None
+
+
+def table(result: VerifyResult) -> str:
+    """The result for people."""
+    lines = []
+    for stage in result.stages:
+        lines.append(f"{'ok    ' if stage.ok else 'FAILED'} {stage.name}")
+        lines += [f"         {line}" for line in stage.lines]
+    if result.implementations:
+        lines += ["", f"{'implementation':<36}{'samples':>8}{'spikes':>12}{'membranes':>12}{'logits':>9}  max |Δlogit|"]
+        for entry in result.implementations:
+            cells = [
+                f"{getattr(entry, f'{key}_differing')}/{getattr(entry, key):,}"
+                for key in ("spikes", "membranes", "logits")
+            ]
+            lines.append(
+                f"{entry.name:<36}{entry.samples:>8}{cells[0]:>12}{cells[1]:>12}{cells[2]:>9}"
+                f"  {entry.max_logit_difference:g}"
+            )
+    if result.accuracy:
+        lines.append("")
+        for score in result.accuracy:
+            low, high = score.interval or (0.0, 1.0)
+            lines.append(
+                f"{score.name:<36}{100 * score.accuracy:>7.2f} %  ({100 * low:.1f} – {100 * high:.1f} %, "
+                f"{score.samples} samples)"
+            )
+    return "\n".join([*lines, "", _verdict(result)])
+
+
+def _verdict(result: VerifyResult) -> str:
+    if result.verdict == "equal":
+        compared = ", ".join(f"{count:,} {what}" for what, count in result.compared)
+        return f"verified: 0 mismatches in {compared}"
+    failed = [stage.name for stage in result.stages if not stage.ok]
+    first = result.first_divergence
+    where = "" if first is None else f"; first: layer {first.layer!r}, step {first.step}, neuron {list(first.neuron)}"
+    return f"NOT VERIFIED ({', '.join(failed)}): {result.mismatches} mismatches between implementations{where}"

@@ -1,0 +1,1 @@
+"""What is measured of a case, one module each; a plan names the one it wants."""

@@ -1,0 +1,58 @@
+"""What a trained case is worth once it ships: collapsed, exported, and measured in the engine that runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from axonnx.experiments.measures.training import measure as measure_training
+from axonnx.experiments.measures.training import trained_run
+from axonnx.experiments.plan import Job
+from axonnx.experiments.store import Record
+from axonnx.export.calibrate import SAMPLES, calibrate
+from axonnx.export.exporter import (
+    Collapsed,
+    CollapseSettings,
+    build_model,
+    collapse_network,
+    make_contract,
+    write_model,
+)
+from axonnx.runtime.engines.choose import measuring_engine
+from axonnx.runtime.measure.energy import Hardware
+from axonnx.runtime.measure.profile import profile
+from axonnx.runtime.program.compilation import compile_file
+from axonnx.train.trained import Trained, load_trained
+
+
+def measure(job: Job, runs: Path) -> Record:
+    """Accuracy and calibration of the file, its spikes and its energy for one inference."""
+    training = measure_training(job, runs)
+    run = trained_run(job, runs)
+    trained = load_trained(str(run))
+    collapsed = _collapse(trained, job)
+    path = run / f"deployed-{job.digest}.onnx"
+    size = write_model(
+        build_model(collapsed, make_contract(collapsed, trained.prepared.splits.classes, "sequence")), str(path)
+    )
+    data = [(x.numpy(), labels.numpy()) for x, labels in trained.data("test", job.options.get("limit"))]
+    figures = profile(measuring_engine(compile_file(path)), data, Hardware(), job.seed)
+    return {
+        **training,
+        "accuracy": figures["accuracy"],
+        "before": training["accuracy"],
+        "ece": figures["ece"],
+        "samples": figures["samples"],
+        "spikes": sum(layer["spikes_per_inference"] for layer in figures["layers"]),
+        "energy_nj": figures["energy"]["total_nj"],
+        "bytes": size,
+    }
+
+
+def _collapse(trained: Trained, job: Job) -> Collapsed:
+    settings = CollapseSettings(job.options.get("collapse", "mfa"), job.options.get("members", 1), job.seed)
+    plain = collapse_network(trained.network, trained.arriving, settings)
+    if not job.options.get("calibrate", False):
+        return plain
+    inputs = [x for x, _ in trained.data("train", SAMPLES)]
+    thresholds = calibrate(trained.network, plain.network, inputs, seed=job.seed)
+    return collapse_network(trained.network, trained.arriving, settings, thresholds)

@@ -1,0 +1,109 @@
+"""Does a network know what it does not know? Calibration, rejection, and classes it has never seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+from torch import Tensor
+
+from axonnx.base.errors import AxonnxError
+from axonnx.experiments.measures.training import trained_run
+from axonnx.experiments.plan import Job
+from axonnx.experiments.store import Record
+from axonnx.export.exporter import CollapseSettings, collapse_network
+from axonnx.export.gap import Sampled
+from axonnx.models import MEAN_FIELD, Sample
+from axonnx.runtime.measure import metrics
+from axonnx.train.build import prepare
+from axonnx.train.trained import Trained, load_trained
+
+Floats = NDArray[np.float64]
+Passes = Callable[[Tensor], list[Tensor]]  # input -> logits of every pass or member
+COVERAGES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5)
+
+
+def measure(job: Job, runs: Path) -> Record:
+    """Figures of one way to predict (``options.predict``) on known classes, and how it tells unknown ones apart."""
+    run = trained_run(job, runs)
+    trained = load_trained(str(run))
+    passes = _passes(trained, job)
+    known, labels = _probabilities(passes, trained.data("test", None))
+    unknown, _ = _probabilities(passes, _unknown(trained, job.options["unknown"]).data("test", None))
+    found = metrics.measure(known.mean(0), labels)
+    right = known.mean(0).argmax(-1) == labels
+    return {
+        "settings": job.settings,
+        "run": run.name,
+        "accuracy": found.accuracy,
+        "nll": found.nll,
+        "ece": found.ece,
+        "brier": found.brier,
+        "samples": len(labels),
+        "unknown_samples": unknown.shape[1],
+        "rejection": {f"{share:g}": _accuracy_at(entropy(known), right, share) for share in COVERAGES},
+        "auroc_entropy": _auroc(entropy(known), entropy(unknown)),
+        "auroc_mutual_information": _auroc(mutual_information(known), mutual_information(unknown)),
+    }
+
+
+def entropy(probabilities: Floats) -> Floats:
+    """H[mean over passes] of probabilities [passes, N, classes], in nats."""
+    return _entropy(probabilities.mean(0))
+
+
+def mutual_information(probabilities: Floats) -> Floats:
+    """H[mean over passes] − mean of H: what the passes disagree about."""
+    disagreement: Floats = _entropy(probabilities.mean(0)) - _entropy(probabilities).mean(0)
+    return disagreement
+
+
+def _entropy(p: Floats) -> Floats:
+    total: Floats = -(p * np.log(np.maximum(p, 1e-300))).sum(-1)
+    return total
+
+
+def _auroc(known: Floats, unknown: Floats) -> float | None:
+    """How often an unknown sample scores above a known one; None where all scores are the same."""
+    scores = np.concatenate([known, unknown])
+    if np.ptp(scores) < 1e-12:
+        return None
+    return float(roc_auc_score(np.repeat([0, 1], [len(known), len(unknown)]), scores))
+
+
+def _accuracy_at(uncertain: Floats, right: NDArray[np.bool_], coverage: float) -> float:
+    """Accuracy on the share of samples that the network is surest of."""
+    kept = np.argsort(uncertain, kind="stable")[: max(1, round(coverage * len(right)))]
+    return float(right[kept].mean())
+
+
+def _passes(trained: Trained, job: Job) -> Passes:
+    """The logits of every pass or member, for one way to predict."""
+    how, number = job.options["predict"], job.options.get("passes", 8)
+    if how == "mean-field":
+        return lambda x: [trained.network(x, MEAN_FIELD).logits]
+    if how == "bayesian":
+        noise = Sample(torch.Generator().manual_seed(job.seed))
+        return lambda x: [trained.network(x, noise).logits for _ in range(number)]
+    if how == "ensemble":
+        drawn = collapse_network(trained.network, trained.arriving, CollapseSettings("sampled", number, job.seed))
+        return lambda x: [member.network(x).logits for member in drawn.members]
+    raise AxonnxError(f"{job.case}: options.predict is {how!r}; known are mean-field, bayesian, ensemble")
+
+
+@torch.no_grad()
+def _probabilities(passes: Passes, data: Sampled) -> tuple[Floats, NDArray[np.int64]]:
+    """[passes, N, classes] and the labels."""
+    found = [torch.stack([torch.softmax(logits.double(), -1) for logits in passes(x)]).numpy() for x, _ in data]
+    return np.concatenate(found, 1), np.concatenate([labels.numpy() for _, labels in data])
+
+
+def _unknown(trained: Trained, classes: list[int]) -> Trained:
+    """The same data set with classes that the network was not trained on."""
+    config = trained.config.model_copy(update={"data": trained.config.data.model_copy(update={"classes": classes})})
+    return replace(trained, config=config, prepared=prepare(config.data))

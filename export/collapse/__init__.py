@@ -1,0 +1,1 @@
+"""From a posterior to constant weights: the collapsed network, its layers and operators."""

@@ -1,0 +1,274 @@
+"""The layers of a collapsed network: constants instead of posteriors, the same calls as the layers they replace."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+import torch.nn.functional as nnf
+from torch import Tensor, nn
+
+from axonnx.base.errors import AxonnxError
+from axonnx.export.collapse import ops
+from axonnx.models.maths.current import Current
+from axonnx.models.neurons import Reset
+from axonnx.models.pooling import AveragePool2d
+from axonnx.models.run import LIFState, Observation, ReadoutState, Run, stack_observations
+
+
+class CollapsedSynapse(nn.Module):
+    """W·x + b with constant weights; and the variance it causes, where the network stays stochastic.
+
+    ``gain`` [channels] stands for a² σ², ``spread`` for the squares of single weights' σ. ``step_scale`` and
+    ``step_bias`` [steps, channels] are what batch norm through time amounts to.
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+    gain: Tensor | None
+    spread: Tensor | None
+    ones: Tensor
+    step_scale: Tensor | None
+    step_bias: Tensor | None
+
+    def __init__(
+        self,
+        weight: Tensor,
+        bias: Tensor | None,
+        *,
+        stride: int = 1,
+        padding: int = 0,
+        gain: Tensor | None = None,
+        spread: Tensor | None = None,
+        per_step: tuple[Tensor, Tensor] | None = None,
+    ) -> None:
+        super().__init__()
+        self.stride, self.padding = stride, padding
+        self.register_buffer("weight", weight)
+        self.register_buffer("bias", bias)
+        self.register_buffer("gain", gain)
+        self.register_buffer("spread", spread)
+        self.register_buffer("ones", None if gain is None else torch.ones_like(weight[:1]))
+        self.register_buffer("step_scale", None if per_step is None else per_step[0])
+        self.register_buffer("step_bias", None if per_step is None else per_step[1])
+
+    def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """The linear map, on the last axis or on the last three."""
+        if weight.dim() == 2:
+            return nnf.linear(x, weight, bias)
+        flat = x.flatten(0, -4) if x.dim() > 4 else x
+        out = nnf.conv2d(flat, weight, bias, stride=self.stride, padding=self.padding)
+        return out.unflatten(0, x.shape[:-3]) if x.dim() > 4 else out
+
+    def forward(self, x: Tensor, run: Run) -> Current:
+        """The current that ``x`` causes."""
+        mean = self.product(x, self.weight, self.bias)
+        if self.step_scale is not None and self.step_bias is not None:
+            mean = mean * self._rows(self.step_scale, mean, run) + self._rows(self.step_bias, mean, run)
+        if self.gain is not None:
+            return Current(mean, self._activity(x * x), self.gain)
+        return Current(mean, None if self.spread is None else self.product(x * x, self.spread))
+
+    def split_activity(self, largest_share: int) -> None:
+        """Sum up Σ x² over shares of at most so many inputs, each of them exact, and then the shares in order."""
+        inputs = torch.arange(self.weight[0].numel())
+        shares = inputs.split(largest_share)
+        rows = [torch.isin(inputs, share).float().reshape(self.weight[0].shape) for share in shares]
+        self.ones = torch.stack(rows)
+
+    def _activity(self, squares: Tensor) -> Tensor:
+        shares = self.product(squares, self.ones)
+        if len(self.ones) == 1:
+            return shares
+        flat = self.weight.dim() == 2
+        each = [slice(number, number + 1) for number in range(len(self.ones))]
+        total, *rest = [shares[..., share] if flat else shares[..., share, :, :] for share in each]
+        for share in rest:
+            total = total + share
+        return total
+
+    def _rows(self, table: Tensor, like: Tensor, run: Run) -> Tensor:
+        """The rows of this pass's time steps, to broadcast over [(T,) B, C, …]."""
+        spatial = self.weight.dim() - 2
+        if run.clock is not None:
+            row = torch.index_select(table, 0, run.clock)
+            return row.unflatten(1, (table.shape[1], *(1,) * spatial)) if spatial else row
+        length = like.shape[0] if run.sequence else 1
+        if run.step + length > table.shape[0]:
+            raise AxonnxError(
+                f"batch norm through time knows {table.shape[0]} steps; this pass reaches {run.step + length}"
+            )
+        rows = table[run.step : run.step + length].reshape(length, 1, table.shape[1], *(1,) * spatial)
+        return rows if run.sequence else rows[0]
+
+
+class CollapsedBinaryNeuron(nn.Module):
+    """o = H(I − θ), or with noise o = H(I + κ ε − θ)."""
+
+    threshold: Tensor
+
+    def __init__(self, threshold: Tensor, stochastic: bool) -> None:
+        super().__init__()
+        self.register_buffer("threshold", threshold)
+        self.stochastic = stochastic
+
+    def forward(self, current: Current, run: Run) -> Tensor:
+        """Spikes of the shape of the current."""
+        if self.stochastic:
+            noise = _needed(run.noise(self, current.mean), run.name(self))
+            variance = _variance(current)
+            spikes: Tensor = ops.stochastic_heaviside(current.mean, variance, noise, self.threshold)
+        else:
+            spikes = ops.heaviside(current.mean, self.threshold)
+        run.observe(self, Observation(current.mean, current.variance if self.stochastic else None, spikes))
+        return spikes
+
+
+class CollapsedLIF(nn.Module):
+    """Spiking neurons with constants for decay, threshold and recurrent weights."""
+
+    decay: Tensor
+    threshold: Tensor
+    base_variance: Tensor
+    recurrent_weight: Tensor | None
+    recurrent_gain: Tensor | None
+    recurrent_spread: Tensor | None
+
+    def __init__(
+        self,
+        decay: Tensor,
+        threshold: Tensor,
+        reset: Reset,
+        *,
+        stochastic: bool = False,
+        base_variance: Tensor | None = None,
+        recurrent_weight: Tensor | None = None,
+        recurrent_gain: Tensor | None = None,
+        recurrent_spread: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        self.reset: Reset = reset
+        self.stochastic = stochastic
+        self.register_buffer("decay", decay)
+        self.register_buffer("threshold", threshold)
+        self.register_buffer("base_variance", torch.zeros(()) if base_variance is None else base_variance)
+        self.register_buffer("recurrent_weight", recurrent_weight)
+        self.register_buffer("recurrent_gain", recurrent_gain)
+        self.register_buffer("recurrent_spread", recurrent_spread)
+
+    def forward(self, current: Current, run: Run) -> Tensor:
+        """Spikes of the shape of the current; state goes through ``run``."""
+        if not self.stochastic:
+            current = Current(current.mean)
+        if not run.sequence:
+            noise = run.noise(self, current.mean) if self.stochastic else None
+            state = self._step(current, noise, self._state(current.mean, run), run)
+            run.keep(self, state)
+            run.observe(self, Observation(state.membrane, state.variance, state.spikes))
+            return state.spikes
+        return self._sequence(current, run)
+
+    def _sequence(self, current: Current, run: Run) -> Tensor:
+        noise = run.noise(self, current.mean) if self.stochastic else None
+        state, variance = self._state(current.mean[0], run), current.variance
+        seen: list[Observation] = []
+        for t in range(current.mean.shape[0]):
+            arriving = Current(current.mean[t], None if variance is None else variance[t])
+            state = self._step(arriving, None if noise is None else noise[t], state, run)
+            seen.append(Observation(state.membrane, state.variance, state.spikes))
+        run.keep(self, state)
+        run.observe(self, stack_observations(seen))
+        return run.observations[run.name(self)].spikes
+
+    def _state(self, like: Tensor, run: Run) -> LIFState:
+        state = run.state_of(self)
+        if state is not None:
+            return cast(LIFState, state)
+        zeros = torch.zeros_like(like)
+        return LIFState(zeros, zeros if self.stochastic else None, zeros)
+
+    def _step(self, current: Current, noise: Tensor | None, state: LIFState, run: Run) -> LIFState:
+        arriving = current.mean
+        if self.recurrent_weight is not None:
+            arriving = arriving + nnf.linear(state.spikes, self.recurrent_weight)
+        if not self.stochastic:
+            step = ops.lif if self.reset == "subtract" else ops.lif_to_zero
+            membrane, spikes = step(arriving, state.membrane, state.spikes, self.decay, self.threshold)
+            return LIFState(membrane, None, spikes)
+        noisy = ops.stochastic_lif if self.reset == "subtract" else ops.stochastic_lif_to_zero
+        assert state.variance is not None
+        return LIFState(
+            *noisy(
+                arriving,
+                self._arriving_variance(current, state.spikes),
+                _needed(noise, run.name(self)),
+                state.membrane,
+                state.variance,
+                state.spikes,
+                self.decay,
+                self.threshold,
+                self.base_variance,
+            )
+        )
+
+    def _arriving_variance(self, current: Current, spikes: Tensor) -> Tensor:
+        variance = _variance(current)
+        if self.recurrent_gain is not None:
+            activity: Tensor = ops.recurrent_activity(spikes)
+            return variance + self.recurrent_gain * activity
+        if self.recurrent_spread is not None:
+            return variance + nnf.linear(spikes * spikes, self.recurrent_spread)
+        return variance
+
+
+class CollapsedReadout(nn.Module):
+    """Logits: W·o + b, through a leaky membrane that is averaged over time where there is time."""
+
+    weight: Tensor
+    bias: Tensor
+    decay: Tensor | None
+
+    def __init__(self, weight: Tensor, bias: Tensor, decay: Tensor | None) -> None:
+        super().__init__()
+        self.register_buffer("weight", weight)
+        self.register_buffer("bias", bias)
+        self.register_buffer("decay", decay)
+
+    def forward(self, spikes: Tensor, run: Run) -> Tensor:
+        """Logits [B, classes] after the last time step of this pass."""
+        current = nnf.linear(spikes, self.weight, self.bias)
+        if self.decay is None:
+            return current
+        state = cast("ReadoutState | None", run.state_of(self))
+        steps = current.unbind(0) if run.sequence else (current,)
+        if state is None:
+            state = ReadoutState(torch.zeros_like(steps[0]), torch.zeros_like(steps[0]))
+        for arriving in steps:
+            state = ReadoutState(*ops.leaky_sum(arriving, state.membrane, state.total, self.decay))
+        run.keep(self, state)
+        return state.total / (run.step + len(steps))
+
+
+class CollapsedPool(AveragePool2d):
+    """Average pooling whose sums over currents keep their name in a trace."""
+
+    def current(self, current: Current) -> Current:
+        """A pooled current, as in training."""
+        mean, variance = current.mean, current.variance
+        for _ in range(self.window.bit_length() - 1):
+            mean = ops.pool_pairs(mean)
+            variance = None if variance is None else ops.pool_pairs(variance) * 0.25
+        return Current(mean, variance)
+
+
+def _needed(noise: Tensor | None, name: str) -> Tensor:
+    if noise is None:
+        raise AxonnxError(f"layer {name!r} is stochastic and needs noise: run the network with Sample or Replay")
+    return noise
+
+
+def _variance(current: Current) -> Tensor:
+    variance = current.variance
+    if variance is None:
+        raise AxonnxError("a stochastic neuron got a current without a variance; collapse with another mode")
+    return variance

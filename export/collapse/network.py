@@ -1,0 +1,165 @@
+"""Collapse: a network with a posterior in, an ordinary network with constant weights out.
+
+``mfa`` keeps the posterior means; ``sampled`` draws weight sets from the posterior; ``stochastic`` keeps means and
+variances, and neurons that fire with noise. Scale and bias, or batch norm, are folded into the weights.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from axonnx.base.errors import AxonnxError
+from axonnx.export.collapse.layers import (
+    CollapsedBinaryNeuron,
+    CollapsedLIF,
+    CollapsedPool,
+    CollapsedReadout,
+    CollapsedSynapse,
+)
+from axonnx.models import LIF, AveragePool2d, BinaryNeuron, GaussianPosterior, LeakyReadout, LinearReadout, Network
+from axonnx.models.normalisation import BatchNorm
+from axonnx.models.synapses import Conv2d, Synapse
+
+Mode = Literal["mfa", "sampled", "stochastic"]
+
+
+@dataclass(frozen=True)
+class WeightChoice:
+    """Which weights stand for a posterior: its means, or a draw from it; pruned where |mean|/std is too small."""
+
+    generator: torch.Generator | None = None
+    prune: float | None = None
+
+    def __call__(self, posterior: GaussianPosterior) -> Tensor:
+        """The weight tensor."""
+        weight = posterior.mean.detach() if self.generator is None else posterior.sample(self.generator)
+        return weight.clone() if self.prune is None else weight * self.kept(posterior)
+
+    def kept(self, posterior: GaussianPosterior) -> Tensor:
+        """1 for the weights that stay, 0 for those whose signal is lost in their own noise."""
+        if posterior.log_std is None or self.prune is None:
+            return torch.ones_like(posterior.raw_mean)
+        return (posterior.mean.abs() >= self.prune * posterior.std).to(posterior.raw_mean.dtype).detach()
+
+
+@torch.no_grad()
+def collapse(network: Network, choose: WeightChoice, stochastic: bool = False) -> Network:
+    """A copy of ``network`` in which every layer is a constant; ``compute`` and all names stay as they are."""
+    _refuse_second_names(network)
+    collapsed = copy.deepcopy(network).cpu().float().eval()
+    for name, module in list(collapsed.named_modules()):
+        replacement = _replacement(module, choose, stochastic)
+        if replacement is not None:
+            _put(collapsed, name, replacement)
+    _refuse_leftovers(collapsed)
+    return collapsed
+
+
+def needs_posterior(network: Network) -> None:
+    """Refuse to sample from a network that has no posterior."""
+    posteriors = [module for module in network.modules() if isinstance(module, GaussianPosterior)]
+    if any(posterior.log_std is None for posterior in posteriors):
+        raise AxonnxError(
+            "this network has no posterior (a surrogate-gradient baseline): only --collapse mfa has a meaning for it"
+        )
+
+
+def _replacement(module: nn.Module, choose: WeightChoice, stochastic: bool) -> nn.Module | None:
+    if isinstance(module, Synapse):
+        return _synapse(module, choose, stochastic)
+    if isinstance(module, LIF):
+        return _lif(module, choose, stochastic)
+    if isinstance(module, BinaryNeuron):
+        return CollapsedBinaryNeuron(module.threshold.clone(), stochastic)
+    if isinstance(module, AveragePool2d):
+        return CollapsedPool(module.window)
+    if isinstance(module, LeakyReadout):
+        return CollapsedReadout(module.weight.detach().clone(), module.bias.detach().clone(), module.decay.clone())
+    if isinstance(module, LinearReadout):
+        return CollapsedReadout(module.weight.detach().clone(), module.bias.detach().clone(), None)
+    return None
+
+
+def _synapse(module: Synapse, choose: WeightChoice, stochastic: bool) -> CollapsedSynapse:
+    posterior, norm = module.posterior, module.norm
+    geometry: dict[str, Any] = {}
+    if isinstance(module, Conv2d):
+        geometry = {"stride": module.stride, "padding": module.padding}
+    weight = choose(posterior)
+    if isinstance(norm, BatchNorm) and norm.steps is not None:
+        scale, bias = (part.detach().clone() for part in norm.folded())
+        return CollapsedSynapse(weight, None, per_step=(scale, bias), **geometry)
+    if norm is None:
+        scale, folded_bias = torch.ones(len(weight)), None
+    else:
+        scale, folded_bias = (part.detach().clone() for part in norm.folded())
+    rows = (-1, *(1,) * (weight.dim() - 1))
+    gain = spread = None
+    if stochastic:
+        gain, spread = _variances(posterior, scale, choose)
+    return CollapsedSynapse(weight * scale.reshape(rows), folded_bias, gain=gain, spread=spread, **geometry)
+
+
+def _variances(
+    posterior: GaussianPosterior, scale: Tensor, choose: WeightChoice
+) -> tuple[Tensor | None, Tensor | None]:
+    """a² σ² for each channel where σ is shared, for each weight elsewhere."""
+    dim = posterior.raw_mean.dim()
+    if posterior.granularity != "weight" and choose.prune is None:
+        gain = posterior.variance.detach().flatten() * scale.square()
+        return gain.reshape(-1, *(1,) * (dim - 2)), None
+    rows = (-1, *(1,) * (dim - 1))
+    return None, posterior.full_variance.detach() * scale.square().reshape(rows) * choose.kept(posterior)
+
+
+def _lif(module: LIF, choose: WeightChoice, stochastic: bool) -> CollapsedLIF:
+    recurrent = module.recurrent
+    gain = spread = None
+    if recurrent is not None and stochastic:
+        posterior = recurrent.posterior
+        if posterior.granularity == "weight" or choose.prune is not None:
+            spread = posterior.full_variance.detach() * choose.kept(posterior)
+        else:
+            gain = posterior.variance.detach().flatten()
+    base = module.base_variance
+    return CollapsedLIF(
+        module.decay.detach().clone(),
+        module.threshold.clone(),
+        module.settings.reset,
+        stochastic=stochastic,
+        base_variance=None if base is None else base.detach().clone(),
+        recurrent_weight=None if recurrent is None else choose(recurrent.posterior),
+        recurrent_gain=gain,
+        recurrent_spread=spread,
+    )
+
+
+def _put(network: nn.Module, name: str, module: nn.Module) -> None:
+    parent, _, last = name.rpartition(".")
+    setattr(network.get_submodule(parent), last, module)
+
+
+def _refuse_second_names(network: nn.Module) -> None:
+    first: dict[int, str] = {}
+    for name, module in network.named_modules(remove_duplicate=False):
+        known = first.setdefault(id(module), name)
+        if known != name:
+            raise AxonnxError(
+                f"the layer {name!r} is {known!r} by a second name, and names in a file are unique: keep it once, and "
+                f"call it twice"
+            )
+
+
+def _refuse_leftovers(network: nn.Module) -> None:
+    left = [name for name, _ in network.named_parameters()]
+    if left:
+        owner = network.get_submodule(left[0].rpartition(".")[0])
+        raise AxonnxError(
+            f"parameter {left[0]!r} belongs to a {type(owner).__name__}, which cannot be collapsed: build the network "
+            f"of axonnx.models layers (Linear, Conv2d, LIF, BinaryNeuron, read-outs)"
+        )

@@ -1,0 +1,1 @@
+"""From a traced step to an ONNX graph."""

@@ -1,0 +1,260 @@
+"""The whole ONNX model: a step as it is, or as the body of a Scan over time; one network, or an ensemble of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from axonnx.export.graph.translate import Body, Translation
+from axonnx.export.step.module import CLOCK, Signature, Slot
+from axonnx.export.step.trace import Trace
+from axonnx.models import Network
+from axonnx.runtime.format.contract import METADATA_KEY, Contract
+from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, VERSION, function
+
+Form = Literal["sequence", "step"]
+FLOAT = TensorProto.FLOAT
+INPUT = "events"
+
+
+@dataclass(frozen=True)
+class Member:
+    """One collapsed network with its trace; ``prefix`` keeps the names of an ensemble's members apart."""
+
+    network: Network
+    trace: Trace
+    prefix: str = ""
+
+    def slots(self, kind: Literal["states", "noises", "traces"]) -> list[Slot]:
+        """Slots with the member's own layer names."""
+        found: tuple[Slot, ...] = getattr(self.trace.signature, kind)
+        return [Slot(self.prefix + slot.layer, slot.field, slot.shape) for slot in found]
+
+
+@dataclass(frozen=True)
+class Step:
+    """All members' nodes as one graph body."""
+
+    body: Body
+    states: list[Slot]
+    noises: list[Slot]
+    traces: list[Slot]
+    trace_values: list[str]
+    logits: list[str]  # of binary networks
+    signature: Signature
+
+
+def translate_step(members: list[Member], with_traces: bool) -> Step:
+    """Translate every member; new states are called ``next/<state>``."""
+    body = Body()
+    states, noises, traces, trace_values, logits = [], [], [], [], []
+    renames: dict[str, str] = {}
+    for member in members:
+        body.prefix = member.prefix
+        signature = member.trace.signature
+        mine = member.slots("states"), member.slots("noises"), member.slots("traces") if with_traces else []
+        outputs = next(node.args[0] for node in member.trace.graph.nodes if node.op == "output")
+        new_states, out_logits, seen = _split(outputs, signature)
+        clock = [CLOCK] if signature.clocked else []
+        inputs = [INPUT, *(slot.name for slot in mine[0]), *(slot.name for slot in mine[1]), *clock]
+        walk = Translation(member.trace, member.network, body)
+        values = walk.run(inputs, [*new_states, *out_logits, *(seen if with_traces else [])])
+        states += mine[0]
+        noises += mine[1]
+        traces += mine[2]
+        renames |= {value: f"next/{slot.name}" for slot, value in zip(mine[0], values, strict=False)}
+        logits += values[len(new_states) : len(new_states) + len(out_logits)]
+        trace_values += values[len(new_states) + len(out_logits) :]
+    _rename(body.nodes, renames)
+    trace_values = [renames.get(value, value) for value in trace_values]
+    return Step(body, states, noises, traces, trace_values, logits, members[0].trace.signature)
+
+
+def step_model(step: Step, contract: Contract) -> onnx.ModelProto:
+    """One time step as a graph: states in, states out."""
+    signature = step.signature
+    inputs = [_value(INPUT, ["B", *signature.input_shape])]
+    inputs += [_value(slot.name, ["B", *slot.shape]) for slot in (*step.states, *step.noises)]
+    outputs = [_value(f"next/{slot.name}", ["B", *slot.shape]) for slot in step.states]
+    if signature.clocked:
+        inputs.append(helper.make_tensor_value_info(CLOCK, TensorProto.INT64, [1]))
+    nodes = [*step.body.nodes, *_identities(step.trace_values, [f"trace/{slot.name}" for slot in step.traces])]
+    outputs += [_value(f"trace/{slot.name}", ["B", *slot.shape]) for slot in step.traces]
+    if not signature.spiking:
+        nodes += _logits(step.logits)
+        outputs = _results(contract) + outputs
+    return _model(nodes, inputs, outputs, step.body.initialisers(), step, contract)
+
+
+def sequence_model(step: Step, contract: Contract) -> onnx.ModelProto:
+    """A Scan over time whose states begin at zero; logits are the read-out's sum over the number of steps."""
+    signature = step.signature
+    scan_inputs = [INPUT, *(slot.name for slot in step.noises)]
+    outer = {name: name if name != INPUT else INPUT for name in scan_inputs}
+    inner = {name: f"{name}/now" for name in scan_inputs}
+    body = _scan_body(step, inner)
+    initial = [f"initial/{slot.name}" for slot in step.states] + ([f"initial/{CLOCK}"] if signature.clocked else [])
+    final = [f"final/{slot.name}" for slot in step.states] + ([f"final/{CLOCK}"] if signature.clocked else [])
+    traces = [f"trace/{slot.name}" for slot in step.traces]
+    scan = helper.make_node(
+        "Scan",
+        [*initial, *(outer[name] for name in scan_inputs)],
+        [*final, *traces],
+        name="time",
+        body=body,
+        num_scan_inputs=len(scan_inputs),
+    )
+    nodes = [*_initial_states(step), scan, *_mean_totals(step)]
+    constants = _shape_constants(step)
+    inputs = [_value(INPUT, ["T", "B", *signature.input_shape])]
+    inputs += [_value(slot.name, ["T", "B", *slot.shape]) for slot in step.noises]
+    outputs = _results(contract) + [_value(f"trace/{slot.name}", ["T", "B", *slot.shape]) for slot in step.traces]
+    return _model(nodes, inputs, outputs, constants, step, contract)
+
+
+def _scan_body(step: Step, inner: dict[str, str]) -> onnx.GraphProto:
+    signature = step.signature
+    nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in step.body.nodes]
+    _rename(nodes, inner)
+    inputs = [_value(slot.name, ["B", *slot.shape]) for slot in step.states]
+    outputs = [_value(f"next/{slot.name}", ["B", *slot.shape]) for slot in step.states]
+    constants = step.body.initialisers()
+    if signature.clocked:
+        inputs.append(helper.make_tensor_value_info(CLOCK, TensorProto.INT64, [1]))
+        outputs.append(helper.make_tensor_value_info(f"next/{CLOCK}", TensorProto.INT64, [1]))
+        constants.append(numpy_helper.from_array(np.ones(1, np.int64), "one_step"))
+        nodes.append(helper.make_node("Add", [CLOCK, "one_step"], [f"next/{CLOCK}"], name="clock"))
+    inputs.append(_value(inner[INPUT], ["B", *signature.input_shape]))
+    inputs += [_value(inner[slot.name], ["B", *slot.shape]) for slot in step.noises]
+    seen = [f"now/trace/{slot.name}" for slot in step.traces]
+    nodes += _identities(step.trace_values, seen)
+    outputs += [_value(name, ["B", *slot.shape]) for name, slot in zip(seen, step.traces, strict=True)]
+    return helper.make_graph(nodes, "step", inputs, outputs, initializer=constants)
+
+
+def _initial_states(step: Step) -> list[onnx.NodeProto]:
+    nodes = [helper.make_node("Shape", [INPUT], ["batch"], name="batch", start=1, end=2)]
+    for slot in step.states:
+        shape = f"shape/{slot.name}"
+        nodes.append(helper.make_node("Concat", ["batch", _dims(slot.shape)], [shape], name=shape, axis=0))
+        nodes.append(
+            helper.make_node(
+                "ConstantOfShape",
+                [shape],
+                [f"initial/{slot.name}"],
+                name=f"initial/{slot.name}",
+                value=helper.make_tensor("zero", FLOAT, [1], [0.0]),
+            )
+        )
+    return nodes
+
+
+def _dims(shape: tuple[int, ...]) -> str:
+    return "dims/" + "x".join(str(size) for size in shape)
+
+
+def _shape_constants(step: Step) -> list[onnx.TensorProto]:
+    shapes = {slot.shape for slot in step.states}
+    constants = [numpy_helper.from_array(np.array(shape, np.int64), _dims(shape)) for shape in sorted(shapes)]
+    if step.signature.clocked:
+        constants.append(numpy_helper.from_array(np.zeros(1, np.int64), f"initial/{CLOCK}"))
+    return constants
+
+
+def _mean_totals(step: Step) -> list[onnx.NodeProto]:
+    """logits = total / T for each member."""
+    nodes = [
+        helper.make_node("Shape", [INPUT], ["steps_int"], name="steps_int", start=0, end=1),
+        helper.make_node("Cast", ["steps_int"], ["steps"], name="steps", to=FLOAT),
+    ]
+    totals = [slot for slot in step.states if slot.field == "total"]
+    logits = [f"logits/{number}" for number in range(len(totals))]
+    for slot, name in zip(totals, logits, strict=True):
+        nodes.append(helper.make_node("Div", [f"final/{slot.name}", "steps"], [name], name=name))
+    return nodes + _logits(logits)
+
+
+def _logits(logits: list[str]) -> list[onnx.NodeProto]:
+    """The graph's results from each member's logits: themselves, or an ensemble's probabilities and doubts."""
+    if len(logits) == 1:
+        return [helper.make_node("Identity", logits, ["logits"], name="logits")]
+    nodes: list[onnx.NodeProto] = []
+
+    def add(op: str, inputs: list[str], output: str, **attributes: Any) -> str:
+        nodes.append(helper.make_node(op, inputs, [output], name=f"ensemble/{output}", **attributes))
+        return output
+
+    axis0 = add("Constant", [], "axis_members", value_ints=[0])
+    axis1 = add("Constant", [], "axis_classes", value_ints=[-1])
+    tiny = add("Constant", [], "tiny", value_float=1e-30)
+    stacked = [add("Unsqueeze", [name, axis0], f"{name}/member") for name in logits]
+    add("Concat", stacked, "member_logits", axis=0)
+    each = add("Softmax", ["member_logits"], "member_probabilities", axis=-1)
+    add("ReduceMean", [each, axis0], "probabilities", keepdims=0)
+
+    def entropy(of: str, output: str) -> str:
+        log = add("Log", [add("Max", [of, tiny], f"{output}/clipped")], f"{output}/log")
+        products = add("Mul", [of, log], f"{output}/products")
+        return add("Neg", [add("ReduceSum", [products, axis1], f"{output}/sum", keepdims=0)], output)
+
+    entropy("probabilities", "entropy")
+    expected = add("ReduceMean", [entropy(each, "member_entropy"), axis0], "expected_entropy", keepdims=0)
+    add("Sub", ["entropy", expected], "mutual_information")
+    return nodes
+
+
+def _results(contract: Contract) -> list[onnx.ValueInfoProto]:
+    classes, members = len(contract.classes), contract.collapse.members
+    if members == 1:
+        return [_value("logits", ["B", classes])]
+    return [
+        _value("probabilities", ["B", classes]),
+        _value("member_logits", [members, "B", classes]),
+        _value("entropy", ["B"]),
+        _value("mutual_information", ["B"]),
+    ]
+
+
+def _model(
+    nodes: list[onnx.NodeProto],
+    inputs: list[onnx.ValueInfoProto],
+    outputs: list[onnx.ValueInfoProto],
+    constants: list[onnx.TensorProto],
+    step: Step,
+    contract: Contract,
+) -> onnx.ModelProto:
+    graph = helper.make_graph(nodes, "axonnx", inputs, outputs, initializer=constants)
+    model = helper.make_model(
+        graph,
+        ir_version=IR_VERSION,
+        opset_imports=[helper.make_opsetid("", ONNX_OPSET), helper.make_opsetid(DOMAIN, VERSION)],
+        functions=[function(name) for name in sorted(step.body.used_ops)],
+        producer_name="axonnx",
+    )
+    helper.set_model_props(model, {METADATA_KEY: contract.to_json()})
+    return model
+
+
+def _split(outputs: Any, signature: Signature) -> tuple[list[Any], list[Any], list[Any]]:
+    """The traced outputs, which come flat: states, logits of binary networks, traces."""
+    flat = list(outputs)
+    states, logits = len(signature.states), 0 if signature.spiking else 1
+    return flat[:states], flat[states : states + logits], flat[states + logits :]
+
+
+def _identities(values: list[str], names: list[str]) -> list[onnx.NodeProto]:
+    return [helper.make_node("Identity", [v], [n], name=n) for v, n in zip(values, names, strict=True)]
+
+
+def _rename(nodes: list[onnx.NodeProto], renames: dict[str, str]) -> None:
+    for node in nodes:
+        node.input[:] = [renames.get(name, name) for name in node.input]
+        node.output[:] = [renames.get(name, name) for name in node.output]
+
+
+def _value(name: str, shape: list[Any]) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, FLOAT, shape)

@@ -1,0 +1,179 @@
+"""What values can reach a synapse: the largest magnitude, and how many bits there are behind the point.
+
+Worked out on the traced graph, so it holds for every input that the contract admits, not only for those that were
+tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from axonnx.base.errors import AxonnxError
+from axonnx.export.step.trace import Trace, operands
+
+aten = torch.ops.aten
+
+
+@dataclass(frozen=True)
+class Range:
+    """Multiples of 2^−bits whose magnitude is at most ``largest``."""
+
+    largest: float
+    bits: int
+
+    @property
+    def exact(self) -> bool:
+        """Whether every such number is a float32."""
+        return self.largest * 2.0**self.bits < 2**24
+
+
+SPIKES = Range(1.0, 0)
+Known = dict[fx.Node, "Range | None"]  # None: any real number
+
+
+def input_ranges(trace: Trace, network_input: Range) -> dict[str, Range | None]:
+    """For each weight tensor that a linear or conv operator reads: the range of the other operand."""
+    known: Known = dict.fromkeys(trace.graph.nodes)
+    first, *rest = trace.inputs
+    known[first] = network_input
+    for node, slot in zip(rest, (*trace.signature.states, *trace.signature.noises), strict=False):
+        known[node] = SPIKES if slot.field == "spikes" else None
+    found: dict[str, Range | None] = {}
+    for node in trace.calls():
+        value = _range(node, known, trace)
+        known[node] = value if value is not None and value.exact else None
+        if node.target in SYNAPSES:
+            x, weight, *_ = operands(node)
+            name = trace.constant_of(weight)
+            if name is None:
+                raise AxonnxError(
+                    f"{trace.where(node)}: the weights of a linear map or convolution are worked out in compute(), so "
+                    f"no grid can be laid over them; keep them in a layer"
+                )
+            found[name] = _either(found[name], known[x]) if name in found else known[x]
+    return found
+
+
+def _either(one: Range | None, other: Range | None) -> Range | None:
+    """What holds for both: a synapse may be used twice."""
+    if one is None or other is None:
+        return None
+    return Range(max(one.largest, other.largest), max(one.bits, other.bits))
+
+
+SYNAPSES = (aten.linear.default, aten.conv2d.default)
+
+
+def _same(node: fx.Node, known: Known) -> Range | None:
+    return known[operands(node)[0]]
+
+
+def _sum(node: fx.Node, known: Known) -> Range | None:
+    """A sum or a difference: of their magnitudes there is only one."""
+    terms = [_operand(argument, known) for argument in operands(node)]
+    if any(term is None for term in terms):
+        return None
+    return Range(sum(term.largest for term in terms if term), max(term.bits for term in terms if term))
+
+
+def _product(node: fx.Node, known: Known) -> Range | None:
+    terms = [_operand(argument, known) for argument in operands(node)]
+    if len(terms) != 2 or terms[0] is None or terms[1] is None:
+        return None
+    return Range(terms[0].largest * terms[1].largest, terms[0].bits + terms[1].bits)
+
+
+def _mean(node: fx.Node, known: Known, where: str) -> Range:
+    before = _same(node, known)
+    window = operands(node)[1]
+    height, width = window[0], window[-1]
+    if height * width & (height * width - 1):
+        raise AxonnxError(
+            f"{where}: an average over {height} × {width} pixels is not exact; pool over windows of a power of two "
+            f"(AveragePool2d)"
+        )
+    if before is None:
+        raise AxonnxError(
+            f"{where}: an average over real numbers depends on the order of additions; pool spikes or event counts, "
+            f"and currents with AveragePool2d.current"
+        )
+    found = Range(before.largest, before.bits + (height * width).bit_length() - 1)
+    if not found.exact:
+        raise AxonnxError(
+            f"{where}: sums over {height} × {width} pixels of up to {before.largest:g} do not fit into float32; pool "
+            f"over smaller windows, or clip the input"
+        )
+    return found
+
+
+def _joined(node: fx.Node, known: Known) -> Range | None:
+    parts = [known[part] for part in operands(node)[0]]
+    if any(part is None for part in parts):
+        return None
+    return Range(max(part.largest for part in parts if part), max(part.bits for part in parts if part))
+
+
+def _item(node: fx.Node, known: Known) -> Range | None:
+    """Outputs of a spike operator: the spikes come last."""
+    source, number = operands(node)
+    outputs = {"lif": 2, "lif_to_zero": 2, "stochastic_lif": 3, "stochastic_lif_to_zero": 3}
+    return SPIKES if outputs.get(_spike_op(source)) == number + 1 else None
+
+
+def _activity(node: fx.Node, known: Known) -> Range | None:
+    before = _same(node, known)
+    neurons = node.meta["val"].shape[-1]
+    return None if before is None else Range(neurons * before.largest**2, 2 * before.bits)
+
+
+RULES: dict[Any, Callable[[fx.Node, Known], Range | None]] = {
+    aten.flatten.using_ints: _same,
+    aten.view.default: _same,
+    aten.reshape.default: _same,
+    aten.unflatten.int: _same,
+    aten.pad.default: _same,
+    aten.constant_pad_nd.default: _same,
+    aten.slice.Tensor: _same,
+    aten.permute.default: _same,
+    aten.transpose.int: _same,
+    aten.unsqueeze.default: _same,
+    aten.squeeze.dim: _same,
+    aten.expand_as.default: _same,
+    aten.add.Tensor: _sum,
+    aten.sub.Tensor: _sum,
+    aten.mul.Tensor: _product,
+    aten.cat.default: _joined,
+}
+
+
+def _range(node: fx.Node, known: Known, trace: Trace) -> Range | None:
+    if getattr(node.target, "__name__", "") == "getitem":
+        return _item(node, known)
+    op = _spike_op(node)
+    if op in ("heaviside", "stochastic_heaviside"):
+        return SPIKES
+    if op == "recurrent_activity":
+        return _activity(node, known)
+    if node.target == aten.avg_pool2d.default:
+        return _mean(node, known, trace.where(node))
+    rule = RULES.get(node.target)
+    return None if rule is None else rule(node, known)
+
+
+def _spike_op(node: Any) -> str:
+    name = str(getattr(node, "target", ""))
+    return name.split(".")[1] if name.startswith("axonnx.") else ""
+
+
+def _operand(argument: Any, known: Known) -> Range | None:
+    """A tensor's range, or that of a dyadic number in the graph."""
+    if isinstance(argument, fx.Node):
+        return known[argument]
+    if isinstance(argument, int):
+        return Range(abs(float(argument)), 0)
+    return None

@@ -1,0 +1,179 @@
+"""``verify_file``: all that is compared between a run and a file, and the verdict.
+
+structure     the file's own consistency; its contract as the run gives it; its graph, byte for byte
+operators     each spike operator alone, in every implementation
+collapse      constants, grids, membranes and spikes against the untouched training network, within derived bounds
+engines       every implementation of the collapsed network, bit for bit
+recordings    events from a file through reader, bins, engine and decision, bit for bit
+decisions     accuracy against the training network's, sample by sample
+accuracies    what the file states of itself, measured again
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from axonnx.base.errors import AxonnxError
+from axonnx.export.gap import Sampled
+from axonnx.export.verify.accuracy import check_decisions, check_stated, compare_decisions
+from axonnx.export.verify.collapse_check import CollapseCheck
+from axonnx.export.verify.compare import Comparison
+from axonnx.export.verify.free_running import check_operators, compare_running, draw_noise
+from axonnx.export.verify.recordings import check_recordings
+from axonnx.export.verify.structure import Findings, Subject, check_structure, open_subject
+from axonnx.runtime.measure.verify_result import Accuracy, Compared, Paired, Stage, VerifyResult
+from axonnx.train.trained import Trained, load_trained
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class VerifySettings:
+    """What is looked at. ``shard`` (i, n): only every n-th sample, beginning with number i."""
+
+    part: str = "test"
+    samples: int = 64
+    limit: int | None = None
+    recordings: int = 16
+    seed: int = 0
+    shard: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("samples", "limit", "recordings"):
+            if (number := getattr(self, name)) is not None and number < 1:
+                raise AxonnxError(f"{name} is {number}; a verification of nothing proves nothing: expected 1 or more")
+        if self.shard is not None and not 0 <= self.shard[0] < self.shard[1]:
+            raise AxonnxError(f"shard {self.shard[0]}/{self.shard[1]}; expected I/N with I from 0 to N−1")
+
+
+@dataclass
+class _Stages:
+    """The stages so far; a refusal inside one is its failure."""
+
+    tell: Tell
+    done: list[Stage] = field(default_factory=list)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Findings]:
+        self.tell(f"{name} …")
+        found = Findings()
+        try:
+            yield found
+        except AxonnxError as refusal:
+            found.fail(str(refusal))
+        self.done.append(Stage(name=name, ok=found.ok, lines=tuple(found.lines)))
+
+    @property
+    def ok(self) -> bool:
+        return all(stage.ok for stage in self.done)
+
+
+def verify_file(
+    model: str | Path, run: str | Path, settings: VerifySettings | None = None, tell: Tell = lambda _line: None
+) -> VerifyResult:
+    """Prove that ``model`` is what the run folder ``run`` was trained to be, or say what is wrong."""
+    settings, trained = settings or VerifySettings(), load_trained(run)
+    _check_part(trained, settings)
+    stages, opened = _Stages(tell), []
+    with stages.stage("structure") as found:
+        opened = [open_subject(model, trained)]
+        check_structure(opened[0], found)
+    if not opened:
+        return _result(model, trained, settings, stages.done)
+    (subject,) = opened
+    with stages.stage("operators") as found:
+        check_operators(subject, found)
+    return _run(subject, model, settings, stages, tell)
+
+
+def _run(subject: Subject, model: str | Path, settings: VerifySettings, stages: _Stages, tell: Tell) -> VerifyResult:
+    trained, first = subject.trained, settings.shard is None or settings.shard[0] == 0
+    some, whole = (_sharded(trained.data(settings.part, n), settings) for n in (settings.samples, settings.limit))
+    comparisons: list[Comparison] = []
+    scores: list[Accuracy] = []
+    paired = None
+    check = CollapseCheck(subject.file, trained.network, trained.arriving, subject.thresholds)
+    with stages.stage("collapse") as found:
+        _collapse(subject, check, some, settings.seed, found)
+    with stages.stage("engines") as found:
+        comparisons = compare_running(subject, some, settings.seed, tell)
+        for entry in comparisons:
+            if entry.differing:
+                found.fail(str(entry.first))
+        found.lines.append(f"{len(comparisons)} implementations against the collapsed network, bit for bit")
+    with stages.stage("recordings") as found:
+        check_recordings(subject, settings.part, settings.recordings, settings.seed, found)
+    with stages.stage("decisions") as found:
+        scores, paired = compare_decisions(subject, check.members, whole, settings.seed)
+        check_decisions(scores, paired, found)
+    if first:
+        with stages.stage("accuracies") as found:
+            scores = [*scores, *check_stated(subject, tell, found)]
+    return _result(model, trained, settings, stages.done, comparisons, scores, paired)
+
+
+def _collapse(subject: Subject, check: CollapseCheck, data: Sampled, seed: int, found: Findings) -> None:
+    check.constants()
+    done = 0
+    for batch, (x, labels) in enumerate(data):
+        check.running(x, draw_noise(subject, x.shape, seed + batch), done)
+        done += len(labels)
+    found.ok = not check.found.faults
+    found.lines += check.found.lines()
+
+
+def _check_part(trained: Trained, settings: VerifySettings) -> None:
+    if settings.part not in trained.prepared.splits.parts:
+        raise AxonnxError(f"the data set has no part {settings.part!r}; it has {sorted(trained.prepared.splits.parts)}")
+
+
+def _sharded(data: Sampled, settings: VerifySettings) -> Sampled:
+    """Of every batch the samples of the shard."""
+    if settings.shard is None:
+        return data
+    first, count = settings.shard
+    kept, seen = [], 0
+    for x, labels in data:
+        chosen = [number for number in range(len(labels)) if (seen + number) % count == first]
+        seen += len(labels)
+        if chosen:
+            kept.append((x[:, chosen] if x.dim() > 4 else x[chosen], labels[chosen]))
+    if not kept:
+        raise AxonnxError(f"shard {first}/{count} holds none of {seen} samples; use fewer shards, or more samples")
+    return kept
+
+
+def _result(
+    model: str | Path,
+    trained: Trained,
+    settings: VerifySettings,
+    stages: list[Stage],
+    comparisons: list[Comparison] | None = None,
+    scores: list[Accuracy] | None = None,
+    paired: Paired | None = None,
+) -> VerifyResult:
+    comparisons = comparisons or []
+    divergences = [entry.first for entry in comparisons if entry.first is not None]
+    divergences.sort(key=lambda first: math.inf if first.step is None else first.step)  # spikes before logits
+    provenance = trained.provenance()
+    return VerifyResult(
+        model=str(model),
+        run=str(trained.folder),
+        file_sha256=hashlib.sha256(Path(model).read_bytes()).hexdigest(),
+        checkpoint_sha256=provenance.checkpoint,
+        data_sha256=provenance.data_digest,
+        shard=None if settings.shard is None else "{}/{}".format(*settings.shard),
+        verdict="equal" if all(stage.ok for stage in stages) else "different",
+        mismatches=sum(entry.differing for entry in comparisons),
+        compared=Compared(**{key: sum(getattr(entry, key) for entry in comparisons) for key in Compared.model_fields}),
+        stages=tuple(stages),
+        implementations=tuple(entry.result() for entry in comparisons),
+        accuracy=tuple(scores or ()),
+        paired=paired,
+        first_divergence=divergences[0] if divergences else None,
+    )

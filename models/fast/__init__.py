@@ -1,0 +1,1 @@
+"""Hand-written passes through time and compiled kernels, with the bits of the plain formulas."""

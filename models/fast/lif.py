@@ -1,0 +1,218 @@
+"""A layer of spiking neurons over a whole sequence, with its backward pass through time written by hand.
+
+The same recurrences as ``neurons.integrate`` and the same bits, without a graph node for each operation of each
+time step: slopes are taken for all steps at once, weight gradients in one product, and only what the backward
+pass cannot recompute is kept (h* − θ, κ², spikes, noise).
+
+Backwards in time, with s the estimator's slopes and W the recurrent means:
+
+    ∂L/∂o[t]  = incoming + (W − θ)ᵀ ∂L/∂h*[t+1] + (through κ² of the recurrence)
+    ∂L/∂h*[t] = incoming + β  ∂L/∂h*[t+1] + s_h[t] ∂L/∂o[t]
+    ∂L/∂κ²[t] = incoming + β² ∂L/∂κ²[t+1] + s_κ[t] ∂L/∂o[t]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from axonnx.models.fast import lif_numba as lif_compiled
+from axonnx.models.fast import lif_torch as lif_steps
+from axonnx.models.fast.lif_torch import Drive, Incoming, Layer, Trace
+from axonnx.models.fast.memory import keep_freed_memory
+from axonnx.models.maths.current import Current
+from axonnx.models.maths.estimators import Estimator
+from axonnx.models.maths.kl import Divergence
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """Means [n, n] (zero diagonal) and variances ([1] or [n] shared, [n, n] otherwise) of recurrent weights."""
+
+    mean: Tensor
+    variance: Tensor | None
+
+
+@dataclass(frozen=True)
+class SequenceOutput:
+    """Spikes, h* − θ and the decision's κ² for every step, the membrane's state after the last, and z's sums.
+
+    The sums, ½ Σ ln(1 + z²) and Σ z² with z = (h* − θ)/κ, are there where they could be taken along at next to no
+    cost.
+    """
+
+    spikes: Tensor
+    gap: Tensor
+    decision_variance: Tensor | None
+    membrane: Tensor
+    variance: Tensor | None
+    divergence: Divergence | None
+
+
+def lif_sequence(
+    current: Current,
+    noise: Tensor | None,
+    initial: tuple[Tensor, Tensor | None, Tensor],
+    decay: Tensor,
+    threshold: Tensor,
+    base_variance: Tensor | None,
+    recurrence: Recurrence | None,
+    estimator: Estimator,
+) -> SequenceOutput:
+    """Run T steps of ``current`` [T, B, …] from the ``initial`` membrane, variance and spikes."""
+    weight, spread = (None, None) if recurrence is None else (recurrence.mean, recurrence.variance)
+    outputs = _LIFSequence.apply(
+        current.mean,
+        current.activity,
+        current.gain,
+        noise,
+        *initial,
+        decay,
+        threshold,
+        base_variance,
+        weight,
+        spread,
+        estimator,
+    )
+    spikes, gap, total, membrane, variance, log, quadratic = outputs
+    return SequenceOutput(spikes, gap, total, membrane, variance, None if log is None else Divergence(log, quadratic))
+
+
+class _LIFSequence(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        mean: Tensor,
+        activity: Tensor | None,
+        gain: Tensor | None,
+        noise: Tensor | None,
+        membrane: Tensor,
+        remembered: Tensor | None,
+        last_spikes: Tensor,
+        decay: Tensor,
+        threshold: Tensor,
+        base: Tensor | None,
+        weight: Tensor | None,
+        spread: Tensor | None,
+        estimator: Estimator,
+    ) -> tuple[Tensor | None, ...]:
+        layer = Layer(decay, threshold, base, weight, spread, estimator)
+        drive = Drive(mean, activity, gain, noise)
+        trace = Trace(_emitted(last_spikes, mean), _like(mean), None if activity is None else _like(mean))
+        learning = any(ctx.needs_input_grad)
+        if learning and mean.device.type == "cpu":
+            keep_freed_memory()
+        ctx.steps = lif_compiled if lif_compiled.applies(layer, drive, membrane, remembered, last_spikes) else lif_steps
+        after = ctx.steps.forward_steps(layer, drive, membrane, remembered, trace, learning)
+        ctx.estimator = estimator
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(
+            *trace, noise if estimator.reads_noise else None, membrane, remembered, *layer[:5], activity, gain
+        )
+        return trace.spikes, trace.gap, trace.total, *after
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *incoming: Tensor | None) -> tuple[Tensor | None, ...]:
+        saved = ctx.saved_tensors
+        trace, (noise, first_membrane, first_variance) = Trace(*saved[:3]), saved[3:6]
+        decay, threshold, base, weight, spread, activity, gain = saved[6:]
+        layer = Layer(decay, threshold, base, weight, spread, ctx.estimator)
+        h_grads, v_grads, by_spread = ctx.steps.backward_steps(layer, noise, trace, Incoming(*incoming))
+        first_h, decay_squared = h_grads[0], decay * decay
+        return (
+            h_grads,
+            *_activity_grads(ctx, v_grads, activity, gain),
+            None,
+            decay * first_h if ctx.needs_input_grad[4] else None,
+            decay_squared * v_grads[0] if v_grads is not None and ctx.needs_input_grad[5] else None,
+            _first_spikes_grad(ctx, first_h, v_grads, trace.emitted[0], layer),
+            _decay_grad(ctx, h_grads, v_grads, trace, layer, first_membrane, first_variance),
+            None,
+            _base_grad(ctx, v_grads, incoming[4], decay_squared),
+            h_grads.flatten(0, 1).t() @ trace.before.flatten(0, 1) if weight is not None else None,
+            by_spread,
+            None,
+        )
+
+
+def _emitted(last_spikes: Tensor, mean: Tensor) -> Tensor:
+    """Room for the spikes of all steps, behind those before the first."""
+    emitted = mean.new_empty((len(mean) + 1, *mean.shape[1:]))
+    emitted[0] = last_spikes
+    return emitted
+
+
+def _like(mean: Tensor) -> Tensor:
+    return torch.empty_like(mean, memory_format=torch.contiguous_format)
+
+
+def _activity_grads(
+    ctx: Any, v_grads: Tensor | None, activity: Tensor | None, gain: Tensor | None
+) -> tuple[Tensor | None, Tensor | None]:
+    """Gradients of the two factors of the arriving variance: products of matrices where the factors allow it.
+
+    A dense layer has v [… , n] = activity [… , 1] · gain [n], a convolutional one v [… , c, positions] =
+    gain [c, 1] · activity [… , 1, positions].
+    """
+    if v_grads is None or activity is None:
+        return None, None
+    if gain is None:
+        return v_grads.sum_to_size(activity.shape), None
+    channels = -gain.dim()
+    if activity.shape[channels] != 1 or gain.numel() != v_grads.shape[channels] or gain.numel() != len(gain):
+        return (v_grads * gain).sum_to_size(activity.shape), (v_grads * activity).sum_to_size(gain.shape)
+    if gain.dim() == 1:
+        flat = activity.flatten(), v_grads.flatten(0, -2)
+        by_activity = v_grads @ gain[:, None] if ctx.needs_input_grad[1] else None
+        return by_activity, flat[0] @ flat[1] if ctx.needs_input_grad[2] else None
+    grads, active = (x.flatten(channels + 1).flatten(0, -3) for x in (v_grads, activity))
+    by_activity = (gain.reshape(1, 1, -1) @ grads).reshape(activity.shape) if ctx.needs_input_grad[1] else None
+    by_gain = (grads @ active.mT).sum(0).reshape(gain.shape) if ctx.needs_input_grad[2] else None
+    return by_activity, by_gain
+
+
+def _first_spikes_grad(
+    ctx: Any, h_grad: Tensor, v_grads: Tensor | None, first_spikes: Tensor, layer: Layer
+) -> Tensor | None:
+    if not ctx.needs_input_grad[6]:
+        return None
+    grad = lif_steps.through_membrane(None, h_grad, layer.feedback, layer.threshold)
+    if v_grads is None or layer.spread is None:
+        return grad
+    return lif_steps.through_variance(grad, v_grads[0], first_spikes, layer.spread)
+
+
+def _decay_grad(
+    ctx: Any,
+    h_grads: Tensor,
+    v_grads: Tensor | None,
+    trace: Trace,
+    layer: Layer,
+    first_membrane: Tensor,
+    first_variance: Tensor | None,
+) -> Tensor | None:
+    """Σ_t ∂L/∂h*[t] h*[t−1] + 2β ∂L/∂κ²[t] κ²[t−1]"""
+    if not ctx.needs_input_grad[7]:
+        return None
+    membranes = torch.cat([first_membrane[None], trace.gap[:-1] + layer.threshold])
+    grad = (h_grads * membranes).sum_to_size(layer.decay.shape)
+    if v_grads is None or trace.total is None or first_variance is None:
+        return grad
+    kept = trace.total[:-1] if layer.base is None else trace.total[:-1] - layer.base
+    through_variance = (v_grads * torch.cat([first_variance[None], kept])).sum_to_size(layer.decay.shape)
+    return grad + 2.0 * layer.decay * through_variance
+
+
+def _base_grad(ctx: Any, v_grads: Tensor | None, by_variance: Tensor | None, decay_squared: Tensor) -> Tensor | None:
+    """Σ_t of what reaches κ² at the decision alone: ∂L/∂κ²[t] less what comes back through the recurrence."""
+    if v_grads is None or not ctx.needs_input_grad[9]:
+        return None
+    shape = decay_squared.shape
+    kept, first = v_grads.sum_to_size(shape), v_grads[0].sum_to_size(shape)
+    grad = ((1.0 - decay_squared) * kept + decay_squared * first).sum()
+    return grad if by_variance is None else grad - by_variance.sum()

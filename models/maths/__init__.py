@@ -1,0 +1,1 @@
+"""The paper's formulas: the Normal distribution, the posterior, its KL, firing, gradient estimators."""

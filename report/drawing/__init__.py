@@ -1,0 +1,1 @@
+"""Charts, bars, curves, strips and pictures."""

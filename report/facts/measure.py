@@ -1,0 +1,171 @@
+"""A file run on samples for a report: how its decisions form, what each layer does at each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.engines.reference.interface import Chunk, Engine
+from axonnx.runtime.format.network_input import to_input
+from axonnx.runtime.streams.decision import softmax
+from axonnx.runtime.streams.noise import stream_noise
+
+BATCH = 16
+
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Inputs as integers [N, T, C, H, W] (T = 1 for images), labels [N] where they are known, and where from."""
+
+    frames: NDArray[np.integer]
+    labels: Integers | None
+    source: str
+
+    def __post_init__(self) -> None:
+        if self.labels is not None and len(self.labels) != len(self.frames):
+            raise AxonnxError(f"{self.source}: {len(self.labels)} labels for {len(self.frames)} samples")
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One sample in all detail."""
+
+    number: int
+    label: int | None
+    frames: NDArray[np.integer]  # [T, C, H, W]
+    probabilities: Doubles  # [T, classes]: the decision after each step
+    spikes: Mapping[str, NDArray[np.bool_]]  # [T, neurons]
+    membranes: Mapping[str, Floats]  # [T, neurons]
+
+    @property
+    def winner(self) -> int:
+        """The class decided for."""
+        return int(self.probabilities[-1].argmax())
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Decisions and activity over many samples, and some of them in detail."""
+
+    source: str
+    probabilities: Doubles  # [N, T, classes]
+    labels: Integers | None
+    rates: Mapping[str, Doubles]  # [T] for each layer
+    spikes: Mapping[str, float]  # for one inference
+    operations: Mapping[str, float]
+    shown: tuple[Sample, ...] = ()
+
+    @property
+    def right(self) -> NDArray[np.bool_] | None:
+        """Which decisions are right [N]; None without labels."""
+        return None if self.labels is None else np.asarray(self.final.argmax(1) == self.labels)
+
+    @property
+    def final(self) -> Doubles:
+        """Class probabilities at the end [N, classes]."""
+        last: Doubles = self.probabilities[:, -1]
+        return last
+
+
+def measure(engine: Engine, samples: Samples, shown: int, seed: int = 0, tell: Tell = lambda line: None) -> Measured:
+    """Run all samples; then ``shown`` of them again with traces. The noise of sample i is that of window i."""
+    if not len(samples.frames):
+        raise AxonnxError(f"{samples.source}: no samples to run")
+    run = _Run(engine, samples, seed)
+    probabilities, counts = [], _Counts()
+    for start in range(0, len(samples.frames), BATCH):
+        numbers = range(start, min(start + BATCH, len(samples.frames)))
+        probabilities.append(np.stack([counts.add(step, chunk, at) for step, chunk, at in run.through(numbers)], 1))
+        tell(f"{numbers.stop} of {len(samples.frames)} samples run")
+    decided = np.concatenate(probabilities)
+    chosen = choose(decided[:, -1].argmax(1), samples.labels, shown)
+    sizes = {layer.name: layer.size for layer in engine.program.layers}
+    return Measured(
+        samples.source,
+        decided,
+        samples.labels,
+        {name: np.array(per_step) / (len(decided) * sizes[name]) for name, per_step in counts.spikes.items()},
+        {name: sum(per_step) / len(decided) for name, per_step in counts.spikes.items()},
+        {name: total / len(decided) for name, total in counts.operations.items()},
+        tuple(run.in_detail(number) for number in chosen),
+    )
+
+
+def choose(decided: Integers, labels: Integers | None, wanted: int) -> list[int]:
+    """Samples worth showing: the first of each class, and the first one that was decided wrongly."""
+    groups = decided if labels is None else labels
+    firsts = [int(np.flatnonzero(groups == group)[0]) for group in np.unique(groups)]
+    wrong = [] if labels is None else [int(number) for number in np.flatnonzero(decided != labels)]
+    others = [number for number in range(len(decided)) if number not in firsts]
+    ranked = list(dict.fromkeys([*firsts[: max(wanted - 1, 0)], *wrong[:1], *firsts, *others]))
+    return sorted(ranked[:wanted])
+
+
+class _Run:
+    """Batches of samples through an engine, a step at a time."""
+
+    def __init__(self, engine: Engine, samples: Samples, seed: int) -> None:
+        self.engine, self.samples = engine, samples
+        self.noise = stream_noise(engine.program, seed)
+
+    def through(self, numbers: Sequence[int], trace: bool = False) -> Iterator[tuple[int, Chunk, Doubles]]:
+        """Step, what the engine gave, and the class probabilities so far [B, classes]."""
+        contract = self.engine.program.contract
+        frames = self.samples.frames[list(numbers)]
+        state = self.engine.initial_state(len(numbers))
+        for step in range(frames.shape[1]):
+            x = to_input(frames[:, step : step + 1].swapaxes(0, 1), contract.input)
+            chunk = self.engine.advance(state, x, self._noise(numbers, step), trace)
+            state = chunk.state
+            logits = chunk.logits if contract.logits == "direct" else chunk.logits / np.float32(step + 1)
+            yield step, chunk, softmax(logits).mean(0)
+
+    def in_detail(self, number: int) -> Sample:
+        """One sample with all its traces."""
+        probabilities, traces = [], []
+        for _, chunk, decided in self.through([number], trace=True):
+            probabilities.append(decided[0])
+            traces.append({name: values[0, 0].ravel() for name, values in chunk.traces.items()})
+        series = {name: np.stack([step[name] for step in traces]) for name in traces[0]}
+        return Sample(
+            number,
+            None if self.samples.labels is None else int(self.samples.labels[number]),
+            self.samples.frames[number],
+            np.stack(probabilities),
+            {name.partition("/")[2]: s > 0 for name, s in series.items() if name.startswith("spikes/")},
+            {name.partition("/")[2]: s for name, s in series.items() if name.startswith("membrane/")},
+        )
+
+    def _noise(self, numbers: Sequence[int], step: int) -> dict[str, Floats]:
+        if not self.engine.program.noises:
+            return {}
+        drawn = [self.noise(number, step, 1) for number in numbers]
+        return {name: np.concatenate([each[name] for each in drawn], axis=1) for name in self.engine.program.noises}
+
+
+class _Counts:
+    """Spikes of each layer at each step, and operations of each synapse, over all samples."""
+
+    def __init__(self) -> None:
+        self.spikes: dict[str, list[int]] = {}
+        self.operations: dict[str, int] = {}
+
+    def add(self, step: int, chunk: Chunk, probabilities: Doubles) -> Doubles:
+        """Count a step and pass its probabilities on."""
+        assert chunk.activity is not None, "the numpy engine counts"
+        for name, counts in chunk.activity.spikes.items():
+            per_step = self.spikes.setdefault(name, [])
+            per_step.extend([0] * (step + 1 - len(per_step)))
+            per_step[step] += int(counts.sum())
+        for name, counts in chunk.activity.operations.items():
+            self.operations[name] = self.operations.get(name, 0) + int(counts.sum())
+        return probabilities

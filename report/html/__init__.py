@@ -1,0 +1,1 @@
+"""Text, numbers, tables and styles of a page."""

@@ -1,0 +1,80 @@
+"""The whole page: one HTML file that needs nothing but itself."""
+
+from __future__ import annotations
+
+from axonnx.report.facts.material import Material
+from axonnx.report.html.markup import Html, element
+from axonnx.report.html.script import SCRIPT
+from axonnx.report.html.style import style_sheet
+from axonnx.report.sections.activity import activity_section
+from axonnx.report.sections.decisions import decisions_section
+from axonnx.report.sections.layers import layers_section
+from axonnx.report.sections.provenance import provenance_section
+from axonnx.report.sections.samples import samples_section
+from axonnx.report.sections.summary import in_a_sentence, key_figures, pipeline, verdict, verification
+from axonnx.report.sections.training import training_section
+
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+ANCHORS = {
+    "summary": "Summary",
+    "training": "Training",
+    "layers": "Layers",
+    "samples": "Samples",
+    "decisions": "Decisions",
+    "activity": "Activity",
+    "provenance": "Provenance",
+}
+
+
+def render(material: Material) -> str:
+    """The report as the text of one HTML file."""
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", f"{material.name}: Axonnx report"),
+        element("style", Html(style_sheet())),
+    )
+    body = element("body", _header(material), _main(material), _footer(material), element("script", Html(SCRIPT)))
+    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
+
+
+def _header(material: Material) -> Html:
+    links = [element("a", title, href=f"#{anchor}") for anchor, title in ANCHORS.items()]
+    return element(
+        "header",
+        element("div", element("span", "Axonnx"), "report", class_="brand"),
+        element("nav", links, aria_label="Sections"),
+        element("button", "◐", type="button", id="theme", title="Light or dark", aria_label="Light or dark"),
+    )
+
+
+def _main(material: Material) -> Html:
+    warnings = [element("p", text, class_="warning", role="note") for text in material.warnings]
+    summary = element(
+        "section",
+        element("h1", material.name),
+        element("p", in_a_sentence(material), class_="lead"),
+        verdict(material),
+        warnings,
+        key_figures(material),
+        pipeline(material),
+        verification(material.verify),
+        id="summary",
+    )
+    return element(
+        "main",
+        summary,
+        training_section(material.run),
+        layers_section(material),
+        samples_section(material),
+        decisions_section(material),
+        activity_section(material),
+        provenance_section(material),
+    )
+
+
+def _footer(material: Material) -> Html:
+    return element("footer", f"{material.name}, reported {material.made}. This page loads nothing from elsewhere.")

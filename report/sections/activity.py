@@ -1,0 +1,122 @@
+"""The activity section: how often layers fire, what that costs, and where the energy goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from axonnx.report.drawing.axes import count_axis, linear_axis
+from axonnx.report.drawing.bars import Bar, bar_chart, stacked_bar
+from axonnx.report.drawing.curves import Series, curves, rates
+from axonnx.report.facts.inputs import Energy, Profile
+from axonnx.report.facts.material import Material
+from axonnx.report.html.blocks import card, cards, colour, folded, missing, section, table, tile
+from axonnx.report.html.markup import Html, element
+from axonnx.report.html.numbers import count, energy, number, percent, short, size
+
+Value = TypeVar("Value")
+
+
+def activity_section(material: Material) -> Html:
+    """Rates always where they are known; operations and energy from a profile."""
+    profile = material.profile
+    command = f"axonnx profile {material.name} --run {material.run_name} -o profile.json"
+    lead = f"Profiled on {count(profile.samples)} samples, engine {profile.engine}." if profile else None
+    return section(
+        "activity",
+        "Activity and energy",
+        lead,
+        _totals(profile) if profile is not None else None,
+        cards(_rates(material), _operations(material), _over_time(material)),
+        _energy(profile.energy) if profile is not None and profile.energy is not None else None,
+        None if profile is not None else missing("Energy, latency and footprint were not measured.", command),
+    )
+
+
+def _rates(material: Material) -> Html | None:
+    found = _first_member(material.rates(), [layer.name for layer in material.model.layers])
+    if not found:
+        return None
+    bars = [Bar(name, rate, percent(rate), colour=colour(at)) for at, (name, rate) in enumerate(found.items())]
+    axis = linear_axis(list(found.values()), zero=True)
+    return bar_chart("Firing rate of each layer", bars, axis, unit="spikes per neuron and step")
+
+
+def _over_time(material: Material) -> Html | None:
+    series: Series = {}
+    if material.profile is not None and material.profile.rates_over_time:
+        series = dict(material.profile.rates_over_time)
+    elif material.measured is not None:
+        series = {name: steps.tolist() for name, steps in material.measured.rates.items()}
+    series = _first_member(series, [layer.name for layer in material.model.layers])
+    lengths = {len(values) for values in series.values()}
+    if len(lengths) != 1 or max(lengths) < 2:
+        return None
+    steps = max(lengths)
+    across = [float(step) for step in range(1, steps + 1)]
+    return curves("Firing rates over time", count_axis(1, steps, "step"), across, series, rates(series))
+
+
+def _operations(material: Material) -> Html | None:
+    names = [synapse.name for layer in material.model.layers for synapse in layer.synapses]
+    found = _first_member(material.operations(), names)
+    if not found:
+        return None
+    dense = {}
+    if material.profile is not None:
+        dense = {entry.name: entry.dense_operations for entry in material.profile.synapses}
+    bars = []
+    for name, done in found.items():
+        full = dense.get(name)
+        share = f" ({percent(done / full, 0)} of dense)" if full else ""
+        bars.append(Bar(name, done, short(done) + share))
+    axis = linear_axis(list(found.values()), zero=True)
+    return bar_chart("Synaptic operations", bars, axis, unit="per inference")
+
+
+def _first_member(found: Mapping[str, Value], names: Sequence[str]) -> dict[str, Value]:
+    """Of an ensemble its first member alone; everything where names are not known."""
+    return {name: value for name, value in found.items() if name in names} or dict(found)
+
+
+def _totals(profile: Profile) -> Html | None:
+    totals = profile.totals
+    entries = [
+        ("Events in", short(totals.events_in), totals.events_in),
+        ("Accumulates", short(totals.accumulates), totals.accumulates),
+        ("Multiply-accumulates", short(totals.multiply_accumulates), totals.multiply_accumulates),
+        ("Dense equivalent", short(totals.dense_operations), totals.dense_operations),
+        ("Membrane updates", short(totals.membrane_updates), totals.membrane_updates),
+        ("Footprint", size(totals.footprint_bytes), totals.footprint_bytes),
+        ("Activation sparsity", percent(totals.activation_sparsity), totals.activation_sparsity),
+        ("Connection sparsity", percent(totals.connection_sparsity), totals.connection_sparsity),
+    ]
+    tiles = [tile(name, text) for name, text, value in entries if value is not None]
+    return element("dl", tiles, class_="tiles small") if tiles else None
+
+
+def _energy(found: Energy) -> Html:
+    total = found.total_nj if found.total_nj is not None else sum(found.parts.values())
+    texts = {name: energy(value) for name, value in found.parts.items()}
+    parts = [element("h3", "Energy of one inference, estimated: ", energy(total))]
+    if found.parts:
+        parts.append(stacked_bar("Energy by part", found.parts, sum(found.parts.values()), texts))
+    if found.dense_nj:
+        bars = [
+            Bar("this network", total, energy(total), strong=True),
+            Bar("dense", found.dense_nj, _dense(found, total)),
+        ]
+        axis = linear_axis([total, found.dense_nj], zero=True)
+        parts.append(bar_chart("Against a dense network of the same shape", bars, axis))
+    if found.constants:
+        rows = [[name.replace("_", " "), f"{number(value)} pJ"] for name, value in found.constants.items()]
+        constants = table(["operation", "energy"], rows, "Constants", hide_caption=True)
+        hardware = f" ({found.hardware})" if found.hardware else ""
+        parts.append(folded(f"Constants of the estimate{hardware}", constants))
+    return card(parts)
+
+
+def _dense(found: Energy, total: float) -> str:
+    assert found.dense_nj is not None
+    times = f", {found.dense_nj / total:.1f} × as much" if total > 0 else ""
+    return energy(found.dense_nj) + times

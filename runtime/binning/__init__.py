@@ -1,0 +1,30 @@
+"""From events to frames of counts, the same bits in training, in whole recordings and in streams.
+
+An event at time t falls into bin (t − origin) // bin_us, in integer arithmetic that holds to both ends of int64.
+No event is lost without a trace: events in = events in frames (before clipping) + events counted as outside.
+
+    settings    Sensor, Binning: what a frame is
+    rules       which bin, which cell, what is outside, what is cut: each rule once
+    recordings  bin_events, bin_batch: whole recordings
+    stream      Binner: chunks of a stream
+"""
+
+from axonnx.runtime.binning.recordings import BatchBinned, Binned, bin_batch, bin_events
+from axonnx.runtime.binning.rules import Outside
+from axonnx.runtime.binning.settings import Binning, Sensor
+from axonnx.runtime.binning.stream import Binner, BinnerState, Block, Completed, Run
+
+__all__ = [
+    "BatchBinned",
+    "Binned",
+    "Binner",
+    "BinnerState",
+    "Binning",
+    "Block",
+    "Completed",
+    "Outside",
+    "Run",
+    "Sensor",
+    "bin_batch",
+    "bin_events",
+]

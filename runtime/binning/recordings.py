@@ -1,0 +1,99 @@
+"""Whole recordings to frames, one or many at a time."""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.binning.rules import Outside, bin_index, cells_of, clip_counts, count_outside, true_before
+from axonnx.runtime.binning.settings import Binning
+from axonnx.runtime.events.arrays import Events, check_events
+
+# Above this many cells a dense int64 histogram costs more memory than the events: count by sorting instead.
+DENSE_CELLS = 2**22
+
+
+@dataclass(frozen=True)
+class Binned:
+    """One recording as frames, and what is not in them."""
+
+    frames: NDArray[np.uint8]  # [T, C, H, W]
+    outside: Outside
+    clipped: int  # counts above the limit, cut off by `clip` or `binary`
+
+
+@dataclass(frozen=True)
+class BatchBinned:
+    """Many recordings as frames, and for each what is not in them."""
+
+    frames: NDArray[np.uint8]  # [N, T, C, H, W]
+    outside: tuple[Outside, ...]
+    clipped: NDArray[np.int64]  # [N]
+
+
+def bin_events(events: Events, binning: Binning) -> Binned:
+    """Frames of one recording, in whatever order its events are."""
+    batch = bin_batch(events, [0, len(check_events(events))], binning)
+    return Binned(batch.frames[0], batch.outside[0], int(batch.clipped[0]))
+
+
+def bin_batch(events: Events, offsets: ArrayLike, binning: Binning) -> BatchBinned:
+    """Frames of many recordings; recording i is events[offsets[i]:offsets[i + 1]]."""
+    edges = _check_offsets(np.asarray(offsets), len(check_events(events)))
+    cell, off_sensor, bad_polarity = cells_of(events, binning)
+    origins = _origins(events, edges, off_sensor | bad_polarity, binning)
+    index, before = bin_index(events["t"], origins, binning.bin_us)
+    after = index >= np.uint64(binning.bins)
+    wrong = off_sensor | bad_polarity | before | after
+    reasons = {"off_sensor": off_sensor, "bad_polarity": bad_polarity, "before": before, "after": after}
+    outside = count_outside(reasons, wrong, edges)
+    key = index.view(np.int64) * binning.cells + cell
+    if any(each.total for each in outside):
+        edges = edges - true_before(wrong, edges)
+        key = key[~wrong]
+    frames, clipped = _histograms(key, edges, binning)
+    return BatchBinned(frames.reshape(-1, *binning.shape), outside, clipped)
+
+
+def _check_offsets(edges: NDArray, count: int) -> NDArray[np.int64]:
+    whole = edges.ndim == 1 and edges.dtype.kind in "iu" and len(edges) > 0
+    if not whole or edges[0] != 0 or edges[-1] != count or np.any(edges[1:] < edges[:-1]):
+        raise AxonnxError(
+            f"binning: offsets {np.array2string(edges, threshold=8)} do not cut {count} events into recordings;"
+            f" expected integers that start at 0, never fall, and end at {count}."
+        )
+    return edges.astype(np.int64)
+
+
+def _origins(
+    events: Events, edges: NDArray[np.int64], strange: NDArray[np.bool_], binning: Binning
+) -> NDArray[np.int64]:
+    """Time of each event's origin, or a single zero; the first event of a recording is the first that is not strange.
+
+    A recording of strange events alone has no origin and no event that needs one.
+    """
+    if binning.origin == "zero":
+        return np.zeros(1, np.int64)
+    known = np.append(np.flatnonzero(~strange), len(events))
+    first = known[np.searchsorted(known, edges[:-1])]
+    times = np.append(events["t"], 0)[np.where(first < edges[1:], first, len(events))]
+    return np.repeat(times, np.diff(edges))
+
+
+def _histograms(
+    key: NDArray[np.int64], edges: NDArray[np.int64], binning: Binning
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Clipped counts [N, T·cells], and how many counts each recording lost to the limit."""
+    size = binning.bins * binning.cells
+    frames = np.zeros((len(edges) - 1, size), np.uint8)
+    lost = np.zeros(len(edges) - 1, np.int64)
+    # One recording at a time keeps the int64 histogram in the processor's cache.
+    for i, (start, stop) in enumerate(itertools.pairwise(edges)):
+        if size <= DENSE_CELLS:
+            frames[i], lost[i] = clip_counts(np.bincount(key[start:stop], minlength=size), binning.limit)
+        else:
+            cells, counts = np.unique(key[start:stop], return_counts=True)
+            frames[i, cells], lost[i] = clip_counts(counts, binning.limit)
+    return frames, lost

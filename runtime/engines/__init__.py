@@ -1,0 +1,1 @@
+"""What runs a program. All engines give the same bits."""

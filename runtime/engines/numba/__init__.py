@@ -1,0 +1,1 @@
+"""The compiled engine. Nothing here is imported where numba is not installed."""

@@ -1,0 +1,213 @@
+"""Neurons and arithmetic over whole buffers, sixteen elements at a time, in exactly the order of the definitions.
+
+A parameter repeats with a period: 16 for one number, the channels' pitch for one a channel, the size for one each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.runtime.engines.numba.events import append, close
+from axonnx.runtime.engines.numba.jit import Long, compiled, inlined
+from axonnx.runtime.engines.numba.lists import put
+from axonnx.runtime.engines.numba.vectors import (
+    LANES,
+    absolute,
+    add,
+    at_least,
+    load,
+    mul,
+    negative,
+    ones_at_least,
+    splat,
+    store,
+    sub,
+    zeros16,
+)
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int32]
+Table = NDArray[np.int64]
+
+# Where a layer's numbers stand in its row of the table; see numba_plan.
+KIND, SIZE, LIST, STARTS = 1, 2, 3, 4
+CURRENT, ARRIVING, NOISE, MEMBRANE, VARIANCE, SPIKES = 5, 6, 7, 8, 9, 10
+NEXT_MEMBRANE, NEXT_VARIANCE, NEXT_SPIKES = 11, 12, 13
+DECAY, DECAY_PERIOD, THRESHOLD, THRESHOLD_PERIOD, BASE, BASE_PERIOD = 14, 15, 16, 17, 18, 19
+TRACE_SPIKES, TRACE_MEMBRANE = 20, 21
+STATELESS, SUBTRACT, TO_ZERO = 0, 1, 2  # kinds
+
+
+@inlined
+def _after(k: Long, period: Long) -> Any:
+    """The next place in a parameter that repeats."""
+    k += LANES
+    return k if k < period else 0
+
+
+@compiled
+def fire(g: Table, r: Long, memory: Floats, constants: Floats, events: Ints, tables: Ints) -> Any:
+    """LIF, LIFToZero or Heaviside; spikes are listed as they come. Their number."""
+    like, count, kd, kt = zeros16(), np.int64(0), np.int64(0), np.int64(0)
+    one = splat(like, np.float32(1.0))
+    kind, size, listed, starts = g[r + KIND], g[r + SIZE], g[r + LIST], g[r + STARTS]
+    currents, membranes, fired = g[r + CURRENT], g[r + MEMBRANE], g[r + SPIKES]
+    next_membranes, next_spikes = g[r + NEXT_MEMBRANE], g[r + NEXT_SPIKES]
+    decays, decay_period = g[r + DECAY], g[r + DECAY_PERIOD]
+    thresholds, threshold_period = g[r + THRESHOLD], g[r + THRESHOLD_PERIOD]
+    for i in range(0, size, LANES):
+        current = load(like, memory, currents + i)
+        threshold = load(like, constants, thresholds + kt)
+        if kind == STATELESS:
+            membrane = current
+        else:
+            decay = load(like, constants, decays + kd)
+            membrane, spikes = load(like, memory, membranes + i), load(like, memory, fired + i)
+            if kind == SUBTRACT:
+                membrane = sub(add(mul(decay, membrane), current), mul(threshold, spikes))
+            else:
+                membrane = add(mul(decay, mul(membrane, sub(one, spikes))), current)
+            store(memory, next_membranes + i, membrane)
+            kd = _after(kd, decay_period)
+        store(memory, next_spikes + i, ones_at_least(membrane, threshold))
+        put(events, starts + i // LANES, count)
+        count = append(events, listed, count, tables, at_least(membrane, threshold), i)
+        kt = _after(kt, threshold_period)
+    put(events, starts + size // LANES, count)
+    close(events, listed + count, size)
+    return count
+
+
+@compiled
+def fire_noisy(g: Table, r: Long, memory: Floats, constants: Floats, events: Ints, tables: Ints) -> Any:
+    """StochasticLIF, StochasticLIFToZero or StochasticHeaviside; as ``fire``."""
+    like, count = zeros16(), np.int64(0)
+    kd, kt, kb = np.int64(0), np.int64(0), np.int64(0)
+    one = splat(like, np.float32(1.0))
+    kind, size, listed, starts = g[r + KIND], g[r + SIZE], g[r + LIST], g[r + STARTS]
+    for i in range(0, size, LANES):
+        membrane, spread = load(like, memory, g[r + CURRENT] + i), load(like, memory, g[r + ARRIVING] + i)
+        noise = load(like, memory, g[r + NOISE] + i)
+        threshold = load(like, constants, g[r + THRESHOLD] + kt)
+        if kind != STATELESS:
+            decay = load(like, constants, g[r + DECAY] + kd)
+            before, variance = load(like, memory, g[r + MEMBRANE] + i), load(like, memory, g[r + VARIANCE] + i)
+            spikes = load(like, memory, g[r + SPIKES] + i)
+            if kind == SUBTRACT:
+                membrane = sub(add(mul(decay, before), membrane), mul(threshold, spikes))
+            else:
+                kept = sub(one, spikes)
+                membrane = add(mul(decay, mul(before, kept)), membrane)
+                variance = mul(variance, kept)
+            spread = add(mul(mul(decay, decay), variance), spread)
+            store(memory, g[r + NEXT_MEMBRANE] + i, membrane)
+            store(memory, g[r + NEXT_VARIANCE] + i, spread)
+            spread = add(spread, load(like, constants, g[r + BASE] + kb))
+            kd, kb = _after(kd, g[r + DECAY_PERIOD]), _after(kb, g[r + BASE_PERIOD])
+        gap = sub(membrane, threshold)
+        needed = negative(mul(gap, absolute(gap)))
+        push = mul(spread, mul(noise, absolute(noise)))
+        store(memory, g[r + NEXT_SPIKES] + i, ones_at_least(push, needed))
+        put(events, starts + i // LANES, count)
+        count = append(events, listed, count, tables, at_least(push, needed), i)
+        kt = _after(kt, g[r + THRESHOLD_PERIOD])
+    put(events, starts + size // LANES, count)
+    close(events, listed + count, size)
+    return count
+
+
+@compiled
+def leaky_sum(
+    memory: Floats,
+    constants: Floats,
+    size: Long,
+    current: Long,
+    membrane: Long,
+    total: Long,
+    after: Long,
+    sum_: Long,
+    decay: Long,
+    period: Long,
+) -> Any:
+    """h' = β h + I;   s' = s + h'"""
+    like, k = zeros16(), 0
+    for i in range(0, size, LANES):
+        decayed = mul(load(like, constants, decay + k), load(like, memory, membrane + i))
+        next_membrane = add(decayed, load(like, memory, current + i))
+        store(memory, sum_ + i, add(load(like, memory, total + i), next_membrane))
+        store(memory, after + i, next_membrane)
+        k = _after(k, period)
+
+
+@compiled
+def arithmetic(
+    kind: Long,
+    memory: Floats,
+    out: Long,
+    size: Long,
+    a_in: Floats,
+    a: Long,
+    a_period: Long,
+    b_in: Floats,
+    b: Long,
+    b_period: Long,
+) -> Any:
+    """a + b, a − b or a · b; either may repeat."""
+    like, ka, kb = zeros16(), 0, 0
+    for i in range(0, size, LANES):
+        left, right = load(like, a_in, a + ka), load(like, b_in, b + kb)
+        if kind == 0:
+            store(memory, out + i, add(left, right))
+        elif kind == 1:
+            store(memory, out + i, sub(left, right))
+        else:
+            store(memory, out + i, mul(left, right))
+        ka, kb = _after(ka, a_period), _after(kb, b_period)
+
+
+@compiled
+def recurrent_activity(memory: Floats, source: Long, out: Long, neurons: Long, size: Long) -> Any:
+    """a_i = Σ_k x_k² − x_i²; exact, for x are spikes or counts. Zero beyond the neurons."""
+    total = np.float32(0.0)
+    for i in range(neurons):
+        total += memory[source + i] * memory[source + i]
+    for i in range(neurons):
+        memory[out + i] = total - memory[source + i] * memory[source + i]
+    for i in range(neurons, size):
+        memory[out + i] = np.float32(0.0)
+
+
+@compiled
+def pool_pairs(memory: Floats, source: Long, out: Long, height: Long, width: Long, pitch: Long) -> Any:
+    """((a + b) + (c + d)) · ¼ over squares of 2 × 2, for outputs of height × width."""
+    like = zeros16()
+    quarter = splat(like, np.float32(0.25))
+    for y in range(height):
+        for x in range(width):
+            at = source + (2 * y * 2 * width + 2 * x) * pitch
+            below = at + 2 * width * pitch
+            for lane in range(0, pitch, LANES):
+                top = add(load(like, memory, at + lane), load(like, memory, at + pitch + lane))
+                bottom = add(load(like, memory, below + lane), load(like, memory, below + pitch + lane))
+                store(memory, out + (y * width + x) * pitch + lane, mul(add(top, bottom), quarter))
+
+
+@compiled
+def average_pool(
+    memory: Floats, source: Long, out: Long, height: Long, width: Long, pitch: Long, rows: Long, columns: Long
+) -> Any:
+    """Means over windows of rows × columns, for outputs of height × width."""
+    like = zeros16()
+    share = splat(like, np.float32(1.0 / (rows * columns)))
+    for y in range(height):
+        for x in range(width):
+            for lane in range(0, pitch, LANES):
+                total = zeros16()
+                for ky in range(rows):
+                    at = source + ((y * rows + ky) * width * columns + x * columns) * pitch + lane
+                    for kx in range(columns):
+                        total = add(total, load(like, memory, at + kx * pitch))
+                store(memory, out + (y * width + x) * pitch + lane, mul(total, share))

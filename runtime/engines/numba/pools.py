@@ -1,0 +1,44 @@
+"""Constants of a plan, one after the other, and memory that begins where the machine likes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.runtime.engines.numba.layout import LANES
+
+
+@dataclass
+class Pool:
+    """Constants of one kind, one after the other."""
+
+    parts: list[NDArray[Any]] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, values: NDArray[Any]) -> int:
+        """Where the values begin; sixteen-float steps keep rows on cache lines."""
+        begin = self.size
+        filler = -values.size % LANES
+        self.parts += [values.ravel(), np.zeros(filler, values.dtype)]
+        self.size += values.size + filler
+        return begin
+
+
+def aligned(size: int, dtype: type[np.generic]) -> NDArray[Any]:
+    """Zeros that begin on a cache line."""
+    width = np.dtype(dtype).itemsize
+    raw = np.zeros(size + 64 // width, dtype)
+    skip = (-raw.ctypes.data % 64) // width
+    return raw[skip : skip + size]
+
+
+def bit_positions() -> NDArray[np.int32]:
+    """For each byte the positions of its set bits, eight numbers each."""
+    table = np.zeros((256, 8), np.int32)
+    for byte in range(256):
+        found = [bit for bit in range(8) if byte >> bit & 1]
+        table[byte, : len(found)] = found
+    return table

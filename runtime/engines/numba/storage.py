@@ -1,0 +1,162 @@
+"""Which buffers share memory, and where each lies: states first, then what a step computes, reused once it is read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from axonnx.runtime.engines.numba.layout import LANES, Layout
+from axonnx.runtime.engines.reference.numpy_ops import move
+from axonnx.runtime.program.instructions import Arithmetic, Conv, Instruction, Linear, Move, Neurons, Program
+
+Synapse = Linear | Conv
+
+
+@dataclass(frozen=True)
+class List:
+    """Where a buffer's events are listed, and how many come before each sixteen elements; the last is their number."""
+
+    at: int
+    starts: int
+    count: int
+    plain: int  # 1 where all of the input's values are 0 or 1; 0 for other buffers
+
+
+class Storage:
+    """The place of every buffer; ``in_place`` states are overwritten by what follows them."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.layouts = {name: Layout(buffer.shape) for name, buffer in program.buffers.items()}
+        self.shared: dict[str, str] = {}  # buffer -> the one whose memory it is in
+        self.places: dict[str, int] = {}
+        self.lists: dict[str, List] = {}
+        self.memory = self.events = 0
+        self.sums = self._one_sums()
+        self._share_moves()
+        # The states whose old values are what other states become: they stay until all are copied.
+        self.carried = {self.root(source) for source in program.after.values()} & set(program.states)
+        self.copied = [name for name in program.states if not self._overwrite(name)]
+        self._allocate()
+
+    def root(self, name: str) -> str:
+        """The buffer that ``name`` is kept in."""
+        while name in self.shared:
+            name = self.shared[name]
+        return name
+
+    def place(self, name: str) -> int:
+        """Its first float."""
+        return self.places[self.root(name)]
+
+    def list_of(self, name: str) -> List:
+        """Its events; the list is made when it is first asked for."""
+        root = self.root(name)
+        if root not in self.lists:
+            size = self.layouts[root].size
+            starts = self.events + size + LANES  # eight numbers are written at a time
+            count = starts + size // LANES
+            self.lists[root] = List(self.events, starts, count, count + 1)
+            self.events = count + 2
+        return self.lists[root]
+
+    def window_list(self, size: int) -> int:
+        """Room to list the rows of weights of one window."""
+        at = self.events
+        self.events += size + LANES
+        return at
+
+    def room(self, size: int) -> int:
+        """Memory of its own; zeros where nobody writes."""
+        at = self.memory
+        self.memory += size
+        return at
+
+    def readers(self, name: str) -> list[int]:
+        """The instructions that read ``name`` itself."""
+        return [at for at, instruction in enumerate(self.program.instructions) if name in instruction.reads]
+
+    def _one_sums(self) -> dict[str, Arithmetic]:
+        """Additions that vanish: both synapses add to one sum. By the name of either synapse's output."""
+        writers = {i.writes[0]: i for i in self.program.instructions if isinstance(i, Synapse)}
+        found: dict[str, Arithmetic] = {}
+        for instruction in self.program.instructions:
+            if not isinstance(instruction, Arithmetic) or not instruction.exact:
+                continue
+            if all(name in writers and len(self.readers(name)) == 1 for name in instruction.reads):
+                for name in instruction.reads:
+                    found[name] = instruction
+                    self.shared[name] = instruction.writes[0]
+        return found
+
+    def _share_moves(self) -> None:
+        for instruction in self.program.instructions:
+            if isinstance(instruction, Move) and len(instruction.reads) == 1:
+                source, out = instruction.reads[0], instruction.writes[0]
+                before, after = self.layouts[source], self.layouts[out]
+                moved = move(instruction, [before.places[None]])[0] if before.size == after.size else None
+                if moved is not None and np.array_equal(moved, after.places):
+                    self.shared[out] = source
+
+    def _overwrite(self, state: str) -> bool:
+        """Whether the new state can take the old one's memory: nobody reads the old one once the new is written."""
+        after = self.program.after[state]
+        if state in self.carried or after in self.shared or list(self.program.after.values()).count(after) > 1:
+            return False
+        for at, instruction in enumerate(self.program.instructions):
+            if after in instruction.writes:
+                family = {state} | {name for name in self.shared if self.root(name) == state}
+                last = max((reader for name in family for reader in self.readers(name)), default=at)
+                if isinstance(instruction, Neurons) and last <= at:
+                    self.shared[after] = state
+                    return True
+        return False
+
+    def _allocate(self) -> None:
+        program = self.program
+        for name in (*program.states, *(self.root(name) for name in program.logits)):
+            self._new(name)
+        self.kept = self.memory
+        for name in (program.input, *program.noises):
+            self._new(name)  # brought in element by element: their padding must stay zero
+        free: dict[int, list[int]] = defaultdict(list)
+        last = self._last_uses()
+        for at, instruction in enumerate(program.instructions):
+            for name in {self.root(name) for name in instruction.writes}:
+                if name not in self.places:
+                    self._new(name, free[self.layouts[name].size])
+            for name, use in last.items():
+                if use == at and self.places.get(name, -1) >= self.reusable:
+                    free[self.layouts[name].size].append(self.places[name])
+
+    @property
+    def reusable(self) -> int:
+        """Where memory begins that may serve several buffers in turn."""
+        entering = (self.program.input, *self.program.noises)
+        return max([self.kept, *(self.places[name] + self.layouts[name].size for name in entering)])
+
+    def _new(self, name: str, free: list[int] | None = None) -> None:
+        if name in self.places:
+            return
+        if free:
+            self.places[name] = free.pop()
+            return
+        self.places[name] = self.memory
+        self.memory += self.layouts[name].size
+
+    def _last_uses(self) -> dict[str, int]:
+        last: dict[str, int] = {}
+        for at, instruction in enumerate(self.program.instructions):
+            for name in (*instruction.reads, *instruction.writes):
+                if name in self.program.buffers:
+                    last[self.root(name)] = at
+        for state in self.copied:
+            last[self.root(self.program.after[state])] = len(self.program.instructions)
+        return last
+
+
+def is_synapse(instruction: Instruction) -> bool:
+    """Whether it reads an event list."""
+    return isinstance(instruction, Linear | Conv)

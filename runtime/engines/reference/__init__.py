@@ -1,0 +1,1 @@
+"""The engine in numpy, which defines what the others must compute; states and noise."""

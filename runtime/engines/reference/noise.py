@@ -1,0 +1,73 @@
+"""Standard normals for stochastic files, each a function of (seed, sample, step, layer, neuron) and of nothing else.
+
+Uniform bits come from Philox-4x32-10 (Salmon et al., 2011), which is integer arithmetic; they become normals by a
+piecewise polynomial in plain float64 products and sums (normal_table). So a number is the same bits in every engine,
+on every machine, in any chunking, by any number of threads. Quantiles are those of
+N(0, 1) to 1e-6, up to |ε| = 6.34, the largest there is.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.engines.reference.normal_table import DEGREE, coefficients
+
+Floats = NDArray[np.float32]
+Words = NDArray[np.uint64]
+
+MULTIPLY = (0xD2511F53, 0xCD9E8D57)
+WEYL = (0x9E3779B9, 0xBB67AE85)
+ROUNDS = 10
+LOW = np.uint64(0xFFFFFFFF)
+SHIFT = np.uint64(32)
+
+
+def layer_key(name: str) -> int:
+    """The number that stands for a layer: of its name, so that other layers may come and go."""
+    return zlib.crc32(name.encode())
+
+
+def check_key(seed: int, samples: Sequence[int], last_step: int) -> None:
+    """Refuse what does not fit the generator's counter."""
+    if not 0 <= seed < 2**64:
+        raise AxonnxError(f"seed is {seed}; expected 0 … 2⁶⁴ − 1")
+    if any(not 0 <= sample < 2**32 for sample in samples) or not 0 <= last_step < 2**32:
+        raise AxonnxError(f"samples {list(samples)[:3]}…, step {last_step}; expected 0 … 2³² − 1 of each")
+
+
+def plain_normals(seed: int, samples: Sequence[int], first_step: int, steps: int, layer: int, count: int) -> Floats:
+    """The same in numpy: the definition."""
+    blocks = np.arange((count + 3) // 4, dtype=np.uint64)
+    at_steps = np.arange(first_step, first_step + steps, dtype=np.uint64)[:, None, None]
+    at_samples = np.asarray(samples, np.uint64)[None, :, None]
+    words = philox((blocks, np.uint64(layer), at_steps, at_samples), seed)
+    together = np.stack(np.broadcast_arrays(*words), -1).reshape(steps, len(samples), -1)
+    return to_normal(together[..., :count])
+
+
+def philox(counter: tuple[Words | np.uint64, ...], seed: int) -> tuple[Words, ...]:
+    """Four words of 32 random bits for each counter of four words."""
+    a, b, c, d = (np.asarray(word, np.uint64) for word in counter)
+    keys = [np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32)]
+    for _ in range(ROUNDS):
+        first, second = a * np.uint64(MULTIPLY[0]), c * np.uint64(MULTIPLY[1])
+        a, b, c, d = (second >> SHIFT) ^ b ^ keys[0], second & LOW, (first >> SHIFT) ^ d ^ keys[1], first & LOW
+        keys = [np.uint64((int(key) + weyl) & 0xFFFFFFFF) for key, weyl in zip(keys, WEYL, strict=True)]
+    return a, b, c, d
+
+
+def to_normal(words: Words) -> Floats:
+    """The top bit is the sign, the others the tail probability (2m + 1) / 2³³."""
+    odd = ((words & np.uint64(0x7FFFFFFF)) * np.uint64(2) + np.uint64(1)).astype(np.float64)
+    fraction, octave = np.frexp(odd)
+    v, table = fraction * 4.0 - 3.0, coefficients()[octave - 1]
+    value = table[..., DEGREE]
+    for power in range(DEGREE - 1, -1, -1):
+        value = value * v + table[..., power]
+    signed: Floats = np.where(words >> np.uint64(31) == 1, -value, value).astype(np.float32)
+    return signed

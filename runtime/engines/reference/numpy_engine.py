@@ -1,0 +1,127 @@
+"""The reference engine: event-driven numpy, no compiler; short enough to be read as the definition of what runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.runtime.engines.reference import numpy_ops as ops
+from axonnx.runtime.engines.reference.interface import Activity, Chunk, check_input, trace_sources
+from axonnx.runtime.engines.reference.state import State, check_clock, check_state, zero_state
+from axonnx.runtime.program.instructions import (
+    Arithmetic,
+    AveragePool,
+    Conv,
+    Instruction,
+    Linear,
+    Move,
+    Neurons,
+    PoolPairs,
+    Program,
+    RecurrentActivity,
+    StepRow,
+)
+
+Floats = NDArray[np.float32]
+Counts = NDArray[np.int64]
+
+
+class NumpyEngine:
+    """Runs a program step by step, instruction by instruction."""
+
+    name = "numpy"
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        linear = [i for i in program.instructions if isinstance(i, Linear)]
+        self._rows = {i.weight: np.ascontiguousarray(program.constants[i.weight].T) for i in linear}
+
+    def initial_state(self, batch: int) -> State:
+        """Silence."""
+        return zero_state(self.program, batch)
+
+    def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:
+        """One step after the other."""
+        check_input(self.program, x)
+        check_clock(self.program, check_state(self.program, state).step, len(x))
+        arrays, batch = dict(state.arrays), x.shape[1]
+        tally = _Tally(self.program, batch)
+        seen: dict[str, list[Floats]] = {name: [] for name in trace_sources(self.program)} if trace else {}
+        values: dict[str, Floats] = {}
+        for step in range(len(x)):
+            entering = {self.program.input: x[step], **{name: drawn[step] for name, drawn in noise.items()}}
+            values = self._step({**entering, **arrays}, state.step + step, tally)
+            arrays = {name: values[source] for name, source in self.program.after.items()}
+            for name, rows in seen.items():
+                rows.append(values[trace_sources(self.program)[name]])
+        results = self.program.logits or self.program.totals
+        logits = np.stack([values[name] if self.program.logits else arrays[name] for name in results])
+        traces = {name: np.stack(rows) for name, rows in seen.items()}
+        return Chunk(State(state.step + len(x), arrays, self.program), logits, tally.activity(), traces)
+
+    def _step(self, values: dict[str, Floats], step: int, tally: _Tally) -> dict[str, Floats]:
+        batch = len(values[self.program.input])
+        for instruction in self.program.instructions:
+            for name, out in zip(
+                instruction.writes, self._execute(instruction, values, step, batch, tally), strict=True
+            ):
+                values[name] = out
+        tally.count_spikes(values)
+        return values
+
+    def _execute(
+        self, i: Instruction, values: Mapping[str, Floats], step: int, batch: int, tally: _Tally
+    ) -> tuple[Floats, ...]:
+        constants = self.program.constants
+        given = [values[name] if name in values else constants[name] for name in i.reads]
+        if isinstance(i, Linear | Conv):
+            out, operations = self._synapse(i, given[0])
+            tally.operations[i.name] += operations
+            return (out,)
+        if isinstance(i, Neurons):
+            parameters = {key: constants[name] for key, name in i.parameters.items()}
+            fired: tuple[Floats, ...] = ops.NEURONS[i.spike_op](*given, parameters)
+            return fired
+        if isinstance(i, StepRow):
+            table = constants[i.table]
+            return (np.broadcast_to(table[step], (batch, *table.shape[1:])),)
+        return (_plain(i, given),)
+
+    def _synapse(self, i: Linear | Conv, x: Floats) -> tuple[Floats, Counts]:
+        constants = self.program.constants
+        bias = None if i.bias is None else constants[i.bias]
+        if isinstance(i, Linear):
+            return ops.linear(x, self._rows[i.weight], bias)
+        return ops.conv(x, constants[i.weight], bias, i, self.program.buffers[i.writes[0]].shape)
+
+
+def _plain(i: Instruction, given: list[Floats]) -> Floats:
+    if isinstance(i, Arithmetic):
+        return ops.arithmetic(i, *given)
+    if isinstance(i, RecurrentActivity):
+        return ops.recurrent_activity(given[0])
+    if isinstance(i, PoolPairs):
+        return ops.pool_pairs(given[0])
+    if isinstance(i, AveragePool):
+        return ops.average_pool(given[0], i.window)
+    assert isinstance(i, Move), i
+    return ops.move(i, given)
+
+
+class _Tally:
+    """Counts of one chunk."""
+
+    def __init__(self, program: Program, batch: int) -> None:
+        self.program = program
+        self.spikes = {layer.name: np.zeros(batch, np.int64) for layer in program.layers}
+        self.operations = {name: np.zeros(batch, np.int64) for name in program.synapses}
+
+    def count_spikes(self, values: Mapping[str, Floats]) -> None:
+        for layer in self.program.layers:
+            fired = values[layer.spikes]
+            self.spikes[layer.name] += np.count_nonzero(fired.reshape(len(fired), -1), axis=1)
+
+    def activity(self) -> Activity:
+        return Activity(self.spikes, self.operations)

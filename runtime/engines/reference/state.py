@@ -1,0 +1,98 @@
+"""The state of a network between two time steps, as a value: plain arrays that can be kept, copied and put back."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.format.values import SPIKES
+from axonnx.runtime.program.instructions import Program
+
+Floats = NDArray[np.float32]
+
+
+LAST_STEP = 2**53  # a count of steps is exact in every engine up to here
+
+
+class State:
+    """Time steps done so far, and one array [B, …] for each state of the program. Never changed once made.
+
+    ``made_by`` is the program whose engine made it; all others are checked before they enter one.
+    """
+
+    def __init__(self, step: int, arrays: Mapping[str, Floats], made_by: Program | None = None) -> None:
+        self._step, self._arrays, self.made_by = step, arrays, made_by
+
+    @property
+    def step(self) -> int:
+        """Time steps that led here."""
+        return self._step
+
+    @property
+    def arrays(self) -> Mapping[str, Floats]:
+        """Membranes, spikes, variances and totals by name, each [B, …]."""
+        return self._arrays
+
+    @property
+    def batch(self) -> int:
+        """Samples."""
+        return len(next(iter(self.arrays.values())))
+
+
+def zero_state(program: Program, batch: int) -> State:
+    """The state before the first step."""
+    zeros = {name: np.zeros((batch, *program.buffers[name].shape), np.float32) for name in program.states}
+    return State(0, zeros, program)
+
+
+def check_clock(program: Program, step: Any, steps: int) -> None:
+    """Refuse a run from ``step`` on for which the program's tables have no rows, or that counts steps wrongly."""
+    known = program.steps_known
+    if not 0 <= step <= LAST_STEP - steps:
+        raise AxonnxError(f"{program.name}: a state after {step} steps; expected 0 … 2⁵³")
+    if known is not None and step + steps > known:
+        raise AxonnxError(
+            f"{program.name}: its normalisation through time knows {known} steps; this run reaches step "
+            f"{step + steps}. Reset the state after {known} steps"
+        )
+
+
+def check_state(program: Program, state: State) -> State:
+    """``state`` as it is, if it is one of this program; what is wrong with it otherwise."""
+    if state.made_by is program:
+        return state
+    _check_step(program, state.step)
+    if set(state.arrays) != set(program.states):
+        raise AxonnxError(
+            f"{program.name}: a state with {sorted(state.arrays)}; this network keeps {sorted(program.states)}"
+        )
+    if not program.states:
+        return state
+    batch = len(np.atleast_1d(next(iter(state.arrays.values()))))
+    for name, array in state.arrays.items():
+        array = np.asarray(array)
+        expected = (batch, *program.buffers[name].shape)
+        if array.shape != expected or array.dtype != np.float32:
+            raise AxonnxError(
+                f"{program.name}: the state {name!r} is {array.dtype} {list(array.shape)}; "
+                f"expected float32 {list(expected)}"
+            )
+        spikes = program.buffers[name].values == SPIKES
+        if not np.isfinite(array).all() or (spikes and not ((array == 0) | (array == 1)).all()):
+            raise AxonnxError(
+                f"{program.name}: the state {name!r} holds {'more than 0 and 1' if spikes else 'no numbers'}"
+            )
+    return state
+
+
+def _check_step(program: Program, step: Any) -> None:
+    try:
+        operator.index(step)
+    except TypeError:
+        raise AxonnxError(f"{program.name}: a state after {step!r} steps; expected a whole number") from None
+    check_clock(program, step, 0)

@@ -1,0 +1,56 @@
+"""A network on its way through time with its state inside: for those who take single steps and need them fast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.runtime.engines.draw import draw_noise
+from axonnx.runtime.engines.reference.interface import Engine
+from axonnx.runtime.engines.reference.state import State
+
+Floats = NDArray[np.float32]
+
+
+class Stepper(Protocol):
+    """Takes steps; ``state`` is where it stands, as a value."""
+
+    @property
+    def state(self) -> State:
+        """The state after the last step."""
+        ...
+
+    def step(self, x: Floats) -> Floats:
+        """Take one step with x [B, …], float32; what the read-outs have summed up so far [members, B, classes]."""
+        ...
+
+
+def make_stepper(engine: Engine, state: State, seed: int, samples: Sequence[int]) -> Stepper:
+    """The engine's own, where it has one and the network needs no noise; otherwise one that any engine can serve."""
+    made: Any = getattr(engine, "stepper", None)
+    if made is not None and not engine.program.noises:
+        stepper: Stepper = made(state)
+        return stepper
+    return PlainStepper(engine, state, seed, samples)
+
+
+class PlainStepper:
+    """Chunks of one step."""
+
+    def __init__(self, engine: Engine, state: State, seed: int, samples: Sequence[int]) -> None:
+        self._engine, self._state, self._seed, self._samples = engine, state, seed, samples
+
+    @property
+    def state(self) -> State:
+        """The state after the last step."""
+        return self._state
+
+    def step(self, x: Floats) -> Floats:
+        """One step; see ``Stepper``."""
+        noise = draw_noise(self._engine.program, self._seed, self._samples, self._state.step, 1)
+        chunk = self._engine.advance(self._state, x[None], noise)
+        self._state = chunk.state
+        return chunk.logits

@@ -1,0 +1,1 @@
+"""Events: the one array type, and their form in pipes and datagrams."""

@@ -1,0 +1,83 @@
+"""The one event type of the project: time in microseconds, pixel column, pixel row, polarity."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from axonnx.base.errors import AxonnxError
+
+EVENT: Final = np.dtype([("t", "<i8"), ("x", "<u2"), ("y", "<u2"), ("p", "u1")])
+
+Events = NDArray[np.void]
+
+
+def make_events(t: ArrayLike, x: ArrayLike, y: ArrayLike = 0, p: ArrayLike = 0) -> Events:
+    """An array of EVENT in the given order; a single number for x, y or p stands for all events.
+
+    Nothing is rounded, cut or wrapped: what a field cannot hold exactly is refused. Times may be negative
+    (before a trigger, say); binning reports such events as `before` where time zero is the origin.
+    """
+    times = np.asarray(t)
+    if times.ndim != 1:
+        raise AxonnxError(f"events: t has shape {times.shape}; expected one time an event, [N].")
+    events = np.empty(len(times), EVENT)
+    for name, values in (("t", times), ("x", x), ("y", y), ("p", p)):
+        events[name] = _exact(name, _one_an_event(name, np.asarray(values), len(times)))
+    return events
+
+
+def check_events(events: Events) -> Events:
+    """The same array, known to be one-dimensional and of dtype EVENT."""
+    if not isinstance(events, np.ndarray) or events.dtype != EVENT or events.ndim != 1:
+        found = f"{getattr(events, 'dtype', type(events).__name__)} of shape {np.shape(events)}"
+        raise AxonnxError(f"events: found {found}; expected {EVENT} of shape (N,). Build them with make_events.")
+    return events
+
+
+def is_sorted(events: Events) -> bool:
+    """True where no event is earlier than the one before it."""
+    times = check_events(events)["t"]
+    return bool(np.all(times[1:] >= times[:-1]))
+
+
+def sort_events(events: Events) -> Events:
+    """Events in time order, equal times in their old order; the same array when it is in order already."""
+    return events if is_sorted(events) else events[np.argsort(events["t"], kind="stable")]
+
+
+def _one_an_event(name: str, values: NDArray, count: int) -> NDArray:
+    if values.ndim == 0 or values.shape == (count,):
+        return values
+    raise AxonnxError(
+        f"events: {name} has shape {values.shape} but t has {count} times; expected ({count},) or a single number."
+    )
+
+
+def _exact(name: str, values: NDArray) -> NDArray:
+    """The values, known to fit the field `name` without any change."""
+    limits = np.iinfo(EVENT[name])
+    if values.dtype.kind == "b":
+        return values
+    if values.dtype.kind not in "iuf":
+        raise AxonnxError(f"events: {name} is of type {values.dtype}; expected integers ({limits.dtype}).")
+    if values.dtype.kind == "f":
+        _refuse(name, values, ~np.isfinite(values), "a finite number")
+        _refuse(name, values, values != np.floor(values), "a whole number (times are in microseconds)")
+        # float(2^63 − 1) rounds up to 2^63, which does not fit: compare against the exact power instead.
+        outside = (values < float(limits.min)) | (values >= float(limits.max + 1))
+    else:
+        outside = (values < limits.min) | (values > limits.max)
+    _refuse(name, values, outside, f"{limits.min} to {limits.max}")
+    return values
+
+
+def _refuse(name: str, values: NDArray, wrong: NDArray[np.bool_], expected: str) -> None:
+    if not np.any(wrong):
+        return
+    first = int(np.argmax(np.atleast_1d(wrong)))
+    found = np.atleast_1d(values)[first]
+    raise AxonnxError(
+        f"events: {name}[{first}] is {found}; expected {expected}. {np.count_nonzero(wrong)} of"
+        f" {wrong.size} values are wrong: correct or drop them before making events."
+    )

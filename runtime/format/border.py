@@ -1,0 +1,39 @@
+"""The inputs and outputs of a graph, held to what its contract promises: names, types and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import onnx
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.format.contract import Contract
+
+Shape = tuple[int, ...]
+ANY = -1  # stands for an axis without a fixed size
+CLOCK_SHAPE: Shape = (1,)  # no other tensor has no axis for the batch
+
+
+def result_shapes(contract: Contract) -> dict[str, Shape]:
+    """The results of a whole network."""
+    classes, members = len(contract.classes), contract.collapse.members
+    if members == 1:
+        return {"logits": (ANY, classes)}
+    doubts: dict[str, Shape] = {"entropy": (ANY,), "mutual_information": (ANY,)}
+    return {"probabilities": (ANY, classes), "member_logits": (members, ANY, classes), **doubts}
+
+
+def check_border(values: Sequence[onnx.ValueInfoProto], shapes: Mapping[str, Shape], where: str) -> None:
+    """Exactly these tensors, float32 but for the clock."""
+    found = sorted(value.name for value in values)
+    if found != sorted(shapes):
+        raise AxonnxError(f"{where}s are {found}; expected {sorted(shapes)}. Export the network again")
+    for value in values:
+        expected, tensor = shapes[value.name], value.type.tensor_type
+        kind = onnx.TensorProto.INT64 if expected == CLOCK_SHAPE else onnx.TensorProto.FLOAT
+        sizes = tuple(dim.dim_value if dim.HasField("dim_value") else ANY for dim in tensor.shape.dim)
+        if tensor.elem_type != kind or not tensor.HasField("shape") or sizes != expected:
+            raise AxonnxError(
+                f"{where} {value.name!r} is of ONNX type {tensor.elem_type} and sizes {list(sizes)}; expected type "
+                f"{kind} and {list(expected)} ({ANY} is any). Export the network again"
+            )

@@ -1,0 +1,184 @@
+"""The contract that travels in a file: all that its holder needs to know to run it on events.
+
+It is one JSON text under ``axonnx`` in the file's metadata. Whoever writes or reads it does so through these
+models; a version that is not known, or a key that is not, is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.binning.settings import MOST_BINS, Binning
+from axonnx.runtime.format.values import UNITS
+
+METADATA_KEY = "axonnx"
+FORMAT: Literal[1] = 1
+FINEST = 126  # 2^−126 is the smallest normal float32: sums of multiples of less would lose bits in some runtimes
+DEEPEST = 16  # lists and tables inside each other
+
+Size = Annotated[int, Field(ge=1, le=2**24)]
+Shape = Annotated[tuple[Size, ...], Field(max_length=8)]
+
+
+def _plain_facts(value: Any, depth: int = 0) -> Any:
+    """Texts, finite numbers of 64 bits, and lists and tables of them."""
+    if depth > DEEPEST:
+        raise ValueError(f"more than {DEEPEST} lists and tables inside each other")
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _plain_facts(part, depth + 1)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is no finite number")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError("an integer of more than 64 bits")
+    return value
+
+
+class Part(BaseModel):
+    """A frozen part of a contract, in which every number is finite."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class MergingContract(Part):
+    """How recorded frames become time steps: sums of ``frames`` in a row, the last of what is left; min(sum, clip)."""
+
+    recorded: int = Field(ge=1, le=MOST_BINS, description="frames of a sample as it was recorded")
+    frames: int = Field(ge=2, le=MOST_BINS, description="recorded frames in one time step")
+    clip: int = Field(ge=1, lt=UNITS, description="the largest sum")
+
+
+class InputContract(Part):
+    """What the network expects: x = (value − centre) · 2^−shift, of events binned as ``binning`` says."""
+
+    name: str = Field(description="the graph's input")
+    shape: Shape = Field(description="of one time step, or of one image: [C, H, W] or [features]")
+    steps: int | None = Field(ge=1, le=MOST_BINS, description="T, the window in time steps; None for binary networks")
+    binning: Binning | None = Field(None, description="how events become frames; None for images and frames")
+    merging: MergingContract | None = Field(
+        None, description="how recorded frames become time steps; None: as they are"
+    )
+    centre: int = Field(0, ge=-UNITS, le=UNITS)
+    shift: int = Field(0, ge=0, le=16)
+    largest: int = Field(255, ge=1, lt=UNITS, description="largest |value − centre|: the bound of the exact sums")
+
+
+class SynapseContract(Part):
+    """The certificate of one weight tensor: (Σ|w|·x_max + |b|)·2^(grid + fraction_bits) < 2²⁴, so sums are exact."""
+
+    name: str
+    weight: str = Field(description="the graph's initialiser")
+    grid: int = Field(ge=-64, le=FINEST, description="s: weights and biases are multiples of 2^−s")
+    input_max: float = Field(ge=0, lt=UNITS, description="largest |x| that can arrive")
+    input_bits: int = Field(ge=0, le=FINEST, description="x is a multiple of 2^−bits")
+    bound: float = Field(ge=0, lt=UNITS, description="largest |partial sum| in units of the grid; less than 2²⁴")
+    stored_as: Literal["float32", "int16", "int8"] = "float32"
+
+    @model_validator(mode="after")
+    def _normal(self) -> Self:
+        if self.grid + self.input_bits > FINEST:
+            raise ValueError(
+                f"sums on a grid of 2^-{self.grid + self.input_bits}; 2^-{FINEST} is the finest in float32"
+            )
+        return self
+
+
+class LayerContract(Part):
+    """One layer of neurons, or the read-out."""
+
+    name: str
+    op: str = Field(description="the spike operator")
+    shape: Shape = Field(description="of its state, without the batch")
+    threshold: float | tuple[float, float] | None = Field(None, description="θ, or its range over the neurons")
+    decay: float | tuple[float, float] | None = Field(None, description="β, or its range over the neurons")
+    reset: Literal["subtract", "zero"] | None = None
+    states: tuple[str, ...] = ()
+    noise: str | None = Field(None, description="the graph's input for this layer's noise")
+
+
+class CollapseContract(Part):
+    """How the posterior became this network."""
+
+    mode: Literal["mfa", "sampled", "stochastic"]
+    members: int = Field(1, ge=1, le=2**16)
+    seed: int | None = Field(
+        None, ge=-(2**63), lt=2**64, description="of sampled weights, or of the noise that thresholds were matched to"
+    )
+    calibrated: bool = False
+    prune: float | None = Field(None, description="weights with |mean|/std below this were removed")
+    weights: Literal["float32", "int16", "int8"] = "float32"
+
+
+class Provenance(Part):
+    """Where the network comes from."""
+
+    checkpoint: str | None = Field(None, description="sha256 of the weights it was made of")
+    config: str | None = Field(None, description="the run's configuration, TOML")
+    data: str | None = Field(None, description="the data set's name")
+    data_digest: str | None = None
+    versions: dict[str, str] = Field(default_factory=dict)
+
+
+class Measured(Part):
+    """What the stated accuracies were measured on."""
+
+    part: str = "test"
+    samples: int = Field(ge=1, le=2**40, description="of that part: all, or a stratified choice of so many")
+    passes: int = Field(ge=1, le=2**20, description="noisy passes of the Bayesian predictive")
+    seed: int = Field(0, ge=-(2**63), lt=2**64, description="of all noise that was drawn")
+
+
+class Contract(Part):
+    """The file's complete contract."""
+
+    format: Literal[1] = FORMAT
+    kind: Literal["spiking", "binary"]
+    form: Literal["sequence", "step"]
+    classes: tuple[str, ...]
+    input: InputContract
+    collapse: CollapseContract
+    layers: tuple[LayerContract, ...]
+    synapses: tuple[SynapseContract, ...]
+    tie: Literal[">="] = Field(">=", description="a membrane on its threshold fires")
+    reset_timing: Literal["next step"] = "next step"
+    logits: Literal["total / steps", "direct"] = Field(description="how logits come from the read-out")
+    accuracy: Annotated[dict[str, Any], AfterValidator(_plain_facts)] = Field(
+        default_factory=dict, description="measured at export, for each way to run"
+    )
+    measured: Measured | None = Field(None, description="what the accuracies were measured on")
+    provenance: Provenance = Provenance()
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        """One name, one thing: activity is counted by layer, certificates are found by weight."""
+        names = {
+            "layers": [layer.name for layer in self.layers],
+            "states": [state for layer in self.layers for state in layer.states],
+            "certificates for": [synapse.weight for synapse in self.synapses],
+        }
+        for what, found in names.items():
+            twice = [name for name, number in Counter(found).items() if number > 1]
+            if twice:
+                raise ValueError(f"two {what} {twice[0]!r}")
+        return self
+
+    def to_json(self) -> str:
+        """For the file's metadata."""
+        return self.model_dump_json()
+
+
+def read_contract(text: str, where: str) -> Contract:
+    """The contract in a file's metadata; anything that is not one is refused with the reason."""
+    try:
+        return Contract.model_validate_json(text)
+    except ValidationError as fault:
+        first = fault.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the text itself"
+        raise AxonnxError(
+            f"{where}: its contract is not one this version reads: {place}: {first['msg']} "
+            f"(format {FORMAT} is known). Export the network again, or upgrade axonnx"
+        ) from None

@@ -1,0 +1,172 @@
+"""An exported file as read from disk: ours, of a version we know, with its contract, unedited where it counts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+import onnx.checker
+import onnx.shape_inference
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.format.contract import METADATA_KEY, Contract, read_contract
+from axonnx.runtime.format.fields import check_fields
+from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, OPS, VERSION, function
+
+STANDARD = ("", "ai.onnx")
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFile:
+    """The ONNX model, the contract in its metadata, and where both come from."""
+
+    proto: onnx.ModelProto
+    contract: Contract
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """What error texts call the file."""
+        return self.path.name
+
+
+def load_model(path: str | os.PathLike[str]) -> ModelFile:
+    """Read an exported file; whatever is not one, or is of a version not known here, is refused with the reason."""
+    path = Path(path)
+    data = _read(path)
+    proto = _parse(data, path)
+    check_fields(proto, path.name)
+    _check_versions(proto, path.name)
+    _check_functions(proto, path.name)
+    _check_meaning(data, path.name)
+    return ModelFile(proto, _contract(proto, path.name), path)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as fault:  # a name with a zero byte is a ValueError
+        raise AxonnxError(f"{path}: cannot be read: {getattr(fault, 'strerror', None) or fault}") from None
+
+
+def _parse(data: bytes, path: Path) -> onnx.ModelProto:
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except DecodeError:
+        raise AxonnxError(
+            f"{path.name}: {len(data)} bytes that are not an ONNX model: another kind of file, or one cut short. "
+            f"Copy or export it again"
+        ) from None
+    if not proto.graph.node or not proto.opset_import:
+        raise AxonnxError(
+            f"{path.name}: {len(data)} bytes without an ONNX graph in them. Copy or export the file again"
+        )
+    return proto
+
+
+def _check_meaning(data: bytes, where: str) -> None:
+    """ONNX's own checker and strict inference of shapes: what they refuse, other runtimes refuse."""
+    try:
+        onnx.checker.check_model(data, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError, RuntimeError) as fault:
+        said = " ".join(str(fault).split())
+        raise AxonnxError(f"{where}: ONNX's checker refuses it: {said[:300]}. Export the network again") from None
+
+
+def every_node(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """All nodes of a graph and of the graphs inside it."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from every_node(attribute.g)
+
+
+def _check_versions(proto: onnx.ModelProto, where: str) -> None:
+    versions = {entry.domain if entry.domain not in STANDARD else "": entry.version for entry in proto.opset_import}
+    if proto.ir_version != IR_VERSION:
+        raise AxonnxError(
+            f"{where}: its format is ONNX IR version {proto.ir_version}; this runtime knows version {IR_VERSION}. "
+            f"Export the network again"
+        )
+    for node in every_node(proto.graph):
+        domain = "" if node.domain in STANDARD else node.domain
+        if domain == DOMAIN:
+            _check_spike_op(node, versions.get(DOMAIN, 0), where)
+        elif domain:
+            raise AxonnxError(
+                f"{where}: node {node.name!r} is {domain}::{node.op_type}; this runtime knows ONNX's own operators and "
+                f"those of {DOMAIN}. Export the network with axonnx"
+            )
+    unknown = sorted(versions.keys() - {"", DOMAIN})
+    if unknown or len(versions) != len(proto.opset_import):
+        raise AxonnxError(
+            f"{where}: it imports the operators of {[entry.domain for entry in proto.opset_import]}; expected ONNX's "
+            f"own and those of {DOMAIN}, once each. Export the network again"
+        )
+    if versions.get("") != ONNX_OPSET:
+        raise AxonnxError(
+            f"{where}: its standard operators are of opset {versions.get('', 'none')}; this runtime knows opset "
+            f"{ONNX_OPSET}. Upgrade axonnx, or export the network again"
+        )
+
+
+def _check_spike_op(node: onnx.NodeProto, version: int, where: str) -> None:
+    if version != VERSION:
+        raise AxonnxError(
+            f"{where}: node {node.name!r} is {DOMAIN}::{node.op_type} version {version}; this runtime knows versions "
+            f"{VERSION}. Upgrade axonnx, or re-export with --opset {VERSION}."
+        )
+    if node.op_type not in OPS:
+        raise AxonnxError(
+            f"{where}: node {node.name!r} is {DOMAIN}::{node.op_type}, which this runtime does not know; known are "
+            f"{', '.join(sorted(OPS))}. Upgrade axonnx"
+        )
+
+
+def _check_functions(proto: onnx.ModelProto, where: str) -> None:
+    """A body that differs from ours means other spikes in other runtimes than in this one."""
+    found = {entry.name: entry for entry in proto.functions}
+    if len(found) != len(proto.functions):
+        raise AxonnxError(f"{where}: it defines an operator twice. Export the network again")
+    for name, body in found.items():
+        if body.domain != DOMAIN or name not in OPS:
+            raise AxonnxError(
+                f"{where}: it defines the operator {body.domain}::{name}, which this runtime does not know; known are "
+                f"{', '.join(sorted(OPS))} of {DOMAIN}"
+            )
+        if _plain(body) != _plain(function(name)):
+            raise AxonnxError(
+                f"{where}: its body of {DOMAIN}::{name} is not that of version {VERSION} ({OPS[name].formula}): it "
+                f"would fire otherwise in other runtimes than in this one. Export the network again"
+            )
+    used = {node.op_type for node in every_node(proto.graph) if node.domain == DOMAIN}
+    if used - found.keys():
+        raise AxonnxError(
+            f"{where}: it uses {', '.join(sorted(used - found.keys()))} of {DOMAIN} without their bodies, so no other "
+            f"runtime can run it. Export the network again"
+        )
+
+
+def _plain(body: onnx.FunctionProto) -> bytes:
+    """What a function does, without remarks."""
+    copy = onnx.FunctionProto()
+    copy.CopyFrom(body)
+    copy.ClearField("doc_string")
+    copy.ClearField("metadata_props")
+    return bytes(copy.SerializeToString(deterministic=True))
+
+
+def _contract(proto: onnx.ModelProto, where: str) -> Contract:
+    texts = [entry.value for entry in proto.metadata_props if entry.key == METADATA_KEY]
+    if len(texts) != 1:
+        raise AxonnxError(
+            f"{where}: {len(texts)} contracts under {METADATA_KEY!r} in its metadata; expected one. This ONNX file was "
+            f"not written by axonnx export, or its metadata was removed on the way"
+        )
+    return read_contract(texts[0], where)

@@ -1,0 +1,46 @@
+"""Frames and images through a network: a decision a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.runtime.engines.reference.interface import Engine
+from axonnx.runtime.model import Model
+from axonnx.runtime.streams.decision import Decision
+from axonnx.runtime.streams.tally import Tally
+
+BATCH = 16
+
+
+class FrameRun:
+    """Samples [N, T, …] of integers through an engine, several at a time; the noise of sample i is that of window i."""
+
+    def __init__(self, engine: Engine, samples: NDArray[np.int64], *, seed: int = 0, first: int = 0) -> None:
+        self.model, self.samples, self.seed, self.first = Model(engine.program, engine), samples, seed, first
+        self.tally, self.decided = Tally(), 0
+
+    def decisions(self) -> Iterator[Decision]:
+        """One for each sample, in order."""
+        for start in range(0, len(self.samples), BATCH):
+            logits = self._logits(self.first + start, self.samples[start : start + BATCH])
+            for number, member_logits in enumerate(logits.swapaxes(0, 1), self.first + start):
+                self.decided += 1
+                yield self._decision(number, member_logits)
+
+    def _logits(self, first: int, samples: NDArray[np.int64]) -> NDArray[np.float32]:
+        spiking = self.model.contract.kind == "spiking"
+        x = self.model.prepare(samples.swapaxes(0, 1) if spiking else samples[:, 0])
+        result = self.model.run(x, seed=self.seed, samples=range(first, first + len(samples)))
+        self.tally.count(samples.shape[1] * len(samples), result.activity)
+        return result.member_logits
+
+    def _decision(self, number: int, member_logits: NDArray[np.float32]) -> Decision:
+        steps = self.samples.shape[1]
+        return Decision(None, steps - 1, number, steps, member_logits, self.model.contract.classes, final=True)
+
+    def summary(self) -> dict[str, object]:
+        """What it took."""
+        return {"samples": len(self.samples), "decisions": self.decided, **self.tally.as_dict()}

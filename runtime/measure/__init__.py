@@ -1,0 +1,1 @@
+"""What a file is worth and what it costs: figures of merit, operations, energy."""

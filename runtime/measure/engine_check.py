@@ -1,0 +1,244 @@
+"""Every engine and two stock runtimes on one file and the same input, number by number; no training network, no torch.
+
+The numpy engine is the executable specification; all others are held against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from axonnx.base.errors import AxonnxError
+from axonnx.base.fingerprints import sha256_of
+from axonnx.runtime.engines.draw import draw_noise
+from axonnx.runtime.engines.ort_engine import OrtEngine
+from axonnx.runtime.engines.reference.interface import Engine
+from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.reference.state import State
+from axonnx.runtime.format.contract import Contract
+from axonnx.runtime.format.model_file import ModelFile, load_model
+from axonnx.runtime.measure.engine_inputs import EngineInput, generated, on_thresholds
+from axonnx.runtime.program.compilation import Compilation
+from axonnx.runtime.program.instructions import Program
+from axonnx.runtime.program.step_graph import CLOCK, NEXT, StepGraph, step_graph
+
+Floats = NDArray[np.float32]
+Seen = Mapping[str, Floats]  # logits [members, B, classes]; spikes/<layer>, membrane/<layer> [T, B, …]
+REFERENCE_SAMPLES = 2  # onnx.reference is slow
+BATCH = 16
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first number of an implementation that is not the specification's."""
+
+    implementation: str
+    what: str
+    index: tuple[int, ...]
+    expected: float
+    found: float
+
+    def when(self) -> float:
+        """Its time step, the order of differences; logits come after all steps."""
+        return float("inf") if self.what == "logits" else self.index[0]
+
+    def __str__(self) -> str:
+        return f"{self.implementation}: {self.what} {list(self.index)} is {self.found!r}, expected {self.expected!r}"
+
+
+@dataclass
+class Compared:
+    """One implementation against the numpy engine; adds up over batches."""
+
+    name: str
+    samples: int = 0
+    numbers: int = 0
+    differing: int = 0
+    first: Difference | None = None
+
+    def add(self, expected: Seen, found: Seen) -> None:
+        """One more batch; what the implementation tells must be the specification's, and logits must be told."""
+        self.samples += found["logits"].shape[1]
+        firsts = []
+        for what, values in found.items():
+            wanted = expected[what][:, : values.shape[1]]
+            different = ~(wanted == values)  # NaN differs from everything
+            self.numbers += values.size
+            self.differing += int(different.sum())
+            if different.any():
+                index = tuple(int(i) for i in np.argwhere(different)[0])
+                firsts.append(Difference(self.name, what, index, float(wanted[index]), float(values[index])))
+        if self.first is None:
+            self.first = min(firsts, key=Difference.when, default=None)
+
+
+@dataclass
+class EngineCheck:
+    """What was compared on one file, and the verdict."""
+
+    model: str
+    file_sha256: str
+    source: str = ""
+    data_sha256: str | None = None
+    structure: list[str] = field(default_factory=list)
+    refusal: str | None = None
+    ties: int = 0
+    implementations: list[Compared] = field(default_factory=list)
+
+    @property
+    def first_difference(self) -> Difference | None:
+        """Of the first implementation that differs."""
+        return next((entry.first for entry in self.implementations if entry.first is not None), None)
+
+    @property
+    def equal(self) -> bool:
+        """Whether the file is sound, something was compared, and nothing differs."""
+        compared = bool(self.implementations) and all(entry.numbers for entry in self.implementations)
+        return self.refusal is None and compared and self.first_difference is None
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        first = self.first_difference
+        return {
+            "format": 1,
+            "training_network": "not compared",
+            **asdict(self),
+            "engines": "equal" if self.equal else "different",  # not a verdict on the training network
+            "first_difference": None if first is None else asdict(first),
+        }
+
+
+def check_engines(path: Path, data: Callable[[Contract], EngineInput] | None = None, seed: int = 0) -> EngineCheck:
+    """Structure and certificates, then all implementations on ``data`` (or generated input) and on ties.
+
+    Ends with the first batch in which anything differs.
+    """
+    found = EngineCheck(str(path), sha256_of(path))
+    try:
+        file = load_model(path)
+        graph = step_graph(file)
+        program = Compilation(file, graph).program()
+    except AxonnxError as refusal:
+        found.refusal = str(refusal)
+        return found
+    contract = file.contract
+    found.structure.append(f"contract, operator bodies and {len(contract.synapses)} grid certificates hold")
+    given = generated(contract, seed) if data is None else data(contract)
+    found.source, found.data_sha256 = given.source, given.sha256
+    _compare_all(found, _Implementations(file, graph, program), given.x, seed)
+    return found
+
+
+def _compare_all(found: EngineCheck, them: _Implementations, x: Floats, seed: int) -> None:
+    entries: dict[str, Compared] = {}
+
+    def compare(expected: Seen, others: Iterator[tuple[str, Seen]]) -> None:
+        for name, seen in others:
+            if name not in entries:
+                found.implementations.append(entries.setdefault(name, Compared(name)))
+            entries[name].add(expected, seen)
+
+    for start in range(0, x.shape[1], BATCH):
+        part = x[:, start : start + BATCH]
+        numbers = range(start, start + part.shape[1])
+        noise = draw_noise(them.program, seed, numbers, 0, len(x)) if them.program.noises else {}
+        compare(them.expected(part, noise), them.others(part, noise, first=start == 0))
+        if start == 0 and them.program.states:
+            state, found.ties = on_thresholds(them.program, part, noise)
+            compare(them.expected(part, noise, state), them.engines_only(part, noise, state))
+        if found.first_difference is not None:
+            return
+
+
+class _Implementations:
+    """One file in every engine there is, and in stock runtimes as it stands."""
+
+    def __init__(self, file: ModelFile, graph: StepGraph, program: Program) -> None:
+        self.file, self.program = file, program
+        self.numpy = NumpyEngine(program)
+        self.engines: list[tuple[str, Engine, bool]] = []  # name, engine, one step at a time
+        if find_spec("numba") is not None:
+            from axonnx.runtime.engines.numba.engine import NumbaEngine
+
+            compiled = NumbaEngine(program)
+            self.engines += [("numba", compiled, False), ("numba, step by step", compiled, True)]
+        ort = OrtEngine(program, graph)
+        self.engines += [("onnxruntime, steps in a loop", ort, False), ("onnxruntime, step by step", ort, True)]
+        self._session = _session(file.proto)
+
+    def expected(self, x: Floats, noise: Seen, state: State | None = None) -> Seen:
+        """The specification."""
+        return self._run(self.numpy, x, noise, state, [len(x)])
+
+    def others(self, x: Floats, noise: Seen, first: bool) -> Iterator[tuple[str, Seen]]:
+        """Everything else, from the initial state."""
+        yield from self.engines_only(x, noise, None)
+        yield "onnxruntime, the file as it is", self._file(self._session, x, noise)
+        if first:
+            few = {name: drawn[:, :REFERENCE_SAMPLES] for name, drawn in noise.items()}
+            yield (
+                "onnx.reference, the file as it is",
+                self._file(_reference(self.file.proto), x[:, :REFERENCE_SAMPLES], few),
+            )
+
+    def engines_only(self, x: Floats, noise: Seen, state: State | None) -> Iterator[tuple[str, Seen]]:
+        """The engines, which can begin with any state."""
+        for name, engine, stepwise in self.engines:
+            if not stepwise or len(x) > 1:
+                yield name, self._run(engine, x, noise, state, [1] * len(x) if stepwise else [len(x)])
+
+    def _run(self, engine: Engine, x: Floats, noise: Seen, state: State | None, lengths: Sequence[int]) -> Seen:
+        at, chunks = 0, []
+        state = engine.initial_state(x.shape[1]) if state is None else state
+        for length in lengths:
+            drawn = {name: value[at : at + length] for name, value in noise.items()}
+            chunks.append(engine.advance(state, x[at : at + length], drawn, trace=True))
+            state, at = chunks[-1].state, at + length
+        traces = {name: np.concatenate([chunk.traces[name] for chunk in chunks]) for name in chunks[0].traces}
+        spiking = self.program.contract.kind == "spiking"
+        return {"logits": chunks[-1].logits / np.float32(len(x) if spiking else 1), **traces}
+
+    def _file(self, run: Callable[[dict[str, Any]], dict[str, Any]], x: Floats, noise: Seen) -> Seen:
+        contract = self.program.contract
+        if contract.form == "step" and contract.kind == "spiking":
+            return self._steps(run, x, noise)
+        timed = contract.kind == "spiking"
+        feeds = {contract.input.name: x, **noise}
+        found = run(feeds if timed else {name: value[0] for name, value in feeds.items()})
+        logits = found["logits"][None] if "logits" in found else found["member_logits"]
+        traces = {name.removeprefix("trace/"): value for name, value in found.items() if name.startswith("trace/")}
+        return {"logits": logits, **{name: value if timed else value[None] for name, value in traces.items()}}
+
+    def _steps(self, run: Callable[[dict[str, Any]], dict[str, Any]], x: Floats, noise: Seen) -> Seen:
+        """A file that holds one step, called again and again with its own states."""
+        states: dict[str, Any] = dict(self.numpy.initial_state(x.shape[1]).arrays)
+        clocked = CLOCK in [entry.name for entry in self.file.proto.graph.input]
+        for step in range(len(x)):
+            clock = {CLOCK: np.array([step], np.int64)} if clocked else {}
+            drawn = {name: value[step] for name, value in noise.items()}
+            found = run({self.program.input: x[step], **drawn, **states, **clock})
+            states = {name: found[NEXT + name] for name in states}
+        totals: Floats = np.stack([states[name] for name in self.program.totals])
+        return {"logits": totals / np.float32(len(x))}
+
+
+def _session(proto: onnx.ModelProto) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return lambda feeds: dict(zip(names, session.run(names, feeds), strict=True))
+
+
+def _reference(proto: onnx.ModelProto) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    from onnx.reference import ReferenceEvaluator
+
+    evaluator = ReferenceEvaluator(proto)
+    return lambda feeds: dict(zip(evaluator.output_names, evaluator.run(None, feeds), strict=True))

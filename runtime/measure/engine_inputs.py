@@ -1,0 +1,97 @@
+"""Input that engines are compared on: a user's recordings or frames, or numbers made to find differences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.base.errors import AxonnxError
+from axonnx.base.fingerprints import sha256_of, sha256_of_files
+from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.reference.state import State
+from axonnx.runtime.format.contract import Contract
+from axonnx.runtime.format.network_input import to_input
+from axonnx.runtime.measure.labelled_data import FirstWindows
+from axonnx.runtime.measure.sample_choice import choose_samples
+from axonnx.runtime.program.instructions import Neurons, Program
+from axonnx.runtime.readers import read_recordings
+from axonnx.runtime.streams.fit import Fit
+from axonnx.runtime.streams.frame_files import read_frames
+
+Floats = NDArray[np.float32]
+KINDS = ("sparse", "dense", "silence", "all at once")
+SPARSE = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class EngineInput:
+    """Network input [T, B, …] (T = 1 for images), what it is, and its sha256 where it was read from files."""
+
+    source: str
+    x: Floats
+    sha256: str | None = None
+
+
+def generated(contract: Contract, seed: int) -> EngineInput:
+    """One sample of each of ``KINDS``: few numbers, all cells any number, none, all the largest."""
+    entering, random = contract.input, np.random.default_rng(seed)
+    shape = (entering.steps or 1, *entering.shape)
+    lowest = 0 if entering.binning is not None else -entering.largest
+    anything = random.integers(lowest, entering.largest, (2, *shape), endpoint=True)
+    few = anything[0] * (random.random(shape) < SPARSE)
+    kinds = np.stack([few, anything[1], np.zeros(shape), np.full(shape, entering.largest)], 1)
+    x = kinds.astype(np.float32) * np.float32(2.0**-entering.shift)
+    return EngineInput(f"generated with seed {seed}: {', '.join(KINDS)}", x)
+
+
+def from_files(path: Path, contract: Contract, samples: int, fit: Fit | None = None) -> EngineInput:
+    """First windows of a recording, of all recordings below a folder, or frames; ``samples`` of them at the most."""
+    if contract.input.binning is None:
+        frames = read_frames(path, contract.input)
+        chosen = frames[choose_samples(np.zeros(len(frames)), samples)]
+        return EngineInput(str(path), to_input(chosen.swapaxes(0, 1), contract.input), sha256_of(path))
+    files = sorted(each for each in path.rglob("[!.]*") if each.is_file()) if path.is_dir() else [path]
+    if not files:
+        raise AxonnxError(f"{path}: there are no recordings in it")
+    found = [files[number] for number in choose_samples(np.zeros(len(files)), samples)]
+    windows = FirstWindows(contract, fit or Fit())
+    frames = np.stack([windows.frames(each, str(file)) for file in found for each in read_recordings(file)][:samples])
+    sha256 = sha256_of_files(files, path) if path.is_dir() else sha256_of(path)
+    return EngineInput(str(path), to_input(frames.swapaxes(0, 1), contract.input), sha256)
+
+
+def on_thresholds(program: Program, x: Floats, noise: Mapping[str, Floats]) -> tuple[State, int]:
+    """A state from which the first step of ``x`` leaves membranes exactly on their thresholds, and how many.
+
+    β·h + I = θ is solved for h layer by layer, I being what arrives from the layers before, and tried in float32.
+    """
+    engine = NumpyEngine(program)
+    state, first = engine.initial_state(x.shape[1]), {name: drawn[:1] for name, drawn in noise.items()}
+    arrays, ties = dict(state.arrays), 0
+    for neurons in program.instructions:
+        name = f"membrane/{neurons.layer}" if isinstance(neurons, Neurons) else ""
+        if not isinstance(neurons, Neurons) or name not in arrays or "threshold" not in neurons.parameters:
+            continue
+        decay, threshold = (program.constants[neurons.parameters[key]] for key in ("decay", "threshold"))
+        arrived = engine.advance(State(0, arrays), x[:1], first, trace=True).traces[name][0]
+        arrays[name] = _solve(decay, threshold, arrived)
+        reached = engine.advance(State(0, arrays), x[:1], first, trace=True).traces[name][0]
+        ties += int((reached == threshold).sum())
+    return State(0, arrays), ties
+
+
+def _solve(decay: Floats, threshold: Floats, arrived: Floats) -> Floats:
+    """h with fl(fl(β·h) + I) = θ among the float32 numbers next to (θ − I)/β; 0 where there is none."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        nearby = np.nan_to_num((threshold - arrived) / decay, nan=0.0, posinf=0.0, neginf=0.0).astype(np.float32)
+    solved = np.zeros_like(arrived)
+    for direction in (-np.inf, np.inf):
+        candidate = nearby
+        for _ in range(4):
+            solved = np.where(decay * candidate + arrived == threshold, candidate, solved)
+            candidate = np.nextafter(candidate, np.float32(direction))
+    return solved

@@ -1,0 +1,193 @@
+"""What a file costs to run, measured in the engine that runs it: spikes, operations, memory, time, energy.
+
+Definitions follow NeuroBench where it has one. An *effective operation* is a weight met by an input that is not zero:
+an accumulate where that input is a spike, a multiply-accumulate where it is graded. *Activation sparsity* is the share
+of zeros among all outputs of all neurons over all time steps. All figures are means for one inference.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.engines.reference.interface import Chunk, Engine
+from axonnx.runtime.measure.energy import Hardware
+from axonnx.runtime.measure.metrics import expected_calibration_error, wilson_interval
+from axonnx.runtime.program.instructions import Conv, Linear, Program
+from axonnx.runtime.streams.decision import softmax
+from axonnx.runtime.streams.noise import stream_noise
+
+Floats = NDArray[np.float32]
+STOPS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+
+
+@dataclass
+class Counts:
+    """Running sums over samples."""
+
+    samples: int = 0
+    events: float = 0.0
+    spikes: dict[str, float] = field(default_factory=dict)
+    operations: dict[str, float] = field(default_factory=dict)
+    over_time: dict[str, Floats] = field(default_factory=dict)
+    seconds: list[float] = field(default_factory=list)
+    probabilities: list[NDArray[np.float64]] = field(default_factory=list)  # [T, B, classes] of the running decision
+    labels: list[NDArray[np.int64]] = field(default_factory=list)
+
+
+def profile(
+    engine: Engine, batches: Iterable[tuple[Floats, NDArray[np.int64]]], hardware: Hardware, seed: int = 0
+) -> dict[str, Any]:
+    """Run labelled input [T, B, …] (or [B, …]) step by step through ``engine``; the figures as a JSON-ready mapping."""
+    counts = Counts()
+    for x, labels in batches:
+        _add(engine, counts, x, labels, seed)
+    if not counts.samples:
+        raise AxonnxError("nothing to profile: the data has no samples")
+    return _figures(engine.program, engine.name, counts, hardware)
+
+
+def _add(engine: Engine, counts: Counts, x: Floats, labels: NDArray[np.int64], seed: int) -> None:
+    program = engine.program
+    timed = x if program.contract.kind == "spiking" else x[None]
+    batch = timed.shape[1]
+    noise = _noise(program, seed, counts.samples, batch, len(timed))
+    state, chunks = engine.initial_state(batch), []
+    for t in range(len(timed)):
+        began = time.perf_counter()
+        chunk = engine.advance(state, timed[t : t + 1], {name: value[t : t + 1] for name, value in noise.items()})
+        counts.seconds.append((time.perf_counter() - began) / batch)
+        state = chunk.state
+        chunks.append(chunk)
+    _count(counts, program, chunks, timed, labels)
+
+
+def _noise(program: Program, seed: int, first: int, batch: int, steps: int) -> dict[str, Floats]:
+    """[T, B, …] for every noisy layer; a sample's noise depends on the seed and its number alone."""
+    if not program.noises:
+        return {}
+    draw = stream_noise(program, seed)
+    drawn = [draw(sample, 0, steps) for sample in range(first, first + batch)]
+    return {name: np.concatenate([each[name] for each in drawn], 1) for name in program.noises}
+
+
+def _count(counts: Counts, program: Program, chunks: list[Chunk], x: Floats, labels: NDArray[np.int64]) -> None:
+    counts.samples += len(labels)
+    counts.events += float((x != 0).sum())
+    counts.labels.append(labels)
+    spiking = program.contract.kind == "spiking"
+    running = [chunk.logits / np.float32(t + 1 if spiking else 1) for t, chunk in enumerate(chunks)]
+    counts.probabilities.append(np.stack([softmax(logits).mean(0) for logits in running]))
+    for t, chunk in enumerate(chunks):
+        if chunk.activity is None:
+            raise AxonnxError("this engine does not count operations; profile with --engine numba or numpy")
+        for name, spikes in chunk.activity.spikes.items():
+            counts.spikes[name] = counts.spikes.get(name, 0.0) + float(spikes.sum())
+            counts.over_time.setdefault(name, np.zeros(len(chunks), np.float32))[t] += spikes.sum()
+        for name, done in chunk.activity.operations.items():
+            counts.operations[name] = counts.operations.get(name, 0.0) + float(done.sum())
+
+
+def _figures(program: Program, engine: str, counts: Counts, hardware: Hardware) -> dict[str, Any]:
+    steps = len(counts.probabilities[0])
+    neurons = {layer.name: layer.size for layer in program.layers}
+    layers = [
+        {
+            "name": name,
+            "neurons": size,
+            "rate": counts.spikes[name] / (counts.samples * size * steps),
+            "spikes_per_inference": counts.spikes[name] / counts.samples,
+        }
+        for name, size in neurons.items()
+    ]
+    synapses = [_synapse(program, i, counts, steps) for i in program.instructions if isinstance(i, Linear | Conv)]
+    updates = steps * sum(neurons.values()) if program.contract.kind == "spiking" else 0
+    totals = _totals(program, synapses, counts, updates, steps * sum(neurons.values()))
+    costs = hardware.cost_nj(totals["accumulates"], totals["multiply_accumulates"], updates)
+    dense = hardware.cost_nj(0, totals["dense_operations"], updates)
+    return {
+        "format": 1,
+        "model": program.name,
+        "samples": counts.samples,
+        "engine": engine,
+        "collapse": program.contract.collapse.mode,
+        "layers": layers,
+        "synapses": synapses,
+        "totals": totals,
+        "energy": {
+            "hardware": hardware.name,
+            "constants": dict(hardware.constants()),
+            "parts": costs,
+            "total_nj": sum(costs.values()),
+            "dense_nj": sum(dense.values()),
+        },
+        "rates_over_time": {
+            name: (total / (counts.samples * neurons[name])).tolist() for name, total in counts.over_time.items()
+        },
+        "latency_ms_per_step": 1e3 * statistics.median(counts.seconds),
+        **_quality(counts),
+    }
+
+
+def _synapse(program: Program, synapse: Linear | Conv, counts: Counts, steps: int) -> dict[str, Any]:
+    weight = program.constants[synapse.weight]
+    done = counts.operations.get(synapse.name, 0.0) / counts.samples
+    values = program.buffers[synapse.reads[0]].values
+    graded = values.largest > 1 or values.bits > 0  # a product with 0 or ±1 is none
+    outputs = program.buffers[synapse.writes[0]].size
+    fan_in = int(np.prod(weight.shape[1:]))
+    return {
+        "name": synapse.weight.removesuffix(".weight"),
+        "weights": int(weight.size),
+        "connection_sparsity": float((weight == 0).mean()),
+        "accumulates": 0.0 if graded else done,
+        "multiply_accumulates": done if graded else 0.0,
+        "dense_operations": steps * outputs * fan_in,
+    }
+
+
+def _totals(
+    program: Program, synapses: list[dict[str, Any]], counts: Counts, updates: int, outputs: int
+) -> dict[str, Any]:
+    weights = sum(entry["weights"] for entry in synapses)
+    zeros = sum(entry["weights"] * entry["connection_sparsity"] for entry in synapses)
+    summed = {
+        key: sum(entry[key] for entry in synapses)
+        for key in ("accumulates", "multiply_accumulates", "dense_operations")
+    }
+    return {
+        "events_in": counts.events / counts.samples,
+        **summed,
+        "membrane_updates": updates,
+        "footprint_bytes": int(sum(value.nbytes for value in program.constants.values())),
+        "activation_sparsity": (counts.samples * outputs - sum(counts.spikes.values())) / (counts.samples * outputs),
+        "connection_sparsity": zeros / weights,
+    }
+
+
+def _quality(counts: Counts) -> Mapping[str, Any]:
+    probabilities, labels = np.concatenate(counts.probabilities, 1), np.concatenate(counts.labels)
+    final = probabilities[-1]
+    right = final.argmax(-1) == labels
+    return {
+        "accuracy": float(right.mean()),
+        "accuracy_interval": list(wilson_interval(int(right.sum()), len(right))),
+        "ece": expected_calibration_error(final.max(-1), right),
+        "early_exit": [_early_exit(probabilities, labels, stop) for stop in STOPS] if len(probabilities) > 1 else [],
+    }
+
+
+def _early_exit(probabilities: NDArray[np.float64], labels: NDArray[np.int64], stop: float) -> dict[str, float]:
+    """Decide at the first step at which the winner's probability reaches ``stop``, at the last one otherwise."""
+    sure = probabilities.max(-1) >= stop
+    sure[-1] = True
+    when = sure.argmax(0)
+    chosen = probabilities[when, np.arange(len(labels))].argmax(-1)
+    return {"stop_at": stop, "accuracy": float((chosen == labels).mean()), "mean_steps": float(when.mean() + 1)}

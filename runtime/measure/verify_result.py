@@ -1,0 +1,202 @@
+"""What a verification found, as JSON: written by ``axonnx verify``, read by the report, put together from shards."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.measure.metrics import wilson_interval
+
+
+class Found(BaseModel):
+    """A part of the result: types are strict, and keys of later versions are passed over."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+
+
+class Stage(Found):
+    """One part of the verification, and what it says."""
+
+    name: str
+    ok: bool
+    lines: tuple[str, ...] = ()
+
+
+class Compared(Found):
+    """How many numbers were held against each other, bit for bit."""
+
+    spikes: NonNegativeInt = 0
+    membranes: NonNegativeInt = 0
+    logits: NonNegativeInt = 0
+
+
+class Implementation(Found):
+    """One implementation against the collapsed network, bit for bit."""
+
+    name: str
+    samples: NonNegativeInt = 0
+    spikes: NonNegativeInt = 0
+    membranes: NonNegativeInt = 0
+    logits: NonNegativeInt = 0
+    spikes_differing: NonNegativeInt = 0
+    membranes_differing: NonNegativeInt = 0
+    logits_differing: NonNegativeInt = 0
+    max_logit_difference: float = 0.0
+
+
+class Divergence(Found):
+    """The first number that differs: earliest time step, then layer in the order of the pass."""
+
+    implementation: str
+    what: str
+    layer: str
+    sample: int
+    step: int | None
+    neuron: tuple[int, ...]
+    expected: float
+    found: float
+    threshold: float | None = None
+    distance: float | None = Field(None, description="of the expected membrane from its threshold")
+
+    def __str__(self) -> str:
+        when = "" if self.step is None else f", time step {self.step}"
+        near = "" if self.distance is None else f"; the membrane is {self.distance:g} from its threshold"
+        return (
+            f"{self.implementation}: layer {self.layer!r}{when}, neuron {list(self.neuron)}, sample {self.sample}: "
+            f"{self.what} {self.found!r}, expected {self.expected!r}{near}"
+        )
+
+
+class Accuracy(Found):
+    """The share of right decisions of one way to run the network."""
+
+    name: str
+    accuracy: float
+    interval: tuple[float, float] | None = None
+    samples: PositiveInt | None = None
+    right: NonNegativeInt | None = None
+    nll: float | None = None
+
+
+class Paired(Found):
+    """Decisions of the file and of the training network on the same samples."""
+
+    samples: PositiveInt
+    only_file: NonNegativeInt = Field(description="samples that only the file gets right")
+    only_training: NonNegativeInt = Field(description="samples that only the training network gets right")
+
+    @property
+    def p_value(self) -> float:
+        """McNemar's exact test: how likely a difference of this size is where both are equally good."""
+        trials, fewer = self.only_file + self.only_training, min(self.only_file, self.only_training)
+        return min(1.0, 2.0 * sum(math.comb(trials, k) for k in range(fewer + 1)) / 2.0**trials)
+
+
+class VerifyResult(Found):
+    """verify.json."""
+
+    format: Literal[1] = 1
+    model: str
+    run: str | None = None
+    file_sha256: str | None = None
+    checkpoint_sha256: str | None = None
+    data_sha256: str | None = None
+    shard: str | None = Field(None, pattern=r"^\d{1,9}/\d{1,9}$", description="I/N: every N-th sample from I on")
+    verdict: Literal["equal", "different"]
+    mismatches: NonNegativeInt = 0
+    compared: Compared = Compared()
+    stages: tuple[Stage, ...] = ()
+    implementations: tuple[Implementation, ...] = ()
+    accuracy: tuple[Accuracy, ...] = ()
+    paired: Paired | None = None
+    first_divergence: Divergence | None = None
+
+    @classmethod
+    def merged(cls, parts: Sequence[Self]) -> Self:
+        """All shards of one verification as one result; what does not belong together, repeats or misses is refused."""
+        _refuse_strangers(parts)
+        _refuse_wrong_shards([part.shard for part in parts])
+        parts = sorted(parts, key=lambda part: int(str(part.shard).partition("/")[0]))
+        pairs = [part.paired for part in parts if part.paired is not None]
+        stages = [_one_stage([s for part in parts for s in part.stages if s.name == name]) for name in _names(parts)]
+        return parts[0].model_copy(
+            update={
+                "shard": None,
+                "verdict": "equal" if all(part.verdict == "equal" for part in parts) else "different",
+                "mismatches": sum(part.mismatches for part in parts),
+                "compared": Compared(**_sums([part.compared for part in parts])),
+                "stages": tuple(stages),
+                "implementations": _by_name([entry for part in parts for entry in part.implementations]),
+                "accuracy": _accuracies([entry for part in parts for entry in part.accuracy]),
+                "paired": Paired(**_sums(pairs)) if pairs else None,
+                "first_divergence": next((p.first_divergence for p in parts if p.first_divergence), None),
+            }
+        )
+
+
+def _refuse_strangers(parts: Sequence[VerifyResult]) -> None:
+    for key in ("file_sha256", "checkpoint_sha256", "data_sha256"):
+        values = {getattr(part, key) for part in parts}
+        if len(values) != 1 or None in values:
+            raise AxonnxError(
+                f"these results do not belong together: {key} is {', '.join(sorted(map(str, values)))}. Merge the "
+                f"shards of one verification of one file"
+            )
+
+
+def _refuse_wrong_shards(shards: list[str | None]) -> None:
+    counts = {str(shard).partition("/")[2] for shard in shards}
+    if None in shards or len(counts) != 1:
+        raise AxonnxError(f"these results are of shards {shards}; expected all N of I/N, for one N")
+    total = int(counts.pop())
+    numbers = [int(str(shard).partition("/")[0]) for shard in shards]
+    if sorted(numbers) != list(range(total)):
+        raise AxonnxError(
+            f"these results are of shards {', '.join(map(str, shards))}; expected each of 0 to {total - 1} once"
+        )
+
+
+def _names(parts: Sequence[VerifyResult]) -> list[str]:
+    return list(dict.fromkeys(stage.name for part in parts for stage in part.stages))
+
+
+def _one_stage(same: list[Stage]) -> Stage:
+    lines = dict.fromkeys(line for stage in same for line in stage.lines)
+    return Stage(name=same[0].name, ok=all(stage.ok for stage in same), lines=tuple(lines))
+
+
+def _sums(parts: Sequence[BaseModel]) -> dict[str, int]:
+    return {key: sum(getattr(part, key) for part in parts) for key in type(parts[0]).model_fields}
+
+
+def _by_name(entries: Iterable[Implementation]) -> tuple[Implementation, ...]:
+    found: dict[str, Implementation] = {}
+    for entry in entries:
+        if (known := found.get(entry.name)) is None:
+            found[entry.name] = entry
+            continue
+        numbers = {key: value + getattr(known, key) for key, value in entry if key != "name"}
+        numbers["max_logit_difference"] = max(entry.max_logit_difference, known.max_logit_difference)
+        found[entry.name] = Implementation(name=entry.name, **numbers)
+    return tuple(found.values())
+
+
+def _accuracies(entries: Sequence[Accuracy]) -> tuple[Accuracy, ...]:
+    return tuple(
+        _one_accuracy([e for e in entries if e.name == name]) for name in dict.fromkeys(e.name for e in entries)
+    )
+
+
+def _one_accuracy(same: list[Accuracy]) -> Accuracy:
+    right, samples = (sum(getattr(entry, key) or 0 for entry in same) for key in ("right", "samples"))
+    if not samples or right > samples:
+        raise AxonnxError(f"the accuracy of {same[0].name!r} is {right} of {samples} samples; verify again")
+    nll = sum((entry.nll or 0.0) * (entry.samples or 0) for entry in same) / samples
+    interval = wilson_interval(right, samples)
+    return Accuracy(
+        name=same[0].name, accuracy=right / samples, interval=interval, samples=samples, right=right, nll=nll
+    )

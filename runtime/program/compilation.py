@@ -1,0 +1,261 @@
+"""From an exported file to a program. What an engine could stumble over later is refused here, by node and operator."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.format.certificates import Synapse
+from axonnx.runtime.format.contract import InputContract
+from axonnx.runtime.format.model_file import ModelFile, load_model
+from axonnx.runtime.format.opset import DOMAIN, OPS
+from axonnx.runtime.format.outer_graph import CLOCK
+from axonnx.runtime.format.values import REAL, SPIKES, Values, graded
+from axonnx.runtime.program.instructions import (
+    Buffer,
+    Floats,
+    Instruction,
+    Layer,
+    Neurons,
+    Program,
+    Shape,
+    StepRow,
+    trace_sources,
+)
+from axonnx.runtime.program.rules import OPERANDS, STANDARD_RULES, Rule
+from axonnx.runtime.program.spike_ops import SPIKE_RULES
+from axonnx.runtime.program.step_graph import NEXT, TRACES, Slot, StepGraph, step_graph, trace_key
+
+MOST_ELEMENTS = 2**26  # numbers in all buffers of one sample
+
+__all__ = ["Compilation", "compile_file", "compile_program", "input_values"]
+
+
+def compile_file(path: str | os.PathLike[str]) -> Program:
+    """The program of the file at ``path``."""
+    return compile_program(load_model(path))
+
+
+def compile_program(file: ModelFile) -> Program:
+    """The program of a file; faults name the node."""
+    return Compilation(file, step_graph(file)).program()
+
+
+def input_values(contract: InputContract) -> Values:
+    """What the contract lets enter."""
+    return graded(contract.largest * 2.0**-contract.shift, contract.shift)
+
+
+class Compilation:
+    """The tables that grow while the nodes of a step become instructions."""
+
+    def __init__(self, file: ModelFile, graph: StepGraph) -> None:
+        self.file, self.graph, self.where = file, graph, file.name
+        self.certificates = {stated.weight: stated for stated in file.contract.synapses}
+        self.buffers: dict[str, Buffer] = {}
+        self.constants: dict[str, Floats] = {}
+        self.aliases: dict[str, str] = {}
+        self.shapes: dict[str, Shape] = {}  # outputs of Shape nodes
+        self.sums: dict[str, Synapse] = {}  # buffers that a synapse writes
+        self.instructions: list[Instruction] = []
+        self.elements = 0  # in all buffers
+
+    def program(self) -> Program:
+        """Compile all that states and logits need."""
+        self._entering()
+        wanted = [*self.graph.logits, *(NEXT + slot.name for slot in self.graph.states)]
+        needed = _needed(self.graph.nodes, wanted)
+        for node in needed:
+            self._rule(node)(self, node)
+        after = {slot.name: self._after(slot) for slot in self.graph.states}
+        logits = tuple(self.resolve(name) for name in self.graph.logits)
+        self._check_results(logits)
+        layers = tuple(self._layer(instruction) for instruction in self.instructions if _fires(instruction))
+        self._check_once("layers of neurons", [layer.name for layer in layers])
+        self._check_once("nodes", [instruction.name for instruction in self.instructions])
+        program = Program(
+            name=self.where,
+            contract=self.file.contract,
+            input=self.graph.input.name,
+            states=tuple(slot.name for slot in self.graph.states),
+            noises=tuple(slot.name for slot in self.graph.noises),
+            instructions=tuple(self.instructions),
+            buffers=self.buffers,
+            constants=self.constants,
+            after=after,
+            logits=logits,
+            totals=self.graph.totals,
+            layers=layers,
+            steps_known=self._steps_known(),
+            synapses=tuple(i.name for i in self.instructions if i.writes[0] in self.sums),
+        )
+        known = {id(node) for node in needed}
+        self._check_rest([node for node in self.graph.nodes if id(node) not in known], program)
+        return program
+
+    def resolve(self, name: str) -> str:
+        """The buffer or constant that ``name`` stands for."""
+        return self.aliases.get(name, name)
+
+    def buffer(self, node: onnx.NodeProto, number: int) -> Buffer:
+        """The buffer that is a node's operand."""
+        name = self.resolve(node.input[number])
+        if name == CLOCK:
+            raise self.fault(node, "only rows of a table can be looked up by the time step")
+        if name not in self.buffers:
+            what = "a constant" if name in self.graph.constants else "nothing that is known"
+            raise self.fault(node, f"its operand {node.input[number]!r} is {what}; expected a tensor of the step")
+        return self.buffers[name]
+
+    def constant(self, node: onnx.NodeProto, number: int) -> str:
+        """The name of the float constant that is a node's operand."""
+        name = self.resolve(node.input[number])
+        value = self.graph.constants.get(name)
+        if value is None or value.dtype != np.float32:
+            raise self.fault(node, f"its operand {node.input[number]!r} is no float32 constant")
+        self.constants[name] = value
+        return name
+
+    def integers(self, node: onnx.NodeProto, number: int) -> list[int]:
+        """The integers that are a node's operand."""
+        value = self.graph.constants.get(node.input[number])
+        if value is None or value.dtype != np.int64 or value.ndim != 1:
+            raise self.fault(node, f"its operand {node.input[number]!r} is not a constant list of integers")
+        return [int(item) for item in value]
+
+    def write(self, name: str, shape: Shape, values: Values) -> None:
+        """A buffer that the next instruction writes."""
+        self._add(Buffer(name, shape, values))
+
+    def _add(self, buffer: Buffer) -> None:
+        if not buffer.name or buffer.name in self.buffers or buffer.name in self.graph.constants:
+            raise AxonnxError(
+                f"{self.where}: two things in its step are called {buffer.name!r}. Export the network again"
+            )
+        self.buffers[buffer.name] = buffer
+        self.elements += math.prod(buffer.shape)
+        if self.elements > MOST_ELEMENTS:
+            raise AxonnxError(
+                f"{self.where}: {buffer.name!r} is of {list(buffer.shape)}, with which a step holds {self.elements} "
+                f"numbers for each sample; at most {MOST_ELEMENTS} are possible"
+            )
+
+    def emit(self, instruction: Instruction) -> None:
+        """One more instruction."""
+        self.instructions.append(instruction)
+
+    def fault(self, node: onnx.NodeProto, text: str) -> AxonnxError:
+        """A refusal that names the node."""
+        return AxonnxError(f"{self.where}: node {node.name!r} ({node.op_type}): {text}")
+
+    def attributes(self, node: onnx.NodeProto, usual: Mapping[str, object]) -> dict[str, object]:
+        """A node's attributes; those that are not in ``usual`` are refused."""
+        found = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+        if len(found) != len(node.attribute):
+            raise self.fault(node, "an attribute is given twice")
+        if found.keys() - usual.keys():
+            raise self.fault(node, f"attribute {sorted(found.keys() - usual.keys())[0]!r} is not known here")
+        return {**usual, **found}
+
+    def _entering(self) -> None:
+        entering = self.graph.input
+        self._add(Buffer(entering.name, entering.shape, input_values(self.file.contract.input), "input"))
+        for slot in self.graph.states:
+            values = SPIKES if slot.name.startswith("spikes/") else REAL
+            self._add(Buffer(slot.name, slot.shape, values, "state"))
+        for slot in self.graph.noises:
+            self._add(Buffer(slot.name, slot.shape, REAL, "noise"))
+
+    def _rule(self, node: onnx.NodeProto) -> Rule:
+        rules: Mapping[str, Rule] = SPIKE_RULES if node.domain == DOMAIN else STANDARD_RULES
+        if node.op_type not in rules:
+            known = ", ".join(sorted((*STANDARD_RULES, *SPIKE_RULES)))
+            raise self.fault(node, f"this operator cannot stand inside a step; known are {known}")
+        fewest, most, results = arity(node)
+        if not fewest <= len(node.input) <= most or len(node.output) != results:
+            raise self.fault(
+                node,
+                f"{len(node.input)} operands and {len(node.output)} results; expected {fewest} … {most} and {results}",
+            )
+        return rules[node.op_type]
+
+    def _after(self, slot: Slot) -> str:
+        name = self.resolve(NEXT + slot.name)
+        if name not in self.buffers:
+            raise AxonnxError(
+                f"{self.where}: nothing in its step computes {NEXT + slot.name!r}. Export the network again"
+            )
+        left = self.buffers[name]
+        spikes = self.buffers[slot.name].values == SPIKES
+        if left.shape != slot.shape or (spikes and left.values != SPIKES):
+            raise AxonnxError(
+                f"{self.where}: the state {slot.name!r} enters as {self.buffers[slot.name].values} {list(slot.shape)} "
+                f"and leaves as {left.values} {list(left.shape)}"
+            )
+        return name
+
+    def _check_results(self, logits: tuple[str, ...]) -> None:
+        contract = self.file.contract
+        results = logits or self.graph.totals
+        shapes = {self.buffers[name].shape for name in results if name in self.buffers}
+        if len(results) != contract.collapse.members or shapes != {(len(contract.classes),)}:
+            raise AxonnxError(
+                f"{self.where}: its contract promises {contract.collapse.members} × {len(contract.classes)} logits; "
+                f"the graph has {len(results)} of shape {sorted(shapes)}"
+            )
+
+    def _check_once(self, what: str, names: list[str]) -> None:
+        """Spikes are counted by layer and operations by node."""
+        twice = [name for name, number in Counter(names).items() if number > 1 or not name]
+        if twice:
+            raise AxonnxError(f"{self.where}: {what} must have names of their own; {twice[0]!r} is not one")
+
+    def _check_rest(self, nodes: list[onnx.NodeProto], program: Program) -> None:
+        """Beside what states and logits need, a step has its clock, and traces of what its layers do."""
+        sources = trace_sources(program)
+        for node in nodes:
+            name = node.output[0] if len(node.output) == 1 else ""
+            if name in self.graph.outside or (name == NEXT + CLOCK and self.graph.clocked):
+                continue
+            traced = node.op_type == "Identity" and not node.domain and name.startswith(TRACES)
+            if not traced or sources.get(trace_key(name)) != self.resolve(node.input[0]):
+                raise self.fault(node, "nothing needs what it computes. Export the network again")
+
+    def _layer(self, neurons: Instruction) -> Layer:
+        assert isinstance(neurons, Neurons)
+        spikes = neurons.writes[-1]
+        membrane = neurons.writes[0] if len(neurons.writes) > 1 else None
+        return Layer(neurons.layer, neurons.spike_op, self.buffers[spikes].shape, spikes, membrane)
+
+    def _steps_known(self) -> int | None:
+        rows = [len(self.constants[row.table]) for row in self.instructions if isinstance(row, StepRow)]
+        return min(rows) if rows else None
+
+
+def arity(node: onnx.NodeProto) -> tuple[int, int, int]:
+    """The fewest and most operands of an operator, and its results."""
+    if node.domain == DOMAIN:
+        op = OPS[node.op_type]
+        return len(op.inputs), len(op.inputs), len(op.outputs)
+    return (*OPERANDS[node.op_type], 1)
+
+
+def _fires(instruction: Instruction) -> bool:
+    return isinstance(instruction, Neurons) and instruction.spike_op != "LeakySum"
+
+
+def _needed(nodes: tuple[onnx.NodeProto, ...], wanted: list[str]) -> list[onnx.NodeProto]:
+    """Without traces and without what stands outside the step."""
+    names, kept = set(wanted), []
+    for node in reversed(nodes):
+        if names & set(node.output):
+            names |= set(node.input)
+            kept.append(node)
+    return kept[::-1]

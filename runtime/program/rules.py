@@ -1,0 +1,219 @@
+"""One rule for each standard operator that a step may contain: its node becomes an instruction, or is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+
+from axonnx.runtime.format.certificates import Synapse, check_bound, check_synapse, exact_together, joint_units
+from axonnx.runtime.format.values import REAL, SPIKES, Values, graded, product, total
+from axonnx.runtime.program.instructions import Arithmetic, AveragePool, Conv, Floats, Linear, Shape
+from axonnx.runtime.program.moves import MOVES
+
+if TYPE_CHECKING:
+    from axonnx.runtime.program.compilation import Compilation
+
+MOST_SIDE = 2**16  # pixels
+
+Rule = Callable[["Compilation", onnx.NodeProto], None]
+
+
+def _synapse(c: Compilation, node: onnx.NodeProto, weight: str, bias: str | None, x: Values) -> Synapse:
+    stated = c.certificates.get(weight)
+    if stated is None:
+        raise c.fault(node, f"its contract has no certificate for the weights {weight!r}. Export the network again")
+    values = None if bias is None else c.constants[bias]
+    synapse = Synapse(stated.name, c.constants[weight], values, x, stated)
+    check_synapse(synapse, c.where)
+    return synapse
+
+
+def _weights(c: Compilation, node: onnx.NodeProto) -> tuple[str, str | None, Floats]:
+    weight = c.constant(node, 1)
+    bias = c.constant(node, 2) if len(node.input) > 2 and node.input[2] else None
+    if c.constants[weight].ndim < 2:
+        raise c.fault(node, f"its weights have the shape {list(c.constants[weight].shape)}; expected [out, in, …]")
+    rows = len(c.constants[weight])
+    if bias is not None and c.constants[bias].shape != (rows,):
+        raise c.fault(node, f"its bias has the shape {list(c.constants[bias].shape)}; expected [{rows}]")
+    return weight, bias, c.constants[weight]
+
+
+def _gemm(c: Compilation, node: onnx.NodeProto) -> None:
+    usual = {"transB": 0, "transA": 0, "alpha": 1.0, "beta": 1.0}
+    given = c.attributes(node, usual)
+    if given != {**usual, "transB": 1}:
+        raise c.fault(node, f"attributes {given}; only W·x + b with transB = 1 is known")
+    x = c.buffer(node, 0)
+    weight, bias, values = _weights(c, node)
+    if len(x.shape) != 1 or values.ndim != 2 or values.shape[1] != x.shape[0]:
+        raise c.fault(node, f"weights {list(values.shape)} do not fit inputs {list(x.shape)}")
+    c.sums[node.output[0]] = _synapse(c, node, weight, bias, x.values)
+    c.write(node.output[0], (len(values),), REAL)
+    c.emit(Linear(node.name, (x.name,), (node.output[0],), weight, bias))
+
+
+def _conv(c: Compilation, node: onnx.NodeProto) -> None:
+    usual = {
+        "strides": [1, 1],
+        "pads": [0, 0, 0, 0],
+        "dilations": [1, 1],
+        "group": 1,
+        "kernel_shape": None,
+        "auto_pad": b"NOTSET",
+    }
+    given: dict[str, Any] = c.attributes(node, usual)
+    x = c.buffer(node, 0)
+    weight, bias, values = _weights(c, node)
+    group = given["group"]
+    fits = len(x.shape) == 3 and values.ndim == 4 and values.shape[1] * group == x.shape[0] and len(values) % group == 0
+    if not fits or given["auto_pad"] != b"NOTSET" or given["kernel_shape"] not in (None, list(values.shape[2:])):
+        raise c.fault(
+            node, f"weights {list(values.shape)} in {group} groups do not fit inputs {list(x.shape)} in two dimensions"
+        )
+    strides, pads, dilations = (
+        _sides(c, node, key, given[key], length, least)
+        for key, length, least in (("strides", 2, 1), ("pads", 4, 0), ("dilations", 2, 1))
+    )
+    sizes = [
+        (x.shape[1 + axis] + pads[axis] + pads[2 + axis] - dilations[axis] * (values.shape[2 + axis] - 1) - 1)
+        // strides[axis]
+        + 1
+        for axis in (0, 1)
+    ]
+    if min(sizes) < 1:
+        raise c.fault(
+            node,
+            f"a window of {list(values.shape[2:])} does not fit an input of {list(x.shape)} with pads {list(pads)}",
+        )
+    c.sums[node.output[0]] = _synapse(c, node, weight, bias, x.values)
+    c.write(node.output[0], (len(values), sizes[0], sizes[1]), REAL)
+    how = (strides[0], strides[1]), (pads[0], pads[1], pads[2], pads[3]), (dilations[0], dilations[1])
+    c.emit(Conv(node.name, (x.name,), (node.output[0],), weight, bias, *how, group))
+
+
+def _sides(c: Compilation, node: onnx.NodeProto, key: str, given: Any, length: int, least: int) -> tuple[int, ...]:
+    """So many integers, from ``least`` up to what no image exceeds."""
+    if len(given) != length or not all(least <= number <= MOST_SIDE for number in given):
+        raise c.fault(node, f"{key} of {list(given)}; expected {length} integers from {least} to {MOST_SIDE}")
+    return tuple(given)
+
+
+def _arithmetic(c: Compilation, node: onnx.NodeProto) -> None:
+    c.attributes(node, {})
+    names = [c.resolve(name) for name in node.input]
+    if node.op_type == "Mul" and names[0] == names[1] and c.buffer(node, 0).values == SPIKES:
+        c.aliases[node.output[0]] = names[0]  # 0² = 0 and 1² = 1
+        return
+    shapes, values = zip(*(_operand(c, node, number) for number in (0, 1)), strict=True)
+    kind: Any = node.op_type
+    c.write(node.output[0], _broadcast(c, node, shapes), product(*values) if kind == "Mul" else total(list(values)))
+    exact = kind == "Add" and _is_one_sum(c, names)
+    c.emit(Arithmetic(node.name, tuple(names), (node.output[0],), kind, exact))
+
+
+def _operand(c: Compilation, node: onnx.NodeProto, number: int) -> tuple[Shape | None, Values]:
+    """A buffer's shape (None for constants, which fit what they meet) and values."""
+    if c.resolve(node.input[number]) in c.buffers:
+        buffer = c.buffer(node, number)
+        return buffer.shape, buffer.values
+    return None, constant_values(c.constants[c.constant(node, number)])
+
+
+def _broadcast(c: Compilation, node: onnx.NodeProto, shapes: tuple[Shape | None, ...]) -> Shape:
+    buffers = [shape for shape in shapes if shape is not None]
+    ranks = {len(shape) for shape in buffers}
+    constants = [
+        c.constants[c.resolve(name)].shape for name, shape in zip(node.input, shapes, strict=True) if shape is None
+    ]
+    if len(ranks) != 1 or any(len(shape) > max(ranks) for shape in constants):
+        raise c.fault(node, f"operands of {[*buffers, *constants]} dimensions would be matched across the batch")
+    try:
+        return np.broadcast_shapes(*buffers, *constants)
+    except ValueError:
+        raise c.fault(node, f"operands of {[*buffers, *constants]} do not fit") from None
+
+
+def _is_one_sum(c: Compilation, names: list[str]) -> bool:
+    """Whether two synapses meet here that are exact in one accumulator; recurrent ones promise that."""
+    if not all(name in c.sums for name in names) or names[0] == names[1]:
+        return False
+    a, b = (c.sums[name] for name in names)
+    if any(synapse.stated.weight.endswith("recurrent_weight") for synapse in (a, b)):
+        check_bound(joint_units(a, b), [a, b], c.where)
+    return exact_together(a, b)
+
+
+def constant_values(constant: Floats) -> Values:
+    """On which grid the numbers of a constant lie, if on any of use."""
+    for bits in range(17):
+        scaled = constant.astype(np.float64) * 2.0**bits
+        if (scaled == np.rint(scaled)).all():
+            return graded(float(np.abs(constant).max(initial=0.0)), bits)
+    return REAL
+
+
+def _average_pool(c: Compilation, node: onnx.NodeProto) -> None:
+    given: dict[str, Any] = c.attributes(
+        node,
+        {
+            "kernel_shape": None,
+            "strides": None,
+            "pads": [0] * 4,
+            "ceil_mode": 0,
+            "count_include_pad": 0,
+            "dilations": [1, 1],
+            "auto_pad": b"NOTSET",
+        },
+    )
+    x, window = c.buffer(node, 0), _sides(c, node, "windows", given["kernel_shape"] or (), 2, 1)
+    plain = given["strides"] == list(window) and not any(given["pads"]) and given["dilations"] == [1, 1]
+    pixels = int(np.prod(window))
+    if len(x.shape) != 3 or not plain or pixels & (pixels - 1) or given["auto_pad"] != b"NOTSET":
+        raise c.fault(node, f"windows of {list(window)}; only windows of a power of two, side by side, are exact")
+    if given["ceil_mode"] or any(size % side for size, side in zip(x.shape[1:], window, strict=True)):
+        raise c.fault(node, f"windows of {list(window)} do not divide inputs of {list(x.shape)}")
+    if not x.values.dyadic:
+        raise c.fault(
+            node, "the order of additions over real numbers shows in their bits; pool currents with PoolPairs"
+        )
+    shape = (x.shape[0], x.shape[1] // window[0], x.shape[2] // window[1])
+    c.write(node.output[0], shape, graded(x.values.largest, x.values.bits + pixels.bit_length() - 1))
+    c.emit(AveragePool(node.name, (x.name,), (node.output[0],), (window[0], window[1])))
+
+
+def _identity(c: Compilation, node: onnx.NodeProto) -> None:
+    c.attributes(node, {})
+    c.aliases[node.output[0]] = c.buffer(node, 0).name
+
+
+OPERANDS = {  # the fewest and the most
+    "Gemm": (2, 3),
+    "Conv": (2, 3),
+    "Add": (2, 2),
+    "Sub": (2, 2),
+    "Mul": (2, 2),
+    "AveragePool": (1, 1),
+    "Identity": (1, 1),
+    "Reshape": (2, 2),
+    "Concat": (1, 2**10),
+    "Pad": (2, 2),
+    "Slice": (5, 5),
+    "Transpose": (1, 1),
+    "Shape": (1, 1),
+    "Expand": (2, 2),
+    "Gather": (2, 2),
+}
+STANDARD_RULES: dict[str, Rule] = {
+    "Gemm": _gemm,
+    "Conv": _conv,
+    "Add": _arithmetic,
+    "Sub": _arithmetic,
+    "Mul": _arithmetic,
+    "AveragePool": _average_pool,
+    "Identity": _identity,
+    **MOVES,
+}

@@ -1,0 +1,1 @@
+"""From a source of events to decisions."""

@@ -1,0 +1,53 @@
+"""How events of another sensor come onto the network's: what a user asked for, held against what the source says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.binning.settings import Sensor
+from axonnx.runtime.streams.adapt import Adapter, Crop, refuse_larger, size
+from axonnx.runtime.streams.sources import FileSource, Source
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The sensor where the source is silent, and how it is brought onto the network's."""
+
+    sensor: Sensor | None = None
+    resize: bool = False
+    crop: Crop | None = None
+    merge_polarities: bool = False
+
+    def adapter(self, source: Source, target: Sensor) -> Adapter:
+        """What moves the events of a source; a sensor that does not fit is refused."""
+        stated = source_sensor(source, self.sensor, target, fitted=self.resize or self.crop is not None)
+        return Adapter(target, stated, resize=self.resize, crop=self.crop, merge_polarities=self.merge_polarities)
+
+
+def source_sensor(source: Source, stated: Sensor | None, target: Sensor, fitted: bool) -> Sensor | None:
+    """The sensor that made the events: as the source or the user states it; None where neither does.
+
+    A recording that reaches beyond the network's sensor and is not fitted to it is refused even so.
+    """
+    if stated is not None and source.sensor is not None and size(stated) != size(source.sensor):
+        raise AxonnxError(f"{source.name}: its sensor is {size(source.sensor)}, as it says itself, not {size(stated)}")
+    if stated is None and source.sensor is None and isinstance(source, FileSource) and not fitted:
+        _refuse_wide(source, target)
+    return source.sensor if stated is None else stated
+
+
+def _refuse_wide(source: FileSource, target: Sensor) -> None:
+    events = source.recording.events
+    if len(events):
+        reach = Sensor(width=int(np.max(events["x"])) + 1, height=int(np.max(events["y"])) + 1)
+        try:
+            refuse_larger(reach, target)
+        except AxonnxError:
+            raise AxonnxError(
+                f"{source.name}: its events reach over {size(reach)} pixels and the network's sensor is {size(target)}."
+                f" State the sensor's size and say how it is to fit: --sensor WxH with --resize, --crop centre or "
+                f"--crop X,Y. With --sensor {target.width}x{target.height} events beyond it are dropped and counted"
+            ) from None

@@ -1,0 +1,111 @@
+"""Frames and images from npz and npy files, for networks whose contract has no binning of events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.base.errors import AxonnxError
+from axonnx.base.numpy_files import NPY_MAGIC, NPZ_MAGIC, load_arrays, most_bytes
+from axonnx.runtime.format.contract import InputContract
+from axonnx.runtime.format.network_input import describe_input, merge_frames
+from axonnx.runtime.readers.binary import read_head
+
+FRAMES, LABELS = ("frames", "x"), ("labels", "label", "y")
+BLOCK = 64  # samples that are looked at together
+
+EVENTS_CANNOT_BE = "Its contract does not say how events become frames, so recordings of events cannot be given"
+
+
+def read_frames(path: str | Path, contract: InputContract, index: int | None = None) -> NDArray[np.int64]:
+    """All samples of a file (or the one at ``index``) as integers [N, T, *shape], with T = 1 for images.
+
+    Frames as they were recorded are merged as the contract says; frames that are time steps already stay.
+    """
+    values = _samples(_array(Path(path), contract), contract, str(path))
+    if index is not None and not 0 <= index < len(values):
+        raise AxonnxError(f"{path}: has no sample {index}; expected an index from 0 to {len(values) - 1}")
+    return as_steps(values if index is None else values[index : index + 1], contract, str(path))
+
+
+def as_steps(values: NDArray[Any], contract: InputContract, where: str) -> NDArray[np.int64]:
+    """Samples [N, …], recorded or merged already, as integers [N, T, *shape] within the contract's bounds."""
+    rule, values = contract.merging, _samples(values, contract, where)
+    if values.dtype.kind not in "biuf":
+        raise AxonnxError(f"{where}: holds {values.dtype}; expected integers")
+    if rule is not None and values.shape[1:] == (rule.recorded, *contract.shape):
+        _check(values, values != np.rint(values), "integers", where)
+        values = merge_frames(values.astype(np.int32), rule)
+    return _whole(values, contract, where).reshape(len(values), contract.steps or 1, *contract.shape)
+
+
+def read_labels(path: str | Path, samples: int, classes: int) -> NDArray[np.int64] | None:
+    """The labels of a file of ``samples`` samples, counted from 0; None where it has none."""
+    arrays = load_arrays(path, LABELS)
+    labels = next((arrays[name] for name in LABELS if name in arrays), None)
+    if labels is None:
+        return None
+    if labels.dtype.kind not in "iu" or labels.shape != (samples,):
+        raise AxonnxError(f"{path}: labels are {labels.dtype} {list(labels.shape)}; expected {samples} integers")
+    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
+        raise AxonnxError(f"{path}: labels from {labels.min()} to {labels.max()} for {classes} classes, counted from 0")
+    return np.asarray(labels, np.int64)
+
+
+def _samples(values: NDArray[Any], contract: InputContract, where: str) -> NDArray[Any]:
+    """The array as [N, …] of one of the shapes that the contract admits."""
+    sample = (*(() if contract.steps is None else (contract.steps,)), *contract.shape)
+    admitted = [sample] if contract.merging is None else [sample, (contract.merging.recorded, *contract.shape)]
+    if values.shape in admitted:
+        values = values[np.newaxis]
+    if values.shape[1:] not in admitted or len(values) == 0:
+        hint = " (channels stand first, [C, H, W])" if sorted(values.shape[-3:]) == sorted(sample[-3:]) else ""
+        expected = " or ".join(f"{list(each)}" for each in admitted)
+        many = " or ".join(f"[N, {', '.join(map(str, each))}]" for each in admitted)
+        raise AxonnxError(
+            f"{where}: holds an array {list(values.shape)}; the network takes {describe_input(contract)}: "
+            f"expected {expected}, or many of them, {many}{hint}"
+        )
+    return values
+
+
+def _array(path: Path, contract: InputContract) -> NDArray[Any]:
+    takes = f"the network takes {describe_input(contract)} from an npz or npy file"
+    if path.is_file() and not read_head(path).startswith((NPY_MAGIC, NPZ_MAGIC)):
+        binned = contract.binning is not None
+        hint = "Recordings of events are given in folders" if binned else EVENTS_CANNOT_BE
+        raise AxonnxError(f"{path}: is neither an npz nor an npy file; {takes}. {hint}")
+    arrays = load_arrays(path)
+    found = [arrays[name] for name in ("", *FRAMES) if name in arrays]
+    events = {"t", "x"} <= set(arrays)
+    if events or len(found) != 1:
+        what = f"{'a recording of events: ' if events else ''}{', '.join(arrays) or 'nothing'}"
+        raise AxonnxError(f"{path}: holds {what}; {takes}: expected one array called {' or '.join(FRAMES)}")
+    if found[0].size * 8 > most_bytes(path):  # as int64
+        raise AxonnxError(
+            f"{path}: holds {found[0].size:,} values; admitted are {most_bytes(path) // 8:,} for its size"
+        )
+    return found[0]
+
+
+def _whole(values: NDArray[Any], contract: InputContract, where: str) -> NDArray[np.int64]:
+    """The same as integers, none further from the centre than the contract admits."""
+    low, high = contract.centre - contract.largest, contract.centre + contract.largest
+    wrong = np.empty(values.shape, np.bool_)
+    for start in range(0, len(values), BLOCK):
+        distance = np.abs(values[start : start + BLOCK].astype(np.float64) - contract.centre)
+        wrong[start : start + BLOCK] = ~(distance <= contract.largest) | (distance != np.rint(distance))
+    _check(values, wrong, f"integers from {low} to {high}", where)
+    return values.astype(np.int64)
+
+
+def _check(values: NDArray[Any], wrong: NDArray[np.bool_], expected: str, where: str) -> None:
+    if wrong.any():
+        at = tuple(int(axis[0]) for axis in np.nonzero(wrong))
+        raise AxonnxError(
+            f"{where}: the value at {list(at)} is {values[at]}; expected {expected} "
+            f"({int(wrong.sum())} of {values.size} values are not). Sums of others would not be exact"
+        )

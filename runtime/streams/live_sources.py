@@ -1,0 +1,115 @@
+"""Events that arrive while we wait: csv lines or 16-byte records on standard input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.binning.settings import Sensor
+from axonnx.runtime.events.arrays import Events
+from axonnx.runtime.events.records import RECORD, from_records
+from axonnx.runtime.readers.csv_text import FIELDS, parse_header, parse_rows
+
+STDIN = Path("standard input")
+READ = 2**16  # bytes asked for at a time
+LONGEST_LINE = 2**12
+PATIENCE = 0.1  # seconds between two looks at the clock
+
+
+class ByteStream(Protocol):
+    """What is read of a pipe."""
+
+    def read1(self, size: int, /) -> bytes:
+        """Bytes that are there, at least one; none at the end."""
+        ...
+
+
+class LiveSource:
+    """What all live sources have in common."""
+
+    live = True
+    sensor: Sensor | None = None
+    notes: tuple[str, ...] = ()
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.skipped: dict[str, int] = {}
+
+    def chunks(self) -> Iterator[Events]:
+        """Events as they arrive; Ctrl-C ends the stream."""
+        try:
+            yield from self._arriving()
+        except KeyboardInterrupt:
+            return
+
+    def _arriving(self) -> Iterator[Events]:
+        raise NotImplementedError
+
+    def _skip(self, kind: str) -> None:
+        self.skipped[kind] = self.skipped.get(kind, 0) + 1
+
+
+class RecordSource(LiveSource):
+    """16-byte records; a last one that is cut off is counted in ``skipped``."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        super().__init__(str(STDIN))
+        self._bytes = stream
+
+    def _arriving(self) -> Iterator[Events]:
+        rest, count = b"", 0
+        while data := self._bytes.read1(READ):
+            rest += data
+            whole = len(rest) - len(rest) % RECORD.itemsize
+            events = from_records(rest[:whole], self.name, count)
+            rest, count = rest[whole:], count + len(events)
+            if len(events):
+                yield events
+        if rest:
+            self._skip("cut_off_record")
+
+
+class CsvSource(LiveSource):
+    """Lines t,x,y,p in microseconds and pixels; a first line with letters names the columns."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        super().__init__(str(STDIN))
+        self._bytes = stream
+        self._columns: list[str] | None = None
+        self._line = 1
+        self._blank = 0  # lines that may stand at the very end only: they wait for what follows
+
+    def _arriving(self) -> Iterator[Events]:
+        rest = b""
+        while data := self._bytes.read1(READ):
+            *lines, rest = (rest + data).split(b"\n")
+            if len(rest) > LONGEST_LINE:
+                raise AxonnxError(
+                    f"{STDIN}: no end of a line within {LONGEST_LINE} bytes; expected csv, t,x,y,p. Binary records are "
+                    f"read with --format records"
+                )
+            yield from self._parsed(lines)
+        yield from self._parsed([rest])
+
+    def _parsed(self, arrived: list[bytes]) -> Iterator[Events]:
+        lines = self._decoded([b""] * self._blank + arrived)
+        self._blank = 0
+        while lines and not lines[-1].strip():
+            lines.pop()
+            self._blank += 1
+        if lines and self._columns is None:
+            named = any(letter.isalpha() for letter in lines[0])
+            self._columns = parse_header(STDIN, lines[0]) if named else list(FIELDS)
+            lines, self._line = (lines[1:], self._line + 1) if named else (lines, self._line)
+        if lines:
+            assert self._columns is not None
+            yield parse_rows(STDIN, lines, self._columns, self._line)
+            self._line += len(lines)
+
+    def _decoded(self, lines: list[bytes]) -> list[str]:
+        try:
+            return [line.removesuffix(b"\r").decode("utf-8-sig") for line in lines]
+        except UnicodeDecodeError:
+            raise AxonnxError(f"{STDIN}: from line {self._line} on: is no UTF-8 text; expected csv, t,x,y,p") from None

@@ -1,0 +1,217 @@
+"""Events in, decisions out: a network that follows a stream.
+
+    session = load("model.onnx").session(seed=0)
+    for events in chunks:
+        for decision in session.push(events): …
+    session.flush()
+
+Any chunking of a stream gives the same decisions, bit for bit. A bin gives its decision once an event of a later bin
+shows that it is over. Time begins and moves with events on the sensor only: what is off it, or of no known polarity, is
+counted and otherwise as if it had not been. Whole silent windows in a row give one decision, the last one's, with their
+number in ``windows``; the bins of a silence that are in a window with events give theirs as all others do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cached_property, wraps
+from threading import RLock
+from typing import Concatenate, Literal, ParamSpec, TypeVar
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.binning.stream import LAST_BIN, Binner, Completed
+from axonnx.runtime.engines.reference.interface import Engine
+from axonnx.runtime.engines.reference.state import State, check_state
+from axonnx.runtime.events.arrays import Events, check_events
+from axonnx.runtime.streams.decision import Decision
+from axonnx.runtime.streams.noise import stream_noise
+from axonnx.runtime.streams.session_check import check_session
+from axonnx.runtime.streams.session_state import Progress, SessionState, fingerprint
+from axonnx.runtime.streams.tally import Tally
+from axonnx.runtime.streams.windows import Outcome, Rules, Windows
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def _one_at_a_time(
+    method: Callable[Concatenate[Session, Arguments], Result],
+) -> Callable[Concatenate[Session, Arguments], Result]:
+    """Threads that share a session wait for each other, so that no event is lost between two of them."""
+
+    @wraps(method)
+    def alone(self: Session, /, *words: Arguments.args, **options: Arguments.kwargs) -> Result:
+        with self._alone:
+            return method(self, *words, **options)
+
+    return alone
+
+
+class Session:
+    """One stream through one network. Threads may share it: one call follows the other.
+
+    seed        of a stochastic file's noise, which depends on (seed, window, step, layer) alone
+    continuous  keep the membranes from window to window
+    stop_at     a window's decision is final as soon as the winner's probability reaches this
+    every_bin   a decision for each bin; without, only final ones (the same bits, several bins at a time)
+    origin      where bin 0 begins on the stream's clock: a time in µs, the "first" event, or as the contract says
+    one_window  a recording that is one sample: its first window is all there is, and has a decision even where no event
+                came; events beyond it are counted as ``after``
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        seed: int = 0,
+        continuous: bool = False,
+        stop_at: float | None = None,
+        every_bin: bool = True,
+        origin: int | Literal["first"] | None = None,
+        one_window: bool = False,
+    ) -> None:
+        rules = Rules(continuous, stop_at, every_bin)
+        self.engine, self.seed = engine, seed
+        self._windows = Windows(engine, stream_noise(engine.program, seed), rules)
+        binning = engine.program.contract.input.binning
+        assert binning is not None  # Windows has refused such files
+        self.one_window = one_window
+        self._binner = Binner(binning, last=self._windows.length if one_window else None)
+        if origin is not None:
+            self._begin_at(None if origin == "first" else origin)
+        self._progress, self._decided = Progress(), 0
+        self._unfinished = False
+        self._alone = RLock()
+
+    @property
+    def progress(self) -> Progress:
+        """Events and bins so far, by what became of them."""
+        outside = self._progress.outside + self._binner.outside
+        return replace(self._own_progress(), outside=outside, clipped=self._binner.clipped)
+
+    def warm_up(self) -> None:
+        """Have everything compiled that a stream needs, so that its first events find us waiting."""
+        self._windows.warm_up()
+
+    @_one_at_a_time
+    def push(self, events: Events) -> list[Decision]:
+        """The decisions of the bins that these events complete."""
+        return list(self.stream(events))
+
+    @_one_at_a_time
+    def stream(self, events: Events) -> Iterator[Decision]:
+        """The same one by one, in memory that does not grow with their number; to be gone through to the end."""
+        self._check_finished()
+        self._progress = replace(self._progress, events=self._progress.events + len(check_events(events)))
+        return self._decide(self._binner.push(events))
+
+    @_one_at_a_time
+    def advance(self, t_us: int) -> list[Decision]:
+        """The decisions of the bins that end at or before ``t_us``: no event of them is to come."""
+        self._check_finished()
+        return list(self._decide(self._binner.advance(t_us)))
+
+    @_one_at_a_time
+    def flush(self) -> list[Decision]:
+        """The decisions of what is left, with silence up to the end of the open window; none where nothing came."""
+        self._check_finished()
+        done = self._binner.flush()
+        decisions = list(self._decide(done))
+        length = self._windows.length
+        to_come = length - done.stop if self.one_window else min(-done.stop % length, LAST_BIN + 1 - done.stop)
+        return decisions + list(self._decide(self._binner.flush(done.stop + to_come), done.stop % length))
+
+    @_one_at_a_time
+    def save(self) -> SessionState:
+        """All that is needed to go on, as a value of its own."""
+        self._check_finished()
+        state, windows = self._windows.state, self._windows
+        arrays = {name: array.copy() for name, array in state.arrays.items()}
+        return SessionState(
+            self._identity, self._binner.save(), state.step, arrays, windows.decided, self._own_progress()
+        )
+
+    @_one_at_a_time
+    def restore(self, state: SessionState) -> None:
+        """Go on from a saved state; that of another network, seed or rule is refused."""
+        if state.identity != self._identity:
+            keys = {**self._identity, **state.identity}
+            differing = [key for key in keys if state.identity.get(key) != self._identity.get(key)]
+            raise AxonnxError(
+                f"{self.engine.program.name}: the saved session differs in {', '.join(differing)}; restore it into a "
+                f"session of the same file with the same seed and settings"
+            )
+        length, stop_at = self._windows.length, self._windows.rules.stop_at
+        check_session(state, length, self._binner.binning.cells, stop_at is not None, self.engine.program.name)
+        network = check_state(self.engine.program, State(state.step, dict(state.arrays)))
+        self._binner.restore(state.binner)
+        self._windows.state, self._windows.decided = network, state.decided
+        self._windows.tally = state.progress.tally + Tally()
+        self._progress, self._decided = state.progress, state.progress.decisions
+        self._unfinished = False
+
+    def _own_progress(self) -> Progress:
+        """Without what the binner counts."""
+        return replace(self._progress, decisions=self._decided, tally=self._windows.tally + Tally())
+
+    @cached_property
+    def _identity(self) -> dict[str, object]:
+        rules = self._windows.rules
+        return {
+            "network": fingerprint(self.engine.program),
+            "seed": self.seed,
+            "continuous": rules.continuous,
+            "stop_at": rules.stop_at,
+            **({"one_window": True} if self.one_window else {}),
+        }
+
+    def _begin_at(self, origin: int | None) -> None:
+        if origin is not None and not -(2**63) <= origin < 2**63:
+            raise AxonnxError(f"session: origin is {origin}; expected microseconds of 64 bits")
+        self._binner.restore(replace(self._binner.save(), origin=origin))
+
+    def _decide(self, completed: Completed, ended_after: int | None = None) -> Iterator[Decision]:
+        before = self._progress
+        counted = before.counted + int(completed.value.sum(dtype=int))
+        self._progress = replace(before, bins=before.bins + completed.count, counted=counted)
+        self._unfinished = completed.count > 0
+        return self._decisions(completed, ended_after)
+
+    def _decisions(self, completed: Completed, ended_after: int | None) -> Iterator[Decision]:
+        for outcome in self._outcomes(completed):
+            self._decided += 1
+            yield self._decision(outcome, ended_after)
+        self._unfinished = False
+
+    def _outcomes(self, completed: Completed) -> Iterator[Outcome]:
+        windows, at = self._windows, completed.first
+        while at < completed.stop:
+            window, step = divmod(at, windows.length)
+            silent = (completed.next_busy(at) - at) // windows.length if step == 0 else 0
+            if silent:
+                yield windows.silence(window, silent)
+                at += silent * windows.length
+                continue
+            count = min(windows.length - step, completed.stop - at, completed.block_bins)
+            yield from windows.pass_through(at, completed.frames(at, count))
+            at += count
+
+    def _decision(self, outcome: Outcome, ended_after: int | None) -> Decision:
+        origin = self._binner.origin  # None: a recording without an event, of which nothing is known
+        return Decision(
+            t_us=None if origin is None else origin + (outcome.bin + 1) * self._binner.binning.bin_us,
+            bin=outcome.bin,
+            window=outcome.bin // self._windows.length,
+            steps=outcome.steps,
+            member_logits=outcome.logits,
+            classes=self.engine.program.contract.classes,
+            final=outcome.final,
+            early=outcome.early,
+            windows=outcome.windows,
+            ended_after=ended_after,
+        )
+
+    def _check_finished(self) -> None:
+        if self._unfinished:
+            raise AxonnxError("session: the decisions of the last chunk were not gone through to the end; do so first")

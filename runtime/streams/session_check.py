@@ -1,0 +1,71 @@
+"""Whether a saved session is one that its rules could have led to: what is not would be read as an index later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+import numpy as np
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.binning.stream import LAST_BIN, BinnerState
+from axonnx.runtime.streams.session_state import SessionState
+
+TABLES = ("progress", "binner", "outside", "tally", "spikes", "operations")  # of counts
+INT64 = range(-(2**63), 2**63)
+
+
+def check_session(state: SessionState, length: int, cells: int, early: bool, name: str) -> None:
+    """Refuse a state whose numbers contradict each other, for windows of ``length`` bins of ``cells`` values."""
+    fault = (
+        _counters(asdict(state.progress), "progress")
+        or _binner(state.binner, cells)
+        or _arrays(state)
+        or _step(state, length, early)
+    )
+    if fault:
+        raise AxonnxError(f"{name}: the saved session is damaged ({fault}); go on from an earlier one, or start anew")
+
+
+def _counters(value: object, where: str) -> str:
+    """All counts are integers from 0 on."""
+    if isinstance(value, Mapping) and where.rpartition(".")[2] in TABLES:
+        return next(filter(None, (_counters(part, f"{where}.{key}") for key, part in value.items())), "")
+    return "" if type(value) is int and value >= 0 else f"{where} is {value!r}; expected a count"
+
+
+def _binner(binner: BinnerState, cells: int) -> str:
+    counters = {"events": binner.events, "clipped": binner.clipped, "outside": binner.outside.as_dict()}
+    if fault := _counters(counters, "binner"):
+        return fault
+    if type(binner.bin) is not int or not 0 <= binner.bin <= LAST_BIN + 1:
+        return f"its open bin is {binner.bin!r}; expected 0 to {LAST_BIN + 1}"
+    if binner.origin is not None and (type(binner.origin) is not int or binner.origin not in INT64):
+        return f"its origin is {binner.origin!r}; expected microseconds of 64 bits"
+    counts = binner.counts
+    if counts.shape != (cells,) or counts.dtype != np.int64 or (counts < 0).any():
+        return f"its open bin has counts {counts.dtype} {list(counts.shape)}; expected {cells} from 0 on"
+    if type(binner.touched) is not bool or (counts.any() and not binner.touched):
+        return "its open bin holds events that did not reach it"
+    return "" if binner.origin is not None or (binner.bin, binner.touched) == (0, False) else "it has no origin"
+
+
+def _arrays(state: SessionState) -> str:
+    wrong = [name for name, array in state.arrays.items() if array.ndim == 0 or len(array) != 1]
+    return f"{wrong[0]!r} is not of one stream" if wrong else ""
+
+
+def _step(state: SessionState, length: int, early: bool) -> str:
+    """k = bin mod T bins of the open window are complete, and the network is
+
+    at step k while it has not decided; at step T once it has; at step 0 after whole windows of silence;
+    where it may decide early, at the step at which it did.
+    """
+    if type(state.step) is not int or type(state.decided) is not bool:
+        return f"step is {state.step!r} and decided {state.decided!r}"
+    inside = state.binner.bin % length
+    expected = (range(1 if early else length, (inside or length) + 1)) if state.decided else range(inside, inside + 1)
+    if state.step in expected:
+        return ""
+    done = f"{inside} of {length} bins of the window are complete and it has {'' if state.decided else 'not '}decided"
+    return f"step is {state.step}, but {done}"

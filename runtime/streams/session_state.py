@@ -1,0 +1,108 @@
+"""Where a stream stands, as a value: arrays and numbers that can be kept, written to a file and read again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.base.errors import AxonnxError
+from axonnx.base.files import replacing
+from axonnx.base.numpy_files import UNREADABLE, load_arrays
+from axonnx.runtime.binning.rules import Outside
+from axonnx.runtime.binning.stream import BinnerState
+from axonnx.runtime.program.instructions import Program
+from axonnx.runtime.streams.tally import Tally
+
+FORMAT = 1
+COUNTED = ("spikes", "operations")
+NETWORK = "network/"  # before the names of the network's arrays
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What became of the events of a stream, and of its bins."""
+
+    events: int = 0
+    outside: Outside = field(default_factory=Outside)
+    counted: int = 0  # what the frames of complete bins add up to
+    clipped: int = 0  # what clipping took from them
+    bins: int = 0  # complete
+    decisions: int = 0
+    tally: Tally = field(default_factory=Tally)
+
+    @property
+    def binned(self) -> int:
+        """Events in complete bins: once a stream is flushed, events = binned + outside."""
+        return self.counted + self.clipped
+
+
+@dataclass(frozen=True)
+class SessionState:
+    """A session between two chunks."""
+
+    identity: Mapping[str, object]  # the network and the settings that it belongs to
+    binner: BinnerState
+    step: int
+    arrays: Mapping[str, NDArray[np.float32]]
+    decided: bool
+    progress: Progress
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Put it into an npz file, which is there whole or not at all."""
+        binner = {key: value for key, value in vars(self.binner).items() if key not in ("counts", "outside")}
+        facts = {
+            "format": FORMAT,
+            "identity": dict(self.identity),
+            "binner": {**binner, "outside": self.binner.outside.as_dict()},
+            "step": self.step,
+            "decided": self.decided,
+            "progress": asdict(self.progress),
+        }
+        arrays: dict[str, Any] = {NETWORK + name: array for name, array in self.arrays.items()}
+        with replacing(path) as temporary, temporary.open("wb") as file:
+            np.savez(file, allow_pickle=False, facts=np.array(json.dumps(facts)), counts=self.binner.counts, **arrays)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> SessionState:
+        """What ``write`` wrote; anything else is refused."""
+        path = Path(path)
+        try:
+            arrays = load_arrays(path)
+            return cls._of(json.loads(str(arrays.pop("facts"))), arrays)
+        except (*UNREADABLE, AttributeError) as fault:
+            raise AxonnxError(
+                f"{path}: is no saved session of format {FORMAT} ({type(fault).__name__}: {fault}). Save it again"
+            ) from None
+
+    @classmethod
+    def _of(cls, facts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> SessionState:
+        if facts.pop("format") != FORMAT:
+            raise ValueError("of another format")
+        binner, progress = facts.pop("binner"), facts.pop("progress")
+        if not all(isinstance(part, dict) for part in (facts["identity"], *map(progress["tally"].get, COUNTED))):
+            raise ValueError("of another layout")
+        return cls(
+            binner=BinnerState(**{**binner, "outside": Outside(**binner["outside"]), "counts": arrays.pop("counts")}),
+            arrays={name.removeprefix(NETWORK): array for name, array in arrays.items()},
+            progress=Progress(
+                **{**progress, "outside": Outside(**progress["outside"]), "tally": Tally(**progress["tally"])}
+            ),
+            **facts,
+        )
+
+
+def fingerprint(program: Program) -> str:
+    """sha256 of a network: of its contract and of every number in it, whatever its file is called."""
+    digest = hashlib.sha256(program.contract.to_json().encode())
+    for name in sorted(program.constants):
+        digest.update(f"\n{name} {program.constants[name].shape}\n".encode())
+        digest.update(np.ascontiguousarray(program.constants[name]).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,143 @@
+"""Where events come from: files of every known format, standard input, a UDP port; all as chunks of events."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.binning.settings import Sensor
+from axonnx.runtime.events.arrays import Events, sort_events
+from axonnx.runtime.readers import Recording, read_recordings
+from axonnx.runtime.streams.live_sources import CsvSource, RecordSource
+from axonnx.runtime.streams.udp_source import UdpSource
+
+if TYPE_CHECKING:
+    from io import BufferedReader
+
+CHUNK = 2**16  # events of a file that are handed on at a time
+STREAMS = ("csv", "records")
+
+
+class Source(Protocol):
+    """Events in chunks, in the order in which the source has them."""
+
+    @property
+    def name(self) -> str:
+        """For faults and summaries."""
+        ...
+
+    @property
+    def sensor(self) -> Sensor | None:
+        """What made the events; None where the source does not say."""
+        ...
+
+    @property
+    def live(self) -> bool:
+        """Whether events arrive while we wait for them."""
+        ...
+
+    @property
+    def skipped(self) -> dict[str, int]:
+        """What was in the source and is no event, by kind, so far."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What had to be assumed."""
+        ...
+
+    def chunks(self) -> Iterator[Events]:
+        """The events."""
+        ...
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """A recording that is in memory already."""
+
+    name: str
+    recording: Recording
+    live: bool = False
+
+    @property
+    def sensor(self) -> Sensor | None:
+        """As the file states it."""
+        return self.recording.sensor
+
+    @property
+    def skipped(self) -> dict[str, int]:
+        """Records that are no events."""
+        return self.recording.skipped
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader had to assume."""
+        return self.recording.notes
+
+    def chunks(self) -> Iterator[Events]:
+        """The events as they stand in the file."""
+        for start in range(0, len(self.recording.events), CHUNK):
+            yield self.recording.events[start : start + CHUNK]
+
+    def sorted(self) -> FileSource:
+        """The same recording by time."""
+        old = self.recording
+        events = sort_events(old.events)
+        return FileSource(
+            self.name, Recording(events, old.format, old.sensor, old.skipped, old.notes, old.label), self.live
+        )
+
+
+def open_source(
+    text: str, *, format_name: str | None = None, index: int | None = None, seconds: float | None = None
+) -> Source:
+    """The source that ``text`` names: a file, ``-`` for standard input, or ``udp:[HOST:]PORT``."""
+    if text.startswith("udp:"):
+        return UdpSource(*_address(text), seconds=seconds)
+    if seconds is not None:
+        raise AxonnxError(f"{text}: seconds bound how long a udp source listens; other sources end by themselves")
+    if text == "-":
+        return _standard_input(format_name)
+    return FileSource(text, _recording(Path(text), format_name, index))
+
+
+def limited(chunks: Iterator[Events], most: int | None) -> Iterator[Events]:
+    """The first ``most`` events."""
+    left = sys.maxsize if most is None else most
+    for events in chunks:
+        yield events[:left]
+        left -= len(events)
+        if left <= 0:
+            return
+
+
+def _standard_input(format_name: str | None) -> Source:
+    if format_name not in (None, *STREAMS):
+        raise AxonnxError(
+            f"standard input: {format_name!r} cannot be read as it arrives; expected {' or '.join(STREAMS)}"
+        )
+    stream = cast("BufferedReader", sys.stdin.buffer)
+    return RecordSource(stream) if format_name == "records" else CsvSource(stream)
+
+
+def _recording(path: Path, format_name: str | None, index: int | None) -> Recording:
+    recordings = read_recordings(path, format=format_name)
+    if not recordings:
+        raise AxonnxError(f"{path}: holds no recording")
+    if index is None and len(recordings) > 1:
+        last = len(recordings) - 1
+        raise AxonnxError(f"{path}: holds {len(recordings)} recordings; choose one with --index 0 … {last}")
+    if not 0 <= (index or 0) < len(recordings):
+        raise AxonnxError(f"{path}: has no recording {index}; expected an index from 0 to {len(recordings) - 1}")
+    return recordings[index or 0]
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.removeprefix("udp:").removeprefix("//").rpartition(":")
+    if not port.isdecimal() or not 0 < int(port) < 65536:
+        raise AxonnxError(f"{text}: {port!r} is no port; expected udp:PORT or udp:HOST:PORT, e.g. udp:3333")
+    return host or "127.0.0.1", int(port)

@@ -1,0 +1,107 @@
+"""Files that are there whole or not at all, and what becomes of the parts of killed writers."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+
+import pytest
+
+from axonnx.base.files import PART, remove_leftovers, replacing, write_text
+
+WRITER = """
+import sys, time
+from axonnx.base.files import replacing
+with replacing(sys.argv[1]) as part:
+    part.write_text("half")
+    print("writing", flush=True)
+    time.sleep(100)
+"""
+
+
+@pytest.fixture
+def writer(tmp_path):
+    """A process in the middle of writing ``tmp_path / "page"``."""
+    command = [sys.executable, "-c", WRITER, str(tmp_path / "page")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as running:
+        assert running.stdout.readline() == b"writing\n"
+        yield running
+        running.kill()
+
+
+def parts(folder):
+    return sorted(folder.glob(f".*{PART}"))
+
+
+def test_the_part_of_a_living_writer_is_left_alone(tmp_path, writer):
+    write_text(tmp_path / "page", "mine")
+    remove_leftovers(tmp_path)
+    assert [part.read_text() for part in parts(tmp_path)] == ["half"]
+
+
+def test_the_part_of_a_killed_writer_goes_when_the_file_is_written_again(tmp_path, writer):
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    assert len(parts(tmp_path)) == 1
+    write_text(tmp_path / "other", "leaves what is not its own")
+    assert len(parts(tmp_path)) == 1
+    write_text(tmp_path / "page", "whole")
+    assert (parts(tmp_path), (tmp_path / "page").read_text()) == ([], "whole")
+
+
+def test_files_of_others_are_never_taken_for_ours(tmp_path):
+    others = [".page.part", ".page.1234.part", "page.axonnx.part.txt", ".page.axonnx.partial"]
+    for name in others:
+        (tmp_path / name).write_text("theirs")
+    (tmp_path / f".page.link{PART}").symlink_to(tmp_path / others[0])
+    remove_leftovers(tmp_path)
+    write_text(tmp_path / "page", "mine")
+    assert sorted(os.listdir(tmp_path)) == sorted([*others, f".page.link{PART}", "page"])
+
+
+def test_names_with_wildcards_are_names(tmp_path):
+    (tmp_path / f".page.12{PART}").write_text("left behind by another file")
+    write_text(tmp_path / "p*", "x")
+    write_text(tmp_path / "[p]age", "x")
+    assert len(parts(tmp_path)) == 1
+
+
+def test_two_threads_may_write_one_file(tmp_path):
+    texts = [str(number) * 10_000 for number in range(8)]
+    threads = [threading.Thread(target=write_text, args=(tmp_path / "page", text)) for text in texts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (tmp_path / "page").read_text() in texts
+    assert parts(tmp_path) == []
+
+
+def test_a_fault_in_the_block_leaves_the_old_file(tmp_path):
+    write_text(tmp_path / "page", "old")
+    with suppress(KeyError), replacing(tmp_path / "page") as part:
+        part.write_text("new")
+        raise KeyError
+    assert ((tmp_path / "page").read_text(), parts(tmp_path)) == ("old", [])
+
+
+def test_a_missing_folder_is_said_of_the_file_itself(tmp_path):
+    with pytest.raises(OSError, match=r"cannot be written \(No such file or directory\)") as fault:
+        write_text(tmp_path / "no" / "page", "text")
+    assert fault.value.filename == str(tmp_path / "no" / "page")
+
+
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path):
+    write_text(tmp_path / "page", "old")
+    script = f"from axonnx.base.files import write_text; write_text({str(tmp_path / 'page')!r}, 'x' * 100_000)"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000)),
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    assert b"cannot be written (File too large)" in done.stderr
+    assert ((tmp_path / "page").read_text(), parts(tmp_path)) == ("old", [])

@@ -1,0 +1,57 @@
+"""``axonnx inspect``: the contract, the certificates, the program and the sizes."""
+
+import json
+
+import pytest
+
+from axonnx.cli import main
+from axonnx.runtime.format.contract import Contract
+
+
+def inspect(capsys, path, *words):
+    assert main(["inspect", str(path), *words]) == 0
+    return capsys.readouterr().out
+
+
+def test_the_listing_says_what_the_file_promises(files, capsys):
+    out = inspect(capsys, files["plain"])
+    assert out.startswith(f"plain.onnx: spiking network, sequence form, {files['plain'].stat().st_size:,} bytes\n")
+    assert "input       events: 5 frames of 2×6×8, |value| up to 3\n" in out
+    assert "binning     5 bins of 1,000 µs from time zero on; sensor 8×6, 2 polarities; counts up to 3\n" in out
+    assert "classes     4: left, right, up, down\n" in out
+    assert "collapse    mfa, weights stored as float32\n" in out
+    assert "sizes       1,200 weights, 0.0 % of them zero; 12 neurons; 128 bytes of state\n" in out
+    assert "hidden.0.neuron                   LIF" in out
+    assert "hidden.0.synapse                       1,152    0.0%" in out
+    assert "  LIF                  hidden.0.synapse:out, membrane/hidden.0.neuron" in out
+
+
+def test_variants_are_named(files, capsys):
+    assert "collapse    sampled of 3 members, seed 0" in inspect(capsys, files["ensemble"])
+    assert "StochasticLIF" in inspect(capsys, files["noisy"])
+    merged = inspect(capsys, files["merged"])
+    assert "2 polarities, merged, summed over 2 pixels a side; 1 where there was any event" in merged
+    images = inspect(capsys, files["images"])
+    assert "input       events: images of 3×2×2, |value − 10| up to 20; x = (value − 10) · 2^-3\n" in images
+    assert "binning     none: frames or images\n" in images
+    assert "from the first event on" in inspect(capsys, files["first"])
+
+
+@pytest.mark.parametrize("name", ["plain", "ensemble", "noisy", "recurrent", "clocked", "images"])
+def test_json_holds_everything(files, engines, capsys, name):
+    found = json.loads(inspect(capsys, files[name], "--json"))
+    program = engines(name).program
+    assert Contract.model_validate(found["contract"]) == program.contract
+    assert found["bytes"] == files[name].stat().st_size
+    assert len(found["certificates"]) == len(program.contract.synapses)
+    assert all(0 < each["largest_sum"] < 1 for each in found["certificates"])
+    assert found["sizes"]["neurons"] == sum(layer.size for layer in program.layers)
+    assert found["sizes"]["weights"] == sum(each["weights"] for each in found["certificates"])
+    assert len([line for line in found["program"] if "→" in line]) == found["sizes"]["instructions"]
+
+
+def test_a_file_that_is_none_of_ours_ends_with_exit_code_2(tmp_path, capsys):
+    (tmp_path / "text.onnx").write_text("no")
+    for name in ("text.onnx", "missing.onnx"):
+        assert main(["inspect", str(tmp_path / name)]) == 2
+        assert capsys.readouterr().err.startswith("axonnx inspect: ")

@@ -1,0 +1,199 @@
+"""Faults planted at every place that verification claims to cover: each ends with exit 1, and is located.
+
+A fault of the code is planted before export and stays planted while the file is verified, as in life.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from axonnx.cli import main
+from axonnx.export.verify.stages import VerifySettings, verify_file
+from axonnx.runtime.binning.stream import Binner
+from axonnx.runtime.format.contract import METADATA_KEY
+from axonnx.runtime.measure.verify_result import VerifyResult
+from axonnx.runtime.streams import decision as decisions
+
+from .damage import FAULTS, Fault
+from .test_verify_bites import change, edited
+
+LITTLE = VerifySettings(samples=4, limit=40, recordings=2)
+OPTIONS = {
+    (): (),
+    ("stochastic",): ("--collapse", "stochastic"),
+    ("sampled",): ("--collapse", "sampled", "--members", "2"),
+    ("pruned",): ("--prune", "0.5"),
+}
+SMALL = [
+    "--optimiser.epochs",
+    "1",
+    "--data.bins",
+    "15",
+    "--model.network",
+    "recurrent-snn",
+    "--model.hidden",
+    "[20, 16]",
+]
+
+
+@pytest.fixture(scope="session")
+def recurrent_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("recurrent") / "run"
+    assert main(["train", "digits-saccade", "--out", str(folder), "--quiet", *SMALL]) == 0
+    return folder
+
+
+def export(run: Path, path: Path, *options: str) -> Path:
+    words = ["export", str(run), "-o", str(path), "--limit", "8", "--passes", "1", "--quiet"]
+    assert main([*words, *options]) == 0
+    return path
+
+
+def lines(result: VerifyResult, stage: str) -> str:
+    (found,) = [each for each in result.stages if each.name == stage]
+    assert not found.ok, f"{stage} found nothing wrong: {found.lines}"
+    return "\n".join(found.lines)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_wrong_collapse_is_caught_and_its_layer_named(name, run_folder, request, tmp_path, monkeypatch):
+    fault: Fault = FAULTS[name]
+    run = request.getfixturevalue("recurrent_run") if fault.recurrent else run_folder
+    fault.plant(monkeypatch)
+    path = export(run, tmp_path / "wrong.onnx", *OPTIONS[fault.options])
+    result = verify_file(path, run, LITTLE)
+    assert result.verdict == "different"
+    assert f"'{fault.layer}" in lines(result, "collapse")
+
+
+def test_a_pruned_stochastic_recurrent_network_is_not_refused(recurrent_run, tmp_path):
+    path = export(recurrent_run, tmp_path / "right.onnx", "--collapse", "stochastic", "--prune", "0.3")
+    result = verify_file(path, recurrent_run, LITTLE)
+    assert [stage.lines for stage in result.stages if not stage.ok] == []
+
+
+# The contract: what a file says of itself
+
+
+def restated(change_contract: Callable[[dict], None]) -> Callable[[onnx.ModelProto], None]:
+    def edit(model: onnx.ModelProto) -> None:
+        entry = next(entry for entry in model.metadata_props if entry.key == METADATA_KEY)
+        contract = json.loads(entry.value)
+        change_contract(contract)
+        entry.value = json.dumps(contract)
+
+    return edit
+
+
+def _scale_bins(contract: dict, factor: int) -> None:
+    contract["input"]["binning"]["bin_us"] *= factor
+
+
+def _move_origin(contract: dict) -> None:
+    binning = contract["input"]["binning"]
+    binning["origin"] = "first" if binning["origin"] == "zero" else "zero"
+
+
+def _forge_accuracy(contract: dict) -> None:
+    entry = contract["accuracy"]["this file: mfa"]
+    entry["accuracy"], entry["interval"] = 0.999, [0.99, 1.0]
+
+
+def _forge_all_of_it(contract: dict) -> None:
+    from axonnx.runtime.measure.metrics import wilson_interval
+
+    entry = contract["accuracy"]["this file: mfa"]
+    entry["right"] = entry["samples"]
+    entry["accuracy"], entry["interval"] = 1.0, list(wilson_interval(entry["right"], entry["samples"]))
+
+
+TAMPERED: dict[str, tuple[Callable[[dict], None], str, str]] = {
+    "class names reversed": (lambda c: c["classes"].reverse(), "structure", "contract.classes[0]"),
+    "bins twice as long": (lambda c: _scale_bins(c, 2), "structure", "contract.input.binning.bin_us"),
+    "bins seven times as long": (lambda c: _scale_bins(c, 7), "structure", "contract.input.binning.bin_us"),
+    "another origin of time": (_move_origin, "structure", "contract.input.binning.origin"),
+    "another centre": (lambda c: c["input"].update(centre=1), "structure", "contract.input.centre"),
+    "accuracy forged": (_forge_accuracy, "accuracies", "states for 'this file: mfa' 99.90 %"),
+    "accuracy forged with its count": (_forge_all_of_it, "accuracies", "states for 'this file: mfa' 100.00 %"),
+    "another data set": (lambda c: c["provenance"].update(data="mnist"), "structure", "contract.provenance.data"),
+    "another threshold stated": (
+        lambda c: c["layers"][0].update(threshold=5.0), "structure", "contract.layers[0].threshold"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_a_contract_that_the_run_does_not_give_is_caught_and_the_field_named(name, exported, run_folder, tmp_path):
+    tamper, stage, text = TAMPERED[name]
+    path = edited(exported(), tmp_path / "tampered.onnx", restated(tamper))
+    result = verify_file(path, run_folder, LITTLE)
+    assert result.verdict == "different"
+    assert text in lines(result, stage)
+
+
+@pytest.mark.parametrize(
+    "tamper", [lambda t: np.add(t, 2.0, out=t), lambda t: np.multiply(t, 1.9, out=t)], ids=["plus 2", "times 1.9"]
+)
+def test_thresholds_of_a_calibrated_file_are_matched_again(tamper, exported, run_folder, tmp_path):
+    source = exported("--calibrate")
+    assert verify_file(source, run_folder, LITTLE).verdict == "equal"
+    path = edited(source, tmp_path / "moved.onnx", change("hidden.0.neuron.threshold", tamper))
+    result = verify_file(path, run_folder, LITTLE)
+    assert "hidden.0.neuron.threshold" in lines(result, "structure")
+    assert "hidden.0.neuron.threshold" in lines(result, "collapse")
+
+
+# The other end: from a recording to a decision
+
+
+def test_bins_that_are_not_those_of_training_are_caught(exported, run_folder, monkeypatch):
+    push = Binner.push
+
+    def late(binner, events):
+        moved = events.copy()
+        moved["t"] += 3000
+        return push(binner, moved)
+
+    monkeypatch.setattr(Binner, "push", late)
+    assert "other logits or another name than in training" in lines(
+        verify_file(exported(), run_folder, LITTLE), "recordings"
+    )
+
+
+def test_events_that_a_reader_loses_are_caught(exported, run_folder, monkeypatch):
+    from axonnx.export.verify import recordings
+
+    read = recordings.read_events
+
+    def forgetful(path, **options):
+        found = read(path, **options)
+        return replace(found, events=found.events[: len(found.events) // 2])
+
+    monkeypatch.setattr(recordings, "read_events", forgetful)
+    assert "other logits" in lines(verify_file(exported(), run_folder, LITTLE), "recordings")
+
+
+def test_a_decision_with_the_wrong_name_is_caught(exported, run_folder, monkeypatch):
+    monkeypatch.setattr(decisions.Decision, "label", property(lambda d: d.classes[d.winner - 1]))
+    assert "another name than in training" in lines(verify_file(exported(), run_folder, LITTLE), "recordings")
+
+
+def test_decisions_worse_than_the_training_networks_are_part_of_the_verdict(exported, run_folder, monkeypatch):
+    """Everything else blind: an engine that answers with another class is caught by its accuracy."""
+    from axonnx.export.verify import accuracy
+
+    of_engine = accuracy.of_engine
+
+    def turned(engine, x, noise):
+        seen = of_engine(engine, x, noise)
+        return type(seen)(seen.name, seen.spikes, seen.membranes, np.roll(seen.logits, 1, -1))
+
+    monkeypatch.setattr(accuracy, "of_engine", turned)
+    assert "decides otherwise than the training network" in lines(
+        verify_file(exported(), run_folder, LITTLE), "decisions"
+    )

@@ -1,0 +1,116 @@
+"""A file that is what it says: every implementation, every mode, and the numbers behind the verdict."""
+
+import hashlib
+import json
+
+import pytest
+
+from axonnx.cli import main
+from axonnx.runtime.format.model_file import load_model
+
+MODES = {
+    "mfa": (),
+    "sampled": ("--collapse", "sampled", "--members", "2"),
+    "stochastic": ("--collapse", "stochastic"),
+    "int8": ("--weights", "int8"),
+    "calibrated": ("--calibrate",),
+    "step form": ("--form", "step"),
+    "pruned": ("--prune", "0.5"),
+    "traced": ("--trace",),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_kind_of_file_equals_its_training_network(mode, exported, verify):
+    code, result = verify(exported(*MODES[mode]))
+    assert [stage for stage in result["stages"] if not stage["ok"]] == []
+    assert (code, result["verdict"], result["mismatches"]) == (0, "equal", 0)
+    assert all(count > 0 for count in result["compared"].values())
+    names = {entry["name"] for entry in result["implementations"]}
+    assert {"training network, file's weights", "ort", "numpy", "numba"} <= names
+    files = {"onnxruntime, the file", "onnx.reference, the file"}
+    assert (files <= names) == (mode != "step form")
+    assert all(entry["max_logit_difference"] == 0 for entry in result["implementations"])
+
+
+def test_the_file_is_what_the_checkpoint_exports_to_byte_for_byte(exported, verify):
+    _, result = verify(exported())
+    assert any("byte for byte" in line for line in result["stages"][0]["lines"])
+
+
+def test_the_training_network_and_the_stated_accuracies_are_part_of_the_verdict(exported, verify):
+    _, result = verify(exported())
+    assert [stage["name"] for stage in result["stages"]] == [
+        "structure", "operators", "collapse", "engines", "recordings", "decisions", "accuracies"
+    ]  # fmt: skip
+    names = [entry["name"] for entry in result["accuracy"]]
+    assert names[:2] == ["the file (numba)", "training network"]
+    assert names[2:] == list(load_model(exported()).contract.accuracy)
+    assert all(low <= entry["accuracy"] <= high for entry in result["accuracy"] for low, high in [entry["interval"]])
+    assert result["paired"]["samples"] == 40
+
+
+def test_the_result_is_bound_to_file_checkpoint_and_data(exported, verify):
+    _, result = verify(exported())
+    provenance = load_model(exported()).contract.provenance
+    assert result["file_sha256"] == hashlib.sha256(exported().read_bytes()).hexdigest()
+    assert (result["checkpoint_sha256"], result["data_sha256"]) == (provenance.checkpoint, provenance.data_digest)
+
+
+def test_shards_merge_to_the_whole(exported, verify, tmp_path, capsys):
+    path, parts = exported(), []
+    _, whole = verify(path)
+    for shard in ("0/2", "1/2"):
+        parts.append(str(tmp_path / f"{shard[0]}.json"))
+        verify(path, "--shard", shard, "-o", parts[-1])
+    capsys.readouterr()
+    assert main(["verify", "--merge", *parts, "--json"]) == 0
+    merged = json.loads(capsys.readouterr().out)
+    for key in ("samples", "right", "accuracy", "interval", "nll"):
+        assert merged["accuracy"][0][key] == pytest.approx(whole["accuracy"][0][key])
+    assert merged["paired"] == whole["paired"]
+    stock = [next(e for e in r["implementations"] if e["name"] == "numba") for r in (merged, whole)]
+    assert stock[0] == stock[1]
+
+
+def test_shards_that_repeat_miss_or_are_of_other_files_are_refused(exported, verify, tmp_path, capsys):
+    for name, path in (("a", exported()), ("b", exported(*MODES["int8"]))):
+        for shard in ("0/2", "1/2"):
+            verify(path, "--shard", shard, "-o", str(tmp_path / f"{name}{shard[0]}.json"))
+    for names, text in (
+        (("a0", "a0"), "expected each of 0 to 1 once"),
+        (("a1",), "expected each of 0 to 1 once"),
+        (("a0", "b1"), "file_sha256"),
+    ):
+        capsys.readouterr()
+        assert main(["verify", "--merge", *(str(tmp_path / f"{name}.json") for name in names)]) == 2
+        assert text in capsys.readouterr().err
+
+
+def test_the_table_ends_with_the_verdict(exported, run_folder, capsys):
+    words = ["verify", str(exported()), "--run", str(run_folder), "--samples", "2", "--limit", "8"]
+    assert main([*words, "--quiet"]) == 0
+    assert capsys.readouterr().out.rstrip().splitlines()[-1].startswith("verified: 0 mismatches in ")
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["verify"], "which file and which run?"),
+        (["verify", "x.onnx"], "which file and which run?"),
+        (["verify", "x.onnx", "--run", "nowhere"], "no run here"),
+    ],
+)
+def test_wrong_use_ends_with_2(words, text, capsys):
+    assert main(words) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_wrong_shards_and_parts_are_refused(exported, run_folder, capsys):
+    words = ["verify", str(exported()), "--run", str(run_folder), "--samples", "2", "--limit", "8", "--quiet"]
+    assert main([*words, "--shard", "2/2"]) == 2
+    assert main([*words, "--part", "holdout"]) == 2
+    assert "it has ['test', 'train']" in capsys.readouterr().err
+    for nothing in ("--samples", "--limit", "--recordings"):
+        assert main([*words, nothing, "0"]) == 2
+        assert "a verification of nothing proves nothing" in capsys.readouterr().err

@@ -1,0 +1,397 @@
+"""Compiled time steps against the same in torch: equal bits forwards, equal gradients up to rounding backwards."""
+
+import subprocess
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from axonnx.models import (
+    LIF,
+    MEAN_FIELD,
+    Current,
+    Divergence,
+    LIFSettings,
+    LIFState,
+    RecurrentSNN,
+    Regulariser,
+    Replay,
+    Run,
+    Sample,
+    SpikingResNet,
+    State,
+    Variant,
+    divergence_sum,
+    make_estimator,
+    variant,
+)
+from axonnx.models.fast import dispatch as kernels
+from axonnx.models.fast import lif_numba as lif_compiled
+from axonnx.models.fast import lif_torch as lif_steps
+from axonnx.models.fast.lif import lif_sequence
+from axonnx.models.fast.linear_moments import sum_of_squares
+
+pytest.importorskip("numba")
+
+# One row of 256 neurons adds up 256 terms in another order, and exponentials differ in their last bit: some 1e-6 of
+# the largest gradient, with room for sums over steps.
+CLOSE = 1e-5
+
+
+class Case(NamedTuple):
+    """A layer, how it fires, and the sizes of its input."""
+
+    layout: str  # dense, dense-whole, conv, conv-whole, recurrent-layer, recurrent-neuron, recurrent-weight
+    fire: str  # mean-field, sample, sg
+    steps: int = 7
+    batch: int = 3
+    size: int = 5
+    estimator: str = "st"
+    threshold: float = 1.0
+    base_std: float = 0.3
+    reset: str = "subtract"
+    decay: str = "layer"
+
+
+LAYOUTS = ["dense", "dense-whole", "conv", "conv-whole", "recurrent-layer", "recurrent-neuron", "recurrent-weight"]
+FIRES = ["mean-field", "sample", "sg"]
+
+
+def make_layer(case: Case) -> LIF:
+    torch.manual_seed(1)
+    granularity = case.layout.partition("-")[2] if case.layout.startswith("recurrent") else "layer"
+    if case.fire == "sg":
+        kind = Variant(spread="none", kl=False, estimator=make_estimator("sg"), fire="mean_field")
+    else:
+        kind = Variant(granularity=granularity, estimator=make_estimator(case.estimator))
+    learned = "neuron" if case.decay == "neuron" else True
+    constants = LIFSettings(case.threshold, 0.8, learn_decay=learned, reset=case.reset, base_std=case.base_std)
+    shape = (4, 1, 1) if case.layout.startswith("conv") else (case.size,)
+    lif = LIF(kind, constants, recurrent=case.size if case.layout.startswith("recurrent") else None, shape=shape)
+    with torch.no_grad():
+        if case.decay == "neuron":
+            lif.decay_logit += torch.randn_like(lif.decay_logit)
+        if lif.recurrent is not None:  # a BLAS may add up in any order: make sums exact
+            weights = lif.recurrent.posterior.raw_mean
+            weights.copy_((weights * 1024).round() / 1024)
+            if case.estimator == "gs":  # whose spikes are real numbers: one term for each sum
+                weights.mul_(torch.eye(case.size).roll(1, 0))
+    return lif
+
+
+def make_inputs(case: Case) -> dict[str, Tensor]:
+    torch.manual_seed(2)
+    conv, whole = case.layout.startswith("conv"), case.layout.endswith("whole")
+    channels, places = (4, (case.size, 3)) if conv else (case.size, ())
+    shape = (case.batch, channels, *places)
+    drawn = {
+        "mean": 0.5 + torch.randn(case.steps, *shape),
+        "membrane": torch.randn(shape),
+        "spikes": (torch.rand(shape) < 0.5).float(),
+    }
+    if case.fire != "sg":
+        drawn["variance"] = 0.1 + torch.rand(shape)
+        drawn["activity"] = 0.1 + torch.rand(case.steps, case.batch, channels if whole else 1, *places)
+        if not whole:
+            drawn["gain"] = 0.1 + torch.rand(channels, *(1,) * len(places))
+    return {name: value.requires_grad_() for name, value in drawn.items()}
+
+
+def run(case: Case, path: str) -> tuple[dict[str, Tensor | None], dict[str, Tensor]]:
+    """Everything that a pass gives, and the gradients of a loss that reads all of it."""
+    lif, inputs = make_layer(case), make_inputs(case)
+    noise = torch.randn(inputs["mean"].shape, generator=torch.Generator().manual_seed(3))
+    fire = Replay({"": noise}) if case.fire == "sample" else MEAN_FIELD
+    state = LIFState(inputs["membrane"], inputs.get("variance"), inputs["spikes"])
+    ledger = Run(lif, fire, State(0, {"": state}), sequence=True)
+    current = Current(inputs["mean"], inputs.get("activity"), inputs.get("gain"))
+    with pytest.MonkeyPatch.context() as patch:
+        if path != "compiled":
+            patch.setattr(lif_compiled, "applies", lambda *_: False)
+        if path == "plain":
+            patch.setattr(LIF, "_fused", lambda self, c, s, n, r: self._plain(c, s, n, None, r))
+        lif(current, ledger)
+        seen, after = ledger.observations[""], ledger.after[""]
+        given = {**seen._asdict(), "membrane": after.membrane, "remembered": after.variance, "last": after.spikes}
+        return given, gradients(given, ledger.divergences.get(""), {**inputs, **dict(lif.named_parameters())})
+
+
+def gradients(
+    given: dict[str, Tensor | None], divergence: Divergence | None, named: dict[str, Tensor]
+) -> dict[str, Tensor]:
+    torch.manual_seed(4)
+    loss = sum((torch.randn_like(value) * value).sum() for value in given.values() if value is not None)
+    if given["variance"] is not None:
+        sums = divergence or [divergence_sum(given["gap"], given["variance"], form) for form in ("log", "quadratic")]
+        loss = loss + sums[0] + 0.03 * sums[1]
+    found = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
+    return {name: torch.zeros_like(named[name]) if g is None else g for name, g in zip(named, found, strict=True)}
+
+
+def assert_same(case: Case) -> None:
+    (given, grads), *others = (run(case, path) for path in ("compiled", "torch", "plain"))
+    for other, expected in others:
+        for name, value in given.items():
+            assert (value is None and other[name] is None) or torch.equal(value, other[name]), name
+        assert any(gradient.abs().max() > 1e-6 for gradient in expected.values())
+        for name, gradient in expected.items():
+            scale = max(gradient.abs().max().item(), 1e-3)
+            torch.testing.assert_close(
+                grads[name], gradient, rtol=0, atol=CLOSE * scale, msg=lambda text, name=name: f"{name}: {text}"
+            )
+
+
+@pytest.fixture
+def counted(monkeypatch) -> list[str]:
+    """Which way each pass over a sequence went."""
+    ways: list[str] = []
+    for module, name in ((lif_compiled, "compiled"), (lif_steps, "torch")):
+        original = module.forward_steps
+        monkeypatch.setattr(module, "forward_steps", lambda *given, f=original, n=name: (ways.append(n), f(*given))[1])
+    return ways
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("fire", FIRES)
+@pytest.mark.parametrize("decay", ["layer", "neuron"])
+def test_compiled_steps_are_the_steps_in_torch(layout, fire, decay, counted):
+    assert_same(Case(layout, fire, decay=decay))
+    assert counted == ["compiled", "torch"]
+
+
+@given(
+    case=st.builds(
+        Case,
+        layout=st.sampled_from(LAYOUTS),
+        fire=st.sampled_from(FIRES),
+        steps=st.sampled_from([1, 2, 6, 13]),
+        batch=st.sampled_from([1, 7]),
+        size=st.sampled_from([1, 3, 8, 33]),
+        threshold=st.sampled_from([1.0, 0.7]),
+        base_std=st.sampled_from([0.0, 0.3]),
+        estimator=st.just("st"),
+        reset=st.just("subtract"),
+        decay=st.sampled_from(["layer", "neuron"]),
+    )
+)
+@settings(deadline=None, derandomize=True, max_examples=40)
+def test_odd_sizes_single_steps_and_single_samples(case):
+    assert_same(case)
+
+
+@pytest.mark.parametrize("estimator", ["iwst", "agr", "gs_st", "sg"])
+@pytest.mark.parametrize("layout", ["dense", "conv", "recurrent-layer"])
+def test_every_estimator_of_binary_spikes(layout, estimator, counted):
+    assert_same(Case(layout, "sample", estimator=estimator))
+    assert counted == ["compiled", "torch"]
+
+
+def test_relaxed_spikes_and_a_reset_to_zero_go_their_old_ways(counted):
+    assert_same(Case("recurrent-layer", "sample", estimator="gs"))
+    assert counted == ["torch", "torch"]
+    assert_same(Case("dense", "sample", reset="zero"))
+    assert counted == ["torch", "torch"]
+
+
+@pytest.mark.parametrize("change", ["float64", "graded initial spikes"])
+def test_what_kernels_do_not_know_is_left_to_torch(change, counted):
+    lif, inputs = make_layer(Case("recurrent-layer", "sample")), make_inputs(Case("recurrent-layer", "sample"))
+    if change == "float64":
+        lif, inputs = lif.double(), {name: value.double() for name, value in inputs.items()}
+    else:
+        inputs["spikes"] = torch.full_like(inputs["spikes"], 0.3)
+    state = LIFState(inputs["membrane"], inputs["variance"], inputs["spikes"])
+    ledger = Run(lif, MEAN_FIELD, State(0, {"": state}), sequence=True)
+    lif(Current(inputs["mean"], inputs["activity"], inputs["gain"]), ledger)
+    assert counted == ["torch"]
+
+
+def test_threads_change_no_bit(monkeypatch):
+    monkeypatch.setattr(kernels, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    for layout in ("conv", "dense"):
+        assert_same(Case(layout, "sample", batch=7))
+    x = torch.rand(7, 5, 9)
+    torch.testing.assert_close(sum_of_squares(x), x.square().sum(-1, keepdim=True))
+
+
+@pytest.mark.parametrize("form", ["log", "quadratic"])
+@pytest.mark.parametrize("layout", ["dense", "conv", "recurrent-layer", "recurrent-weight"])
+@pytest.mark.parametrize("decay", ["layer", "neuron"])
+def test_gradients_of_the_regulariser_are_those_of_autograd_in_double(layout, form, decay, monkeypatch):
+    """The form written as a formula, differentiated step by step in float64."""
+    case = Case(layout, "mean-field", decay=decay)
+    found, spikes = [], []
+    for kind in (torch.float32, torch.float64):
+        lif = make_layer(case).to(kind)
+        inputs = {name: value.detach().to(kind).requires_grad_() for name, value in make_inputs(case).items()}
+        state = LIFState(inputs["membrane"], inputs["variance"], inputs["spikes"])
+        ledger = Run(lif, MEAN_FIELD, State(0, {"": state}), sequence=True)
+        spikes.append(lif(Current(inputs["mean"], inputs["activity"], inputs["gain"]), ledger))
+        seen = ledger.observations[""]
+        square = seen.gap.square() / seen.variance
+        by_hand = square.sum() if form == "quadratic" else 0.5 * (1.0 + square).log().sum()
+        total = ledger.divergences[""].of(form) if kind == torch.float32 else by_hand
+        torch.testing.assert_close(total, by_hand)
+        named = {**inputs, "decay": lif.decay_logit}
+        found.append(torch.autograd.grad(total, list(named.values())))
+        monkeypatch.setattr(LIF, "_fused", lambda self, c, s, n, r: self._plain(c, s, n, None, r))
+    assert torch.equal(spikes[0].double(), spikes[1])
+    for name, single, double in zip(named, *found, strict=True):
+        scale = max(double.abs().max().item(), 1e-3)
+        torch.testing.assert_close(
+            single.double(), double, rtol=0, atol=CLOSE * scale, msg=lambda text, name=name: f"{name}: {text}"
+        )
+
+
+@pytest.mark.parametrize("form", ["log", "quadratic"])
+@pytest.mark.parametrize("z", [0.0, 1.0, 10.0, 13.0, 1e4])
+@pytest.mark.parametrize("std", [0.0, 1e-15, 1.01e-10, 1e-5, 1.0, 100.0])
+def test_gradients_are_finite_where_noise_vanishes(std, z, form):
+    """Through spikes and through the regulariser; where a neuron has no noise, there are none."""
+    if form == "quadratic" and std == 1.01e-10:
+        pytest.skip("the derivative by κ² is z²/κ², here 2.5e39: more than a float32 can say")
+    lif = LIF(Variant(), LIFSettings(decay=0.5, base_std=0.0))
+    gap = z * std if std > 0 else z
+    mean = torch.full((2, 1, 9), 1.0 + gap, requires_grad=True)
+    activity = torch.full((2, 1, 9), std * std, requires_grad=True)
+    ledger = Run(lif, MEAN_FIELD, sequence=True)
+    spikes = lif(Current(mean, activity), ledger)
+    (spikes.sum() + ledger.divergences[""].of(form)).backward()
+    assert mean.grad.isfinite().all()
+    assert activity.grad.isfinite().all()
+    if std * std <= 1e-20:
+        assert mean.grad.abs().max() == activity.grad.abs().max() == 0.0
+
+
+def test_the_density_of_the_kernels_is_that_of_the_estimator():
+    """z from 0 to 10.7: three roundings of z²/2 ≤ 58 are up to 1e-5, absolute, which is relative in the exponential."""
+    gap = torch.linspace(0.0, 4.3, 5000)
+    lif = LIF(variant("sg-nbn-1"), LIFSettings(decay=0.0))
+    mean = (gap + 1.0).reshape(1, 1, -1).requires_grad_()
+    lif(Current(mean), Run(lif, MEAN_FIELD, sequence=True)).sum().backward()
+    exact, _ = make_estimator("sg").slopes((mean.detach() - 1.0).double(), None, gap, None)
+    torch.testing.assert_close(mean.grad.double(), exact, rtol=2e-5, atol=1e-26)
+
+
+@pytest.mark.parametrize("fire", [MEAN_FIELD, Sample(torch.Generator())], ids=["mean-field", "sample"])
+def test_the_regulariser_of_a_network_is_the_sum_over_its_neurons(fire):
+    network, events = RecurrentSNN(12, (9, 7), 3), (torch.rand(13, 4, 12) < 0.3).float()
+    output = network(events, fire)
+    assert set(output.divergences) == set(output.observations)
+    for form in ("log", "quadratic"):
+        expected = sum(divergence_sum(seen.gap, seen.variance, form) for seen in output.observations.values()) / 4
+        torch.testing.assert_close(network.regulariser(output, Regulariser(form, total="sum")), expected)
+    with torch.no_grad():
+        assert network(events, fire).divergences == {}
+
+
+def test_noise_that_no_gradient_reads_is_not_kept():
+    kept = {}
+    for name in ("st", "gs_st"):
+        sizes: dict[int, int] = {}
+
+        def pack(tensor: Tensor, sizes: dict[int, int] = sizes) -> Tensor:
+            sizes[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+            return tensor
+
+        network = RecurrentSNN(12, (9,), 3, Variant(estimator=make_estimator(name)))
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            output = network(torch.ones(13, 4, 12), Sample())
+        kept[name] = sum(sizes.values())
+    assert kept["gs_st"] - kept["st"] == 4 * output.observations["hidden.0.neuron"].gap.numel()
+
+
+def test_a_second_derivative_is_refused():
+    lif = LIF(Variant())
+    mean = torch.randn(3, 2, 4, requires_grad=True)
+    spikes = lif(Current(mean, torch.ones(3, 2, 4)), Run(lif, MEAN_FIELD, sequence=True))
+    (first,) = torch.autograd.grad(spikes.square().sum(), mean, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        first.sum().backward()
+
+
+def test_a_spiking_resnet_learns_the_same_both_ways(monkeypatch):
+    torch.manual_seed(5)
+    network = SpikingResNet(widths=(4, 8), blocks=1, size=8)
+    events = (torch.rand(5, 3, 2, 8, 8) < 0.3).float()
+    found = []
+    for compiled in (True, False):
+        if not compiled:
+            monkeypatch.setattr(kernels, "load", lambda name: None)
+        torch.manual_seed(6)
+        output = network(events, Sample())
+        network.zero_grad()
+        (output.logits.square().sum() + 1e-3 * network.regulariser(output)).backward()
+        found.append((output, {name: p.grad.clone() for name, p in network.named_parameters()}))
+    (first, grads), (second, expected) = found
+    assert torch.equal(first.logits, second.logits)
+    for name, gradient in expected.items():
+        scale = max(gradient.abs().max().item(), 1e-3)
+        torch.testing.assert_close(grads[name], gradient, rtol=0, atol=10 * CLOSE * scale)
+
+
+WITHOUT_NUMBA = """
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "numba":
+            raise ModuleNotFoundError(f"{name} is blocked", name="numba")
+
+sys.meta_path.insert(0, Refuse())
+import torch
+from axonnx.models import RecurrentSNN, Sample, kernels
+network = RecurrentSNN(12, (9, 7), 3)
+output = network((torch.rand(5, 4, 12) < 0.3).float(), Sample())
+(output.logits.sum() + network.regulariser(output)).backward()
+assert kernels.load("lif_kernels") is None and output.divergences == {}
+assert all(p.grad is not None and p.grad.isfinite().all() for p in network.parameters())
+"""
+
+
+def test_networks_learn_without_numba():
+    done = subprocess.run([sys.executable, "-c", WITHOUT_NUMBA], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_kernels_compile_where_nothing_can_be_kept(monkeypatch):
+    import numba
+
+    from axonnx.models.fast import compiling
+
+    original = numba.njit
+
+    def refuse(*given, cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return original(*given, **options)
+
+    monkeypatch.setattr(numba, "njit", refuse)
+    double = compiling.compiled(lambda x: 2 * x)
+    assert double(np.float32(1.5)) == 3.0
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+def test_a_membrane_on_the_threshold_fires(noisy, monkeypatch):
+    """The tie rule, ≥ fires, which random numbers never meet: h* = θ exactly, and with noise ε = 0 as well."""
+    currents = torch.tensor([1.0, 1.0 - 2**-24, 1.0 + 2**-23]).reshape(1, 1, 3)
+    activity, gain = (torch.ones(1, 1, 1), torch.ones(3)) if noisy else (None, None)
+    rest = torch.zeros(1, 3)
+    monkeypatch.setattr(lif_steps, "forward_steps", None)  # the compiled ones, or none
+    found = lif_sequence(
+        Current(currents, activity, gain),
+        torch.zeros(1, 1, 3) if noisy else None,
+        (rest, rest.clone() if noisy else None, rest.clone()),
+        torch.tensor(0.5),
+        torch.tensor(1.0),
+        None,
+        None,
+        make_estimator("st" if noisy else "sg"),
+    )
+    assert found.spikes.flatten().tolist() == [1.0, 0.0, 1.0]

@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.binning import Sensor
+from axonnx.runtime.events.arrays import make_events
+from axonnx.runtime.readers import write_npz
+from axonnx.train.data.sets.folder import load_folder
+
+SENSOR = Sensor(width=8, height=6)
+
+
+def recording(number):
+    return make_events(1_000_000 + np.arange(number + 1) * 10, np.arange(number + 1) % 8, 2, 1)
+
+
+def write_class(folder, count, sensor=SENSOR, first=0):
+    folder.mkdir(parents=True)
+    for number in range(first, first + count):
+        write_npz(folder / f"take {number}.npz", recording(number), sensor)
+
+
+@pytest.fixture
+def own(tmp_path):
+    write_class(tmp_path / "own" / "wave", 10)
+    write_class(tmp_path / "own" / "clap", 5, first=10)
+    (tmp_path / "own" / "wave" / ".hidden").write_text("not a recording")
+    (tmp_path / "own" / "notes.txt").write_text("not a class")
+    return tmp_path / "own"
+
+
+def test_sub_folders_are_classes_and_recordings_start_at_zero(own):
+    splits = load_folder(own)
+    assert (splits.name, splits.kind, splits.classes, splits.sensor) == ("own", "events", ("clap", "wave"), SENSOR)
+    assert (np.bincount(splits.train.labels).tolist(), np.bincount(splits.test.labels).tolist()) == ([4, 8], [1, 2])
+    sizes = sorted(len(part[index]) for part in (splits.train, splits.test) for index in range(len(part)))
+    assert sizes == list(range(1, 16))
+    assert splits.train[0]["t"][:3].tolist() == [0, 10, 20]
+    assert splits.origin == "first"
+    assert splits.train.original(0).events["t"][:3].tolist() == [1_000_000, 1_000_010, 1_000_020]
+
+
+def test_the_split_is_the_same_wherever_the_folder_stands(own, tmp_path):
+    before = load_folder(own)
+    after = load_folder(own.rename(tmp_path / "elsewhere"))
+    assert before.digest == after.digest
+    assert before.digest != load_folder(tmp_path / "elsewhere", seed=1).digest
+    assert len(load_folder(tmp_path / "elsewhere", test_share=0.4).test) == 6
+
+
+def test_given_parts_are_taken_as_they_are(tmp_path):
+    for part, count in (("train", 4), ("test", 2), ("validation", 1)):
+        write_class(tmp_path / part / "clap", count)
+        write_class(tmp_path / part / "wave", count)
+    splits = load_folder(tmp_path)
+    assert {name: len(part) for name, part in splits.parts.items()} == {"train": 8, "validation": 2, "test": 4}
+    write_class(tmp_path / "test" / "jump", 1)
+    with pytest.raises(AxonnxError, match="class 'jump' is not among"):
+        load_folder(tmp_path)
+
+
+def test_files_may_hold_several_recordings_and_other_formats(own):
+    (own / "wave" / "more.csv").write_text("t,x,y,p\n5,1,2,0\n9,7,5,1\n")
+    splits = load_folder(own, sensor={"width": 8, "height": 6})
+    assert len(splits.train) + len(splits.test) == 16
+
+
+def test_a_recording_knows_its_file_and_its_number_there(own):
+    several = [recording(number) for number in (3, 1, 2)]
+    events, offsets = np.concatenate(several), np.cumsum([0, 4, 2, 3])
+    columns = {name: events[name] for name in "txyp"}
+    np.savez(own / "clap" / "several.npz", **columns, offsets=offsets, sensor=[8, 6, 2])
+    splits = load_folder(own)
+    found = {place: part.original(i).events for part in splits.parts.values() for i, place in enumerate(part.places)}
+    assert len(found) == 18
+    for number, expected in enumerate(several):
+        np.testing.assert_array_equal(found[own / "clap" / "several.npz", number], expected)
+
+
+def test_the_sensor_must_be_known(own):
+    write_class(own / "jump", 2, sensor=None)
+    with pytest.raises(AxonnxError, match="do not agree how large the sensor is; give the option sensor"):
+        load_folder(own)
+    assert load_folder(own, sensor=SENSOR).sensor == SENSOR
+
+
+def test_files_that_do_not_say_the_sensor_need_the_option(tmp_path):
+    for name in ("clap", "wave"):
+        write_class(tmp_path / name, 3, sensor=None)
+    with pytest.raises(AxonnxError, match="do not say how large the sensor is"):
+        load_folder(tmp_path)
+    with pytest.raises(AxonnxError, match="outside the sensor's height 2"):
+        load_folder(tmp_path, sensor={"width": 8, "height": 2})
+
+
+def test_folders_without_data_are_refused(tmp_path):
+    with pytest.raises(AxonnxError, match="has no sub-folders"):
+        load_folder(tmp_path)
+    (tmp_path / "clap").mkdir()
+    with pytest.raises(AxonnxError, match="no recordings in clap"):
+        load_folder(tmp_path)
+
+
+def test_a_file_that_is_no_recording_is_named(own):
+    (own / "clap" / "readme.md").write_text("hello")
+    with pytest.raises(AxonnxError, match=r"clap/readme\.md"):
+        load_folder(own)

@@ -1,0 +1,177 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.binning import Sensor
+from axonnx.runtime.events.arrays import make_events
+from axonnx.train.data.augment import Augmentation
+from axonnx.train.data.augment_events import augment_events
+from axonnx.train.data.recordings import Recordings, join_events
+
+SENSOR = Sensor(width=20, height=10)
+
+
+def batch_of(sizes, seed=0):
+    generator = np.random.default_rng(seed)
+    parts = [
+        make_events(
+            np.sort(generator.integers(0, 10_000, size)),
+            generator.integers(20, size=size),
+            generator.integers(10, size=size),
+            generator.integers(2, size=size),
+        )
+        for size in sizes
+    ]
+    return join_events(parts)
+
+
+def augment(batch, seed=0, **settings):
+    return augment_events(*batch, SENSOR, Augmentation(**settings), np.random.default_rng(seed))
+
+
+def split(events, offsets):
+    return [events[start:stop] for start, stop in pairwise(offsets)]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.integers(0, 30), max_size=6),
+    st.integers(0, 1000),
+    st.builds(
+        Augmentation,
+        drop=st.sampled_from([0, 0.3, 1]),
+        time_jitter_us=st.sampled_from([0, 10, 5000]),
+        time_stretch=st.sampled_from([0, 0.2, 0.9]),
+        shift_x=st.sampled_from([0, 3, 40]),
+        shift_y=st.sampled_from([0, 2, 15]),
+        flip=st.booleans(),
+    ),
+)
+def test_whatever_happens_the_result_is_a_valid_batch_and_the_input_untouched(sizes, seed, how):
+    events, offsets = batch_of(sizes)
+    before = events.copy(), offsets.copy()
+    made = augment_events(events, offsets, SENSOR, how, np.random.default_rng(seed))
+    Recordings(made.events, made.offsets, np.zeros(len(sizes), np.int64), ("all",), SENSOR)
+    lost = np.diff(offsets) - np.diff(made.offsets)
+    assert (made.off_sensor >= 0).all()
+    assert (lost >= made.off_sensor).all()
+    assert how.drop or np.array_equal(lost, made.off_sensor)
+    assert np.array_equal(events, before[0])
+    assert np.array_equal(offsets, before[1])
+    again = augment_events(events, offsets, SENSOR, how, np.random.default_rng(seed))
+    assert np.array_equal(again.events, made.events)
+
+
+def test_everything_is_off_by_default():
+    batch = batch_of([5, 0, 9])
+    made = augment(batch)
+    assert np.array_equal(made.events, batch[0])
+    assert np.array_equal(made.offsets, batch[1])
+    assert Augmentation().is_off
+    assert not Augmentation(flip=True).is_off
+
+
+def test_drop_takes_a_different_share_of_every_recording_up_to_the_limit():
+    batch = batch_of([2000] * 50)
+    made = augment(batch, drop=0.4)
+    share = 1 - np.diff(made.offsets) / 2000
+    assert share.max() < 0.4 + 4 * np.sqrt(0.24 / 2000)
+    assert share.min() < 0.1
+    assert share.mean() == pytest.approx(0.2, abs=4 * 0.4 / np.sqrt(12 * 50))
+    kept = split(made.events, made.offsets)[7]
+    assert np.isin(kept, split(*batch)[7]).all()
+
+
+def test_stretch_is_one_factor_a_recording():
+    batch = batch_of([300] * 40)
+    made = augment(batch, time_stretch=0.2)
+    factors = []
+    for old, new in zip(split(*batch), split(made.events, made.offsets), strict=True):
+        factor = new["t"][-1] / old["t"][-1]
+        assert np.abs(new["t"] - factor * old["t"]).max() <= 1
+        assert np.array_equal(new["x"], old["x"])
+        factors.append(factor)
+    assert 0.8 <= min(factors) < 0.85
+    assert 1.15 < max(factors) <= 1.2
+
+
+def test_jitter_moves_single_events_and_keeps_all():
+    batch = batch_of([4000])
+    made = augment(batch, time_jitter_us=50)
+    assert len(made.events) == 4000
+    assert not np.array_equal(made.events["x"], batch[0]["x"])  # some have overtaken others
+    assert np.bincount(made.events["x"]).tolist() == np.bincount(batch[0]["x"]).tolist()
+    spread = np.array([made.events["t"].mean() - batch[0]["t"].mean(), made.events["t"].min()])
+    assert abs(spread[0]) < 4 * 50 / np.sqrt(4000) + 1
+    assert spread[1] >= 0
+
+
+def test_jitter_has_the_spread_asked_for():
+    events = make_events(np.full(5000, 1000), np.arange(5000) % 20)
+    made = augment((events, np.array([0, 5000])), time_jitter_us=100)
+    assert made.events["t"].std() == pytest.approx(100, rel=0.05)
+
+
+def test_shift_moves_a_recording_as_a_whole_and_counts_what_falls_off():
+    batch = batch_of([500] * 60)
+    made = augment(batch, shift_x=3)
+    moves = set()
+    for old, new, lost in zip(split(*batch), split(made.events, made.offsets), made.off_sensor, strict=True):
+        fits = [
+            move for move in range(-3, 4)
+            if np.array_equal(new["x"], (old["x"].astype(int) + move)[_inside(old["x"], move, 20)])
+        ]  # fmt: skip
+        assert len(fits) == 1
+        assert lost == (~_inside(old["x"], fits[0], 20)).sum()
+        moves.add(fits[0])
+    assert moves == {-3, -2, -1, 0, 1, 2, 3}
+
+
+def _inside(places, move, size):
+    moved = places.astype(int) + move
+    return (moved >= 0) & (moved < size)
+
+
+def test_events_that_were_dropped_do_not_fall_off_the_sensor_too():
+    batch = batch_of([400] * 60)
+    moved, both = augment(batch, shift_x=20), augment(batch, shift_x=20, drop=1.0)
+    assert both.off_sensor.sum() < 0.7 * moved.off_sensor.sum()
+    assert both.off_sensor.sum() + len(both.events) == pytest.approx(0.5 * len(batch[0]), rel=0.3)
+
+
+def test_shift_y_moves_rows_only():
+    batch = batch_of([50] * 20)
+    made = augment(batch, shift_y=1)
+    assert (np.diff(made.offsets) + made.off_sensor == 50).all()
+    assert made.off_sensor.sum() > 0
+    assert made.events["y"].max() < 10
+
+
+def test_flip_mirrors_about_half_of_the_recordings():
+    batch = batch_of([20] * 200)
+    made = augment(batch, flip=True)
+    mirrored = 0
+    for old, new in zip(split(*batch), split(made.events, made.offsets), strict=True):
+        if not np.array_equal(new, old):
+            assert np.array_equal(new["x"], 19 - old["x"])
+            assert np.array_equal(new["p"], old["p"])
+            mirrored += 1
+    assert 70 < mirrored < 130
+
+
+@pytest.mark.parametrize(
+    "settings", [{"dorp": 0.1}, {"drop": 1.5}, {"time_stretch": 1}, {"shift_x": -1}, {"time_jitter_us": -1}]
+)
+def test_impossible_settings_are_refused(settings):
+    with pytest.raises(ValidationError):
+        Augmentation(**settings)
+
+
+def test_what_is_for_frames_is_refused():
+    with pytest.raises(AxonnxError, match="crop does not work on events; use shift_x and shift_y"):
+        augment(batch_of([3]), crop=4)

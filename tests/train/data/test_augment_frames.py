@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from axonnx.base.errors import AxonnxError
+from axonnx.train.data.augment import Augmentation
+from axonnx.train.data.augment_frames import _paste, augment_frames
+
+
+def images(count, shape=(3, 8, 6), seed=0):
+    return np.random.default_rng(seed).integers(1, 256, (count, *shape), dtype=np.uint8)
+
+
+def augment(frames, seed=0, **settings):
+    return augment_frames(frames, Augmentation(**settings), np.random.default_rng(seed))
+
+
+@given(st.integers(-10, 10), st.integers(-10, 10))
+def test_a_move_is_a_cut_out_of_the_padded_image(down, right):
+    image = images(1)[0]
+    moved = np.zeros_like(image)
+    _paste(image, moved, down, right)
+    padded = np.pad(image, ((0, 0), (10, 10), (10, 10)))
+    assert np.array_equal(moved, padded[:, 10 - down : 18 - down, 10 - right : 16 - right])
+
+
+def test_crop_puts_an_image_anywhere_within_the_padding():
+    frames = np.zeros((400, 1, 9, 9), np.uint8)
+    frames[:, 0, 4, 4] = 7
+    moved = augment(frames, crop=2)
+    _, _, rows, columns = np.nonzero(moved)
+    assert len(rows) == 400
+    assert {*zip(rows, columns, strict=True)} == {(row, column) for row in range(2, 7) for column in range(2, 7)}
+
+
+def test_shifts_move_along_their_own_axis():
+    frames = np.zeros((100, 1, 9, 9), np.uint8)
+    frames[:, 0, 4, 4] = 7
+    _, _, rows, columns = np.nonzero(augment(frames, shift_x=3))
+    assert (set(rows), set(columns)) == ({4}, set(range(1, 8)))
+    _, _, rows, columns = np.nonzero(augment(frames, shift_y=1))
+    assert (set(rows), set(columns)) == ({3, 4, 5}, {4})
+
+
+def test_flip_mirrors_about_half_of_the_images():
+    frames = images(200)
+    flipped = augment(frames, flip=True)
+    mirrored = [bool(np.array_equal(new, old[..., ::-1])) for old, new in zip(frames, flipped, strict=True)]
+    same = [bool(np.array_equal(new, old)) for old, new in zip(frames, flipped, strict=True)]
+    assert all(one != other for one, other in zip(mirrored, same, strict=True))
+    assert 70 < sum(mirrored) < 130
+
+
+def test_frames_of_a_sequence_move_together():
+    frames = np.repeat(images(20)[:, None], 5, axis=1)
+    moved = augment(frames, crop=2, flip=True)
+    assert (moved == moved[:, :1]).all()
+    assert not np.array_equal(moved, frames)
+
+
+def test_the_generator_decides_and_the_input_stays():
+    frames = images(20)
+    before = frames.copy()
+    assert np.array_equal(augment(frames, 1, crop=2, flip=True), augment(frames, 1, crop=2, flip=True))
+    assert not np.array_equal(augment(frames, 1, crop=2), augment(frames, 2, crop=2))
+    assert np.array_equal(frames, before)
+    assert np.array_equal(augment(frames), frames)
+
+
+@pytest.mark.parametrize("name", ["drop", "time_jitter_us", "time_stretch"])
+@pytest.mark.parametrize(("shape", "kind"), [((1, 4, 4), "images"), ((2, 1, 4, 4), "frames")])
+def test_what_needs_single_events_is_refused(name, shape, kind):
+    with pytest.raises(AxonnxError, match=f"{name} does not work on {kind}"):
+        augment(images(2, shape), **{name: 0.5})

@@ -1,0 +1,97 @@
+import logging
+import os
+
+import numpy as np
+import pytest
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.binning import Sensor
+from axonnx.runtime.events.arrays import make_events
+from axonnx.train.data.event_store import EventStore, Sample
+
+SENSOR = Sensor(width=4, height=4)
+
+
+class Source:
+    """Two files that can be converted, and how often they were."""
+
+    def __init__(self, folder, groups=(3, 4)):
+        self.files = [folder / "one", folder / "two"]
+        for file in self.files:
+            file.write_text("source")
+        self.conversions, self.groups = 0, groups
+
+    def convert(self):
+        self.conversions += 1
+        yield Sample(make_events([1, 2], [0, 3]), 1, self.groups[0])
+        yield Sample(make_events([], []), 0, self.groups[1])
+
+    def read(self, store):
+        return store.recordings(self.files, self.convert, ("a", "b"), SENSOR)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return EventStore(tmp_path / "store")
+
+
+def test_recordings_are_converted_once(tmp_path, store):
+    source = Source(tmp_path)
+    first, second = source.read(store), source.read(store)
+    assert source.conversions == 1
+    assert first.digest == second.digest
+    assert first[0]["t"].tolist() == [1, 2]
+    assert (first.labels.tolist(), first.groups.tolist()) == ([1, 0], [3, 4])
+    assert isinstance(first.events, np.memmap)
+    assert Source(tmp_path, groups=(-1, -1)).read(EventStore(tmp_path / "other")).groups is None
+
+
+def test_a_source_of_another_date_is_converted_again(tmp_path, store):
+    source = Source(tmp_path)
+    source.read(store)
+    os.utime(source.files[1], ns=(0, 10**18))
+    source.read(store)
+    assert source.conversions == 2
+
+
+def damage(path, kind):
+    content = bytearray(path.read_bytes())
+    if kind == "gone":
+        path.unlink()
+    elif kind == "cut":
+        path.write_bytes(content[:-1])
+    else:
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["events.bin", "index.npz"])
+@pytest.mark.parametrize("kind", ["gone", "cut", "flipped"])
+def test_a_damaged_store_is_made_again_with_one_line_in_the_log(tmp_path, store, caplog, name, kind):
+    source = Source(tmp_path)
+    whole = source.read(store).digest
+    (place,) = store.folder.iterdir()
+    damage(place / name, kind)
+    with caplog.at_level(logging.WARNING):
+        assert source.read(store).digest == whole
+    assert source.conversions == 2
+    assert [record.message.split(":")[0] for record in caplog.records] == ["converted recordings made again"]
+
+
+def test_a_conversion_that_fails_leaves_nothing_behind(tmp_path, store):
+    source = Source(tmp_path)
+
+    def broken():
+        yield from source.convert()
+        raise AxonnxError("the third file is damaged")
+
+    with pytest.raises(AxonnxError, match="third file"):
+        store.recordings(source.files, broken, ("a", "b"), SENSOR)
+    assert list(store.folder.iterdir()) == []
+    assert len(source.read(store)) == 2
+
+
+def test_a_store_that_cannot_be_written_says_what_to_do(tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(AxonnxError, match="XDG_CACHE_HOME"):
+        Source(tmp_path).read(EventStore(tmp_path / "file"))

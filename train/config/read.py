@@ -1,0 +1,200 @@
+"""From a shipped name or a TOML file, and what the command line overrides, to a checked ``Config``."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, time
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from axonnx.base.errors import AxonnxError
+from axonnx.train.config.earlier import with_present_names
+from axonnx.train.config.settings import Config
+
+Tree = dict[str, Any]
+
+
+class Whole(dict[str, Any]):
+    """A table that was given as one value: it replaces the one that was there."""
+
+
+BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def shipped() -> dict[str, Tree]:
+    """Every configuration that comes with the package, by name: a file, or a row of its ``rows`` table."""
+    found: dict[str, Tree] = {}
+    for path in sorted(files("axonnx.train.config").joinpath("shipped").iterdir(), key=lambda p: p.name):
+        tree = tomllib.loads(path.read_text("utf-8"))
+        name = path.name.removesuffix(".toml")
+        rows, about = tree.pop("rows", None), tree.pop("about")
+        for row in rows or [None]:
+            full = name if row is None else f"{name}-{row}"
+            found[full] = {"about": about, "tree": tree if row is None else merged(tree, {"variant": {"name": row}})}
+    return found
+
+
+def read_config(source: str, overrides: Sequence[str] = ()) -> Config:
+    """The configuration called ``source`` (a shipped name or a TOML file) with ``--section.key value`` applied."""
+    tree = _tree(source)
+    return check_config(merged(tree, parse_overrides(overrides)), source)
+
+
+def parse_config(text: str, where: str) -> Config:
+    """A configuration from the text of its TOML file."""
+    return check_config(tomllib.loads(text), where)
+
+
+def check_config(tree: Tree, where: str) -> Config:
+    """A ``Config`` from its tree; all faults at once, each with the nearest known name or what was expected."""
+    try:
+        return Config.model_validate(with_present_names(tree, where))
+    except ValidationError as fault:
+        lines = [_explain(error) for error in fault.errors()]
+        raise AxonnxError(f"{where}: {len(lines)} wrong setting(s)\n  " + "\n  ".join(lines)) from None
+
+
+def parse_overrides(words: Sequence[str]) -> Tree:
+    """``["--optimiser.epochs", "3", "--data.values=binary"]`` as a tree."""
+    tree: Tree = {}
+    for key, value in _pairs(words):
+        place = tree
+        *sections, last = key.replace("-", "_").split(".")
+        for section in sections:
+            place = place.setdefault(section, {})
+            if not isinstance(place, dict):
+                raise AxonnxError(f"--{key}: {section} was given a value of its own before; drop one of the two")
+        place[last] = _value(value)
+    return tree
+
+
+def to_toml(config: Config) -> str:
+    """The resolved configuration, as a file that gives the same run again."""
+    lines: list[str] = []
+    _write_table(config.model_dump(exclude_none=True), (), lines)
+    return "\n".join(lines).strip() + "\n"
+
+
+def settings() -> Iterator[tuple[str, str, str]]:
+    """Every setting there is, as (dotted key, default, what it means)."""
+    yield from _settings(Config, ())
+
+
+def _tree(source: str) -> Tree:
+    known = shipped()
+    if source in known:
+        tree: Tree = known[source]["tree"]
+        return tree
+    path = Path(source)
+    if not source.endswith(".toml"):
+        near = get_close_matches(source, known, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise AxonnxError(f"unknown configuration {source!r}.{hint} See axonnx train --list, or give a .toml file")
+    if not path.is_file():
+        raise AxonnxError(f"{source}: no such file")
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
+        raise AxonnxError(f"{source}: not a TOML file: {fault}") from None
+    except RecursionError:
+        raise AxonnxError(f"{source}: lists or tables stand too deep within each other; expected two levels") from None
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
+    """``base`` with ``over`` in it; tables are merged, everything else is replaced."""
+    tree = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, Mapping) and isinstance(tree.get(key), Mapping) and not isinstance(value, Whole)
+        tree[key] = merged(tree[key], value) if both else value
+    return tree
+
+
+def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("--"):
+            raise AxonnxError(f"unexpected word {word!r}; overrides look like --optimiser.epochs 10")
+        key, equals, value = word[2:].partition("=")
+        if not equals:
+            value = next(rest, "--")
+            if value.startswith("--"):
+                raise AxonnxError(f"{word} needs a value, e.g. --optimiser.epochs 10")
+        yield key, value
+
+
+def _value(text: str) -> Any:
+    """A value as TOML reads it; what is no TOML value is a string, so that names need no quotes."""
+    try:
+        value = tomllib.loads(f"v = {text}")["v"]
+    except tomllib.TOMLDecodeError:
+        return text
+    except RecursionError:
+        raise AxonnxError("an override whose lists or tables stand too deep within each other") from None
+    if isinstance(value, dict):
+        return Whole(value)
+    return text if isinstance(value, date | time) else value  # no setting is a date, but a folder may be called one
+
+
+def _explain(error: Any) -> str:
+    place = [str(part) for part in error["loc"]]
+    dotted = ".".join(place)
+    if error["type"] == "missing":
+        return f"{dotted}: is missing and has no default"
+    if error["type"] != "extra_forbidden":
+        return f"{dotted}: {error['msg'][0].lower()}{error['msg'][1:]} (found {error['input']!r})"
+    known = _fields_at(place[:-1])
+    near = get_close_matches(place[-1], known, n=1, cutoff=0.5)
+    return f"{dotted}: unknown key; " + (f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}")
+
+
+def _fields_at(place: Sequence[str]) -> list[str]:
+    model: Any = Config
+    for part in place:
+        model = model.model_fields[part].annotation
+    return list(model.model_fields)
+
+
+def _write_table(table: Mapping[str, Any], place: tuple[str, ...], lines: list[str]) -> None:
+    for key, value in table.items():
+        if not isinstance(value, dict) or not value:
+            lines.append(f"{_key(key)} = {_literal(value)}")
+    for key, value in table.items():
+        if isinstance(value, dict) and value:
+            lines.extend(["", f"[{'.'.join((*place, _key(key)))}]"])
+            _write_table(value, (*place, _key(key)), lines)
+
+
+def _key(name: str) -> str:
+    return name if BARE_KEY.fullmatch(name) else _literal(name)
+
+
+def _literal(value: Any) -> str:
+    """A TOML literal: JSON's, but for tables within lists, the character DEL and numbers that are not finite."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_key(key)} = {_literal(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_literal, value)) + "]"
+    if isinstance(value, float):
+        return repr(value)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _settings(model: type[BaseModel], place: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from _settings(kind, (*place, name))
+        else:
+            default = "required" if field.is_required() else _default(field.get_default(call_default_factory=True))
+            yield ".".join((*place, name)), default, field.description or ""
+
+
+def _default(value: Any) -> str:
+    return "unset" if value is None else _literal(value)

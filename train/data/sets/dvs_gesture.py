@@ -1,0 +1,65 @@
+"""DVS128 Gesture: eleven hand and arm gestures of 29 people before an event camera."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.binning import Sensor
+from axonnx.train.data.cache import cache_folder
+from axonnx.train.data.event_store import EventStore
+from axonnx.train.data.files import data_root, find_files, naming
+from axonnx.train.data.frames import Frames
+from axonnx.train.data.labels import as_labels
+from axonnx.train.data.npz import read_arrays
+from axonnx.train.data.sets.tonic_adapter import TonicPart, TonicSource, tonic_recordings
+from axonnx.train.data.splits import DataSplits
+
+CLASSES = (
+    "hand clapping", "right hand wave", "left hand wave", "right arm clockwise", "right arm counter-clockwise",
+    "left arm clockwise", "left arm counter-clockwise", "arm roll", "air drums", "air guitar", "other gestures",
+)  # fmt: skip
+SOURCE = TonicSource(
+    name="dvs-gesture",
+    tonic="DVSGesture",
+    pattern="user*/*.npy",
+    parts={"train": TonicPart(True, "ibmGestureTrain", 1077), "test": TonicPart(False, "ibmGestureTest", 264)},
+    classes=CLASSES,
+    sensor=Sensor(width=128, height=128),
+    how="download ibmGestureTrain.tar.gz (https://figshare.com/ndownloader/files/38022171) and ibmGestureTest.tar.gz "
+    "(https://figshare.com/ndownloader/files/38020584) into the folder DVSGesture below the data folder and unpack "
+    "them there",
+    origin="first",
+)
+SMALL = ["dvs_gesture_train_32x32.npz", "dvs_gesture_validation_32x32.npz"]
+
+
+def load_dvs_gesture(root: str | Path | None = None, *, store: str | Path | None = None) -> DataSplits:
+    """DVS128 Gesture cut into 1,077 and 264 recordings; `store` is where they are kept once converted."""
+    folder, kept = data_root(root, "dvs-gesture"), EventStore(Path(store) if store else cache_folder())
+    train, test = (tonic_recordings(SOURCE, folder, part, kept) for part in SOURCE.parts)
+    return DataSplits("dvs-gesture", train, test)
+
+
+def load_dvs_gesture_32x32(root: str | Path | None = None) -> DataSplits:
+    """The gestures as 49 frames of 2×32×32 counts; the test part is the validation users, 19 to 23."""
+    how = "they are frames made from DVS128 Gesture and not published; use the data set dvs-gesture for the events"
+    paths = find_files(data_root(root, "dvs-gesture-32x32"), SMALL, data_set="dvs-gesture-32x32", how=how)
+    return DataSplits("dvs-gesture-32x32", *(_read(path) for path in paths))
+
+
+def _read(path: Path) -> Frames:
+    frames, labels, recordings = read_arrays(path, ["frames"], ["label"], ["recording"])
+    with naming(path):
+        return Frames(frames, as_labels(labels), CLASSES, _users(recordings))
+
+
+def _users(recordings: NDArray[np.str_]) -> NDArray[np.int64]:
+    """User numbers from names like user07_natural_0."""
+    try:
+        return np.array([int(str(name)[4:6]) for name in recordings], np.int64)
+    except ValueError as error:
+        raise AxonnxError(f"recordings are named userNN_…; {error}") from error

@@ -1,0 +1,112 @@
+"""Data sets by name, and one's own by path."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError, validate_call
+
+from axonnx.base.errors import AxonnxError
+from axonnx.train.data.sets import cifar10, digits, dvs_gesture, idx, nmnist, shd
+from axonnx.train.data.sets.folder import load_folder
+from axonnx.train.data.sets.frames_npz import holds_frames, load_frames
+from axonnx.train.data.splits import DataSplits
+
+
+class DataSet(NamedTuple):
+    """How a data set is loaded, and what it is in one line. The loader's first argument is the data folder."""
+
+    load: Callable[..., DataSplits]
+    description: str
+
+
+DATA_SETS = {
+    "digits-saccade": DataSet(
+        digits.load_saccade, "1,797 handwritten digits seen by a simulated event camera in three saccades; built in"
+    ),
+    "digits-static": DataSet(digits.load_static, "the same digits as images of 8×8; built in"),
+    "shd": DataSet(shd.load_shd, "Spiking Heidelberg Digits as published: spoken digits, 700 cochlea channels"),
+    "shd-regenerated": DataSet(
+        shd.load_regenerated, "spoken digits made anew with SHD's cochlea model, one speaker held out; not SHD"
+    ),
+    "dvs-gesture": DataSet(dvs_gesture.load_dvs_gesture, "DVS128 Gesture: eleven gestures, 128×128 events"),
+    "dvs-gesture-32x32": DataSet(
+        dvs_gesture.load_dvs_gesture_32x32, "DVS128 Gesture as 49 frames of 2×32×32 counts; users 1–19, tested on 19–23"
+    ),
+    "nmnist": DataSet(nmnist.load_nmnist, "N-MNIST: handwritten digits, 34×34 events"),
+    "nmnist-1000": DataSet(nmnist.load_nmnist_1000, "the first 1,000 training and 100 test recordings of N-MNIST"),
+    "cifar10": DataSet(cifar10.load_cifar10, "CIFAR-10 from its binary files: images of 3×32×32"),
+    "cifar10-5000": DataSet(cifar10.load_cifar10_5000, "5,000 training and 1,000 test images of CIFAR-10"),
+    "mnist": DataSet(idx.load_mnist, "MNIST from idx files: images of 28×28"),
+    "fashion-mnist": DataSet(idx.load_fashion_mnist, "Fashion-MNIST from idx files: images of 28×28"),
+    "idx": DataSet(idx.load_idx, "any four idx files that stand in the data folder itself"),
+}
+
+
+def available() -> dict[str, str]:
+    """Every data set's name with a line about it."""
+    return {name: known.description for name, known in DATA_SETS.items()}
+
+
+def load(
+    name_or_path: str | Path,
+    *,
+    root: str | Path | None = None,
+    validation: float = 0.0,
+    validation_groups: Sequence[int] = (),
+    **options: Any,
+) -> DataSplits:
+    """The data set of that name, or one's own at that path, with the options its loader takes.
+
+    `validation` sets aside a share of the training part, `validation_groups` all of these speakers or users.
+    """
+    name = str(name_or_path)
+    if name in DATA_SETS:
+        loader, place = DATA_SETS[name].load, root
+    else:
+        loader, place = _own(name), Path(name_or_path)
+    _check_options(name, loader, options)
+    splits = _load(name, loader, place, options)
+    if validation:
+        splits = splits.with_validation(validation)
+    return splits.with_validation_groups(validation_groups) if validation_groups else splits
+
+
+def _load(
+    name: str, loader: Callable[..., DataSplits], place: str | Path | None, options: dict[str, Any]
+) -> DataSplits:
+    """What the loader gives; options of another type than it states are refused."""
+    try:
+        splits: DataSplits = validate_call(loader)(place, **options)
+    except ValidationError as fault:
+        first = fault.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise AxonnxError(f"{name}: option {where} is {first['input']!r}: {first['msg']}") from None
+    return splits
+
+
+def _own(name: str) -> Callable[..., DataSplits]:
+    """The loader for what stands at a path."""
+    path = Path(name)
+    if path.is_dir():
+        return load_frames if holds_frames(path) else load_folder
+    if path.is_file() and path.suffix.lower() == ".npz":
+        return load_frames
+    if path.exists():
+        raise AxonnxError(f"{path}: own data is a folder of recordings with a class a folder, or an npz of frames")
+    near = get_close_matches(name, DATA_SETS, n=3, cutoff=0.4)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    raise AxonnxError(f"there is no data set and no file {name!r}; {hint}Known: {', '.join(DATA_SETS)}")
+
+
+def _check_options(name: str, loader: Callable[..., DataSplits], options: dict[str, Any]) -> None:
+    known = list(inspect.signature(loader).parameters)[1:]
+    for option in options:
+        if option not in known:
+            near = get_close_matches(option, known, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise AxonnxError(f"{name}: unknown option {option!r}; {hint}Known: {', '.join(known) or 'none'}")
