@@ -9,7 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from axonnx.export.exporter import Collapsed, build_model, collapse_network, make_contract, write_model
+from axonnx.export.collapsed import Collapsed, collapse_network
+from axonnx.export.contract import make_contract
+from axonnx.export.write import build_model, write_model
 from axonnx.models import MEAN_FIELD, RecurrentSNN, SpikingNetwork, SpikingResNet
 from axonnx.runtime.format.contract import InputContract
 

@@ -17,11 +17,12 @@ from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
 from axonnx.base.fingerprints import sha256_of
 from axonnx.cli.fit_options import add_fit_options, fit_of
+from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.network_input import describe_input
 from axonnx.runtime.measure.evaluation import evaluate
 from axonnx.runtime.measure.labelled_data import FirstWindows, LabelledData, batched, open_labelled
-from axonnx.runtime.model import ENGINES, load
+from axonnx.runtime.model import load
 from axonnx.runtime.readers import Recording
 from axonnx.runtime.streams.frame_files import as_steps
 

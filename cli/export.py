@@ -12,15 +12,10 @@ from torch import Tensor
 from axonnx.base.errors import AxonnxError
 from axonnx.cli.show.advice import advice
 from axonnx.export.calibrate import SAMPLES, calibrated_thresholds
-from axonnx.export.exporter import (
-    Collapsed,
-    CollapseSettings,
-    build_model,
-    collapse_network,
-    make_contract,
-    write_model,
-)
+from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
+from axonnx.export.contract import make_contract
 from axonnx.export.gap import Score, accuracy_of, measure_ways
+from axonnx.export.write import build_model, write_model
 from axonnx.models import Network
 from axonnx.runtime.format.contract import InputContract, Measured
 from axonnx.runtime.format.network_input import describe_input

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from axonnx.runtime.binning.settings import Sensor
+from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.streams.adapt import Crop
 from axonnx.runtime.streams.fit import Fit
 

@@ -12,10 +12,11 @@ from axonnx.base.errors import AxonnxError
 from axonnx.cli.fit_options import add_fit_options, fit_of
 from axonnx.cli.show.live import show
 from axonnx.cli.show.run_text import decision_json, decision_line, summary_json, summary_lines
+from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.engines.reference.interface import Engine
 from axonnx.runtime.format.network_input import describe_input, window_length
 from axonnx.runtime.frame_run import FrameRun
-from axonnx.runtime.model import ENGINES, load
+from axonnx.runtime.model import load
 from axonnx.runtime.streams.decision import Decision
 from axonnx.runtime.streams.frame_files import read_frames
 from axonnx.runtime.streams.pipeline import StreamRun

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from axonnx.export.exporter import CollapseSettings, collapse_network
+from axonnx.export.collapsed import CollapseSettings, collapse_network
 from axonnx.models import MEAN_FIELD, Network, Sample, SpikingNetwork
 from axonnx.runtime.format.contract import InputContract
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from axonnx.base.errors import AxonnxError
-from axonnx.export.exporter import Collapsed, CollapseSettings, collapse_network
+from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
 from axonnx.models import MEAN_FIELD, Fire, Network, Sample
 from axonnx.runtime.format.contract import InputContract, Measured
 from axonnx.runtime.measure.metrics import wilson_interval

@@ -11,7 +11,8 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from axonnx.runtime import AxonnxError, load
-from axonnx.runtime.model import Model, RunResult
+from axonnx.runtime.model import Model
+from axonnx.runtime.result import RunResult
 from fuzz.harness import Finding
 
 ENGINES = ("numpy", "numba", "ort")

@@ -75,7 +75,9 @@ def _stir(network: Any) -> None:
 
 
 def _file(network: Any, shape: tuple[int, ...], way: str) -> bytes:
-    from axonnx.export.exporter import CollapseSettings, build_model, collapse_network, make_contract
+    from axonnx.export.collapsed import CollapseSettings, collapse_network
+    from axonnx.export.contract import make_contract
+    from axonnx.export.write import build_model
     from axonnx.models import SpikingNetwork
     from axonnx.runtime.binning import Binning
     from axonnx.runtime.format.contract import InputContract

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from axonnx.runtime.engines.reference.state import State
     from axonnx.runtime.format.contract import Contract
     from axonnx.runtime.format.model_file import ModelFile, load_model
-    from axonnx.runtime.model import Model, RunResult, load
+    from axonnx.runtime.model import Model, load
     from axonnx.runtime.program.compilation import compile_file
     from axonnx.runtime.program.instructions import Program
+    from axonnx.runtime.result import RunResult
     from axonnx.runtime.streams.decision import Decision
     from axonnx.runtime.streams.session import Session
     from axonnx.runtime.streams.session_state import SessionState

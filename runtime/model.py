@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import cached_property
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -21,63 +19,17 @@ from axonnx.runtime.format.model_file import load_model
 from axonnx.runtime.format.network_input import to_input
 from axonnx.runtime.program.compilation import Compilation
 from axonnx.runtime.program.instructions import Program
-from axonnx.runtime.program.step_graph import StepGraph, step_graph
-from axonnx.runtime.streams.decision import entropy, softmax
+from axonnx.runtime.program.step_graph import step_graph
 
 if TYPE_CHECKING:
     from axonnx.runtime.events.arrays import Events
     from axonnx.runtime.readers import Recording
     from axonnx.runtime.streams.decision import Decision
     from axonnx.runtime.streams.session import Session
+from axonnx.runtime.engines.choose import ENGINES, EngineName, make_engine
+from axonnx.runtime.result import Floats, RunResult
 
-Floats = NDArray[np.float32]
-Doubles = NDArray[np.float64]
-EngineName = Literal["auto", "numba", "numpy", "ort"]
-ENGINES: tuple[EngineName, ...] = ("auto", "numba", "numpy", "ort")
 NOISE_AT_ONCE = 2**22  # normals that are kept in memory at a time
-
-
-class RunResult:
-    """What a network says: logits are its own bits; probabilities and doubts follow from them when asked for.
-
-    ``activity`` is None where the engine does not count. ``traces`` are spikes/<layer> and membrane/<layer>, [T, B, …].
-    """
-
-    def __init__(self, chunk: Chunk, spiking: bool) -> None:
-        self.state, self._results, self.activity, self.traces = chunk
-        self._spiking = spiking
-
-    @cached_property
-    def member_logits(self) -> Floats:
-        """[members, B, classes]: of each network; a spiking one's are its read-out's mean over all steps so far."""
-        return self._results / np.float32(self.state.step) if self._spiking else self._results
-
-    @property
-    def logits(self) -> Floats:
-        """[B, classes]: the network's, or of an ensemble the logarithm of its probabilities."""
-        if len(self.member_logits) == 1:
-            only: Floats = self.member_logits[0]
-            return only
-        return np.log(np.maximum(self.probabilities, 1e-30)).astype(np.float32)
-
-    @cached_property
-    def probabilities(self) -> Doubles:
-        """[B, classes]: the mean over the members."""
-        mean: Doubles = softmax(self.member_logits).mean(0)
-        return mean
-
-    @cached_property
-    def entropy(self) -> Doubles:
-        """[B]: of the probabilities, in nats."""
-        return np.asarray(entropy(self.probabilities))
-
-    @cached_property
-    def mutual_information(self) -> Doubles | None:
-        """[B]: how far the members of an ensemble disagree, in nats; None for a single network."""
-        if len(self.member_logits) == 1:
-            return None
-        expected: Doubles = np.asarray(entropy(softmax(self.member_logits))).mean(0)
-        return self.entropy - expected
 
 
 class Model:
@@ -226,30 +178,7 @@ def load(path: str | os.PathLike[str], engine: EngineName = "auto", threads: int
     file = load_model(path)
     graph = step_graph(file)
     program = Compilation(file, graph).program()
-    return Model(program, _engine(engine, program, graph, threads))
-
-
-def _engine(name: EngineName, program: Program, graph: StepGraph, threads: int) -> Engine:
-    """Engines are imported only when they are wanted: numba and onnxruntime take their time."""
-    if name == "numpy":
-        from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
-
-        return NumpyEngine(program)
-    if name == "ort" or (name == "auto" and find_spec("numba") is None):
-        from axonnx.runtime.engines.ort_engine import OrtEngine
-
-        return OrtEngine(program, graph, threads)
-    if find_spec("numba") is None:
-        raise AxonnxError("the numba engine needs numba: pip install 'axonnx[fast]', or choose another engine")
-    from axonnx.runtime.engines.numba.engine import NumbaEngine
-
-    events = NumbaEngine(program, threads)
-    if name == "numba":
-        return events
-    from axonnx.runtime.engines.auto_engine import AutoEngine
-    from axonnx.runtime.engines.ort_engine import OrtEngine
-
-    return AutoEngine(events, OrtEngine(program, graph, threads))
+    return Model(program, make_engine(engine, program, graph, threads))
 
 
 def _sum(chunks: list[Chunk]) -> Activity | None:

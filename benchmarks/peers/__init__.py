@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from axonnx.export.exporter import Collapsed
+from axonnx.export.collapsed import Collapsed
 
 FORMS = {"snnTorch": "snntorch", "sinabs": "sinabs", "Norse": "norse", "SpikingJelly": "spikingjelly"}
 TOLERATED = 1e-3  # share of spikes that may go the other way

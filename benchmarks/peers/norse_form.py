@@ -14,7 +14,7 @@ from norse.torch.functional.leaky_integrator_box import LIBoxParameters
 from norse.torch.functional.reset import reset_subtract
 from torch import Tensor, nn
 
-from axonnx.export.exporter import Collapsed
+from axonnx.export.collapsed import Collapsed
 from benchmarks.peers import layers, linear
 
 DT = 1e-3

@@ -13,7 +13,7 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-from axonnx.export.exporter import Collapsed
+from axonnx.export.collapsed import Collapsed
 
 FLOAT = TensorProto.FLOAT
 

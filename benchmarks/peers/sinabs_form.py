@@ -9,7 +9,7 @@ from sinabs.activation import MembraneSubtract, SingleSpike
 from sinabs.layers import ExpLeak, LIFRecurrent
 from torch import Tensor, nn
 
-from axonnx.export.exporter import Collapsed
+from axonnx.export.collapsed import Collapsed
 from benchmarks.peers import Layer, layers, linear
 
 

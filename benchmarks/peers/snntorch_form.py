@@ -9,7 +9,7 @@ import snntorch
 import torch
 from torch import Tensor, nn
 
-from axonnx.export.exporter import Collapsed
+from axonnx.export.collapsed import Collapsed
 
 
 class Network(nn.Module):

@@ -14,7 +14,7 @@ from spikingjelly.activation_based import functional
 from spikingjelly.activation_based.neuron import LIFNode, NonSpikingLIFNode
 from torch import Tensor, nn
 
-from axonnx.export.exporter import Collapsed
+from axonnx.export.collapsed import Collapsed
 from benchmarks.peers import Layer, layers, linear
 
 

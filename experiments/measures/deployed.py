@@ -9,14 +9,9 @@ from axonnx.experiments.measures.training import trained_run
 from axonnx.experiments.plan import Job
 from axonnx.experiments.store import Record
 from axonnx.export.calibrate import SAMPLES, calibrate
-from axonnx.export.exporter import (
-    Collapsed,
-    CollapseSettings,
-    build_model,
-    collapse_network,
-    make_contract,
-    write_model,
-)
+from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
+from axonnx.export.contract import make_contract
+from axonnx.export.write import build_model, write_model
 from axonnx.runtime.engines.choose import measuring_engine
 from axonnx.runtime.measure.energy import Hardware
 from axonnx.runtime.measure.profile import profile

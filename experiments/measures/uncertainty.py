@@ -16,7 +16,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.experiments.measures.training import trained_run
 from axonnx.experiments.plan import Job
 from axonnx.experiments.store import Record
-from axonnx.export.exporter import CollapseSettings, collapse_network
+from axonnx.export.collapsed import CollapseSettings, collapse_network
 from axonnx.export.gap import Sampled
 from axonnx.models import MEAN_FIELD, Sample
 from axonnx.runtime.measure import metrics

@@ -10,29 +10,14 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from axonnx.export.graph.translate import Body, Translation
+from axonnx.export.step.member import Member
 from axonnx.export.step.module import CLOCK, Signature, Slot
-from axonnx.export.step.trace import Trace
-from axonnx.models import Network
 from axonnx.runtime.format.contract import METADATA_KEY, Contract
 from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, VERSION, function
 
 Form = Literal["sequence", "step"]
 FLOAT = TensorProto.FLOAT
 INPUT = "events"
-
-
-@dataclass(frozen=True)
-class Member:
-    """One collapsed network with its trace; ``prefix`` keeps the names of an ensemble's members apart."""
-
-    network: Network
-    trace: Trace
-    prefix: str = ""
-
-    def slots(self, kind: Literal["states", "noises", "traces"]) -> list[Slot]:
-        """Slots with the member's own layer names."""
-        found: tuple[Slot, ...] = getattr(self.trace.signature, kind)
-        return [Slot(self.prefix + slot.layer, slot.field, slot.shape) for slot in found]
 
 
 @dataclass(frozen=True)

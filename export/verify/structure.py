@@ -12,8 +12,10 @@ import onnx
 from torch import Tensor
 
 from axonnx.export.calibrate import SAMPLES, calibrated_thresholds
-from axonnx.export.exporter import Collapsed, CollapseSettings, build_model, collapse_network, make_contract
+from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
+from axonnx.export.contract import make_contract
 from axonnx.export.verify.constants_check import constants_of
+from axonnx.export.write import build_model
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.model_file import ModelFile, load_model
 from axonnx.runtime.program.compilation import compile_program

@@ -11,8 +11,9 @@ No event is lost without a trace: events in = events in frames (before clipping)
 
 from axonnx.runtime.binning.recordings import BatchBinned, Binned, bin_batch, bin_events
 from axonnx.runtime.binning.rules import Outside
-from axonnx.runtime.binning.settings import Binning, Sensor
+from axonnx.runtime.binning.settings import Binning
 from axonnx.runtime.binning.stream import Binner, BinnerState, Block, Completed, Run
+from axonnx.runtime.events.sensor import Sensor
 
 __all__ = [
     "BatchBinned",

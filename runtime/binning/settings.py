@@ -5,22 +5,12 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from axonnx.base.errors import AxonnxError
+from axonnx.runtime.events.sensor import Sensor
 
 INT64_MAX = 2**63 - 1
 MOST_BINS = 2**20  # in one recording or window
 MOST_CELLS = 2**28  # in one bin
-
 Origin = Literal["zero", "first"]
-
-
-class Sensor(BaseModel):
-    """Size of what made the events: columns, rows, and 1 or 2 polarities."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    width: int = Field(ge=1, le=65536)
-    height: int = Field(default=1, ge=1, le=65536)
-    polarities: Literal[1, 2] = 2
 
 
 class Binning(BaseModel):

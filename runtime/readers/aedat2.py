@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.binning.settings import Sensor
 from axonnx.runtime.events.arrays import Events
+from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.readers.binary import header_lines, read_bytes, require_magic, whole_records
 from axonnx.runtime.readers.clock import unwrap
 from axonnx.runtime.readers.recording import Recording, events_from

@@ -2,7 +2,7 @@
 
 import re
 
-from axonnx.runtime.binning.settings import Sensor
+from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.readers.binary import header_lines
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from numpy.typing import ArrayLike
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.binning.settings import Sensor
 from axonnx.runtime.events.arrays import Events, is_sorted, make_events
+from axonnx.runtime.events.sensor import Sensor
 
 
 @dataclass(frozen=True)

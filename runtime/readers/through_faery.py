@@ -6,7 +6,7 @@ as a shorter one: the format has no mark by which to tell.
 
 from pathlib import Path
 
-from axonnx.runtime.binning.settings import Sensor
+from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.readers.binary import read_bytes, read_head, whole_records
 from axonnx.runtime.readers.confined import read_confined
 from axonnx.runtime.readers.prophesee import read_header

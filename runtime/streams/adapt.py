@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.binning.settings import Sensor
 from axonnx.runtime.events.arrays import Events, check_events
+from axonnx.runtime.events.sensor import Sensor
 
 Crop = tuple[int, int] | Literal["centre"]
 

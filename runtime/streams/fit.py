@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.binning.settings import Sensor
+from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.streams.adapt import Adapter, Crop, refuse_larger, size
 from axonnx.runtime.streams.sources import FileSource, Source
 

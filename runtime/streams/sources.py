@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.binning.settings import Sensor
 from axonnx.runtime.events.arrays import Events, sort_events
+from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.readers import Recording, read_recordings
 from axonnx.runtime.streams.live_sources import CsvSource, RecordSource
 from axonnx.runtime.streams.udp_source import UdpSource

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from axonnx.export.exporter import CollapseSettings
+from axonnx.export.collapsed import CollapseSettings
 from axonnx.train import run as train_run_module
 
 from .cases import Case

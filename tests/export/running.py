@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 from torch import Tensor
 
-from axonnx.export.exporter import Collapsed, CollapseSettings, build_model, collapse_network, make_contract
+from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
+from axonnx.export.contract import make_contract
+from axonnx.export.write import build_model
 from axonnx.models import MEAN_FIELD, Network, Replay
 from axonnx.runtime.format.contract import Contract, InputContract
 

@@ -7,10 +7,12 @@ import pytest
 import torch
 
 from axonnx.base.errors import AxonnxError
-from axonnx.export.exporter import CollapseSettings, build_model, collapse_network, make_contract, write_model
+from axonnx.export.collapsed import CollapseSettings, collapse_network
+from axonnx.export.contract import make_contract
+from axonnx.export.write import build_model, write_model
 from axonnx.models import LIFSettings, RecurrentSNN, SpikingMLP
 from axonnx.runtime.binning import Binning
-from axonnx.runtime.binning.settings import Sensor
+from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.format.contract import METADATA_KEY, Contract, InputContract, Provenance, read_contract
 
 from .running import Exported, export

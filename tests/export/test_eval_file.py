@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from axonnx.cli import main
-from axonnx.export.exporter import CollapseSettings, build_model, collapse_network, make_contract, write_model
+from axonnx.export.collapsed import CollapseSettings, collapse_network
+from axonnx.export.contract import make_contract
+from axonnx.export.write import build_model, write_model
 from axonnx.models import SpikingMLP
 from axonnx.runtime.binning import Binning
 from axonnx.runtime.binning.recordings import bin_batch

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from axonnx.export.exporter import CollapseSettings
+from axonnx.export.collapsed import CollapseSettings
 from axonnx.models import LIFSettings, Network, RecurrentSNN, SpikingMLP
 from axonnx.runtime.format.contract import InputContract
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from axonnx.export.exporter import CollapseSettings
+from axonnx.export.collapsed import CollapseSettings
 from axonnx.models import LIF, Current, LeakyReadout, Linear, Network
 from axonnx.runtime.format.contract import InputContract
 

@@ -6,7 +6,8 @@ import torch.nn.functional as nnf
 from torch import nn
 
 from axonnx.base.errors import AxonnxError
-from axonnx.export.exporter import CollapseSettings, collapse_network, make_contract
+from axonnx.export.collapsed import CollapseSettings, collapse_network
+from axonnx.export.contract import make_contract
 from axonnx.models import LIF, AveragePool2d, Conv2d, Current, LeakyReadout, Linear, LinearReadout, SpikingMLP
 from axonnx.models.variant import variant
 from axonnx.runtime.format.contract import InputContract

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.binning.settings import Origin, Sensor
+from axonnx.runtime.binning.settings import Origin
 from axonnx.runtime.events.arrays import EVENT, check_events, sort_events
+from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.readers import Recording, read_recordings
 from axonnx.train.data.digest import digest_of
 from axonnx.train.data.labels import check_groups, check_labels

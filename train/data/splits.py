@@ -10,7 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.binning.settings import Origin, Sensor
+from axonnx.runtime.binning.settings import Origin
+from axonnx.runtime.events.sensor import Sensor
 from axonnx.train.data.digest import digest_of
 from axonnx.train.data.frames import Frames
 from axonnx.train.data.recordings import Recordings

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from axonnx.export.calibrate import _threshold_for, calibrate, firing_rates
-from axonnx.export.exporter import collapse_network
+from axonnx.export.collapsed import collapse_network
 from axonnx.models import Network, SpikingNetwork
 from axonnx.runtime.format.contract import InputContract
 from axonnx.train.build import make_network, prepare

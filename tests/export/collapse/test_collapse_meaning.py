@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from axonnx.export.collapse.network import WeightChoice, collapse
-from axonnx.export.exporter import CollapseSettings, collapse_network
+from axonnx.export.collapsed import CollapseSettings, collapse_network
 from axonnx.models import MEAN_FIELD, BatchNorm, ChannelScale, Network, Output, Recurrent, Replay, Run
 from axonnx.models.synapses import Synapse
 

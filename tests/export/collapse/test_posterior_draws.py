@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from axonnx.export.exporter import CollapseSettings, collapse_network
+from axonnx.export.collapsed import CollapseSettings, collapse_network
 from axonnx.models import RecurrentSNN, SpikingMLP
 from axonnx.runtime.format.contract import InputContract
 

@@ -11,7 +11,8 @@ import onnx
 import pytest
 import torch
 
-from axonnx.export.exporter import CollapseSettings, collapse_network, write_model
+from axonnx.export.collapsed import CollapseSettings, collapse_network
+from axonnx.export.write import write_model
 from axonnx.models import MEAN_FIELD, Replay
 from axonnx.runtime.format.opset import OPS, function
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from axonnx.export.exporter import CollapseSettings
+from axonnx.export.collapsed import CollapseSettings
 from axonnx.models import LIF, Conv2d, Current, LeakyReadout, Network, Run, SpikingNetwork, SpikingResNet
 from axonnx.runtime.format.contract import InputContract
 

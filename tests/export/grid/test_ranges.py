@@ -6,7 +6,7 @@ import torch.nn.functional as nnf
 
 from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse.network import WeightChoice, collapse
-from axonnx.export.exporter import collapse_network
+from axonnx.export.collapsed import collapse_network
 from axonnx.export.grid.ranges import SPIKES, Range, input_ranges
 from axonnx.export.step.trace import trace
 from axonnx.models import LIF, AveragePool2d, Conv2d, Current, LeakyReadout, Linear, RecurrentSNN, SpikingResNet

@@ -7,7 +7,7 @@ import torch
 from onnx import numpy_helper
 
 from axonnx.export.collapse.network import WeightChoice, collapse
-from axonnx.export.exporter import CollapseSettings, collapse_network
+from axonnx.export.collapsed import CollapseSettings, collapse_network
 from axonnx.models import BinaryMLP, GaussianPosterior, RecurrentSNN, SpikingMLP
 from axonnx.runtime.format.contract import InputContract
 

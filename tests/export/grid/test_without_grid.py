@@ -6,8 +6,8 @@ import torch
 from onnx import numpy_helper
 
 from axonnx.export.collapse.network import WeightChoice, collapse
-from axonnx.export.exporter import Collapsed, CollapseSettings
-from axonnx.export.graph.assemble import Member
+from axonnx.export.collapsed import Collapsed, CollapseSettings
+from axonnx.export.step.member import Member
 from axonnx.export.step.trace import trace
 from axonnx.models import Network, SpikingMLP
 from axonnx.runtime.format.contract import InputContract

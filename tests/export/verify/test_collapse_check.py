@@ -7,9 +7,11 @@ import pytest
 import scipy.stats
 import torch
 
-from axonnx.export.exporter import CollapseSettings, build_model, collapse_network, make_contract
+from axonnx.export.collapsed import CollapseSettings, collapse_network
+from axonnx.export.contract import make_contract
 from axonnx.export.verify.collapse_check import CollapseCheck
 from axonnx.export.verify.grids import coarsest, probe
+from axonnx.export.write import build_model
 from axonnx.models import Network
 from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.format.model_file import ModelFile

@@ -7,7 +7,9 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from axonnx.export.exporter import build_model, collapse_network, make_contract, write_model
+from axonnx.export.collapsed import collapse_network
+from axonnx.export.contract import make_contract
+from axonnx.export.write import build_model, write_model
 from axonnx.models import SpikingMLP
 from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
 from axonnx.runtime.format.contract import InputContract

@@ -10,7 +10,9 @@ import torch
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
 from axonnx.cli import main
-from axonnx.export.exporter import CollapseSettings, build_model, collapse_network, make_contract, write_model
+from axonnx.export.collapsed import CollapseSettings, collapse_network
+from axonnx.export.contract import make_contract
+from axonnx.export.write import build_model, write_model
 from axonnx.models import LIF, AveragePool2d, Conv2d, LeakyReadout, LIFSettings, Linear, SpikingNetwork, variant
 from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
 from axonnx.runtime.format.contract import InputContract

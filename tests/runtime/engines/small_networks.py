@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from axonnx.export.exporter import CollapseSettings
+from axonnx.export.collapsed import CollapseSettings
 from axonnx.models import (
     LIF,
     AveragePool2d,

@@ -6,7 +6,9 @@ from typing import Literal
 
 import torch
 
-from axonnx.export.exporter import CollapseSettings, build_model, collapse_network, make_contract, write_model
+from axonnx.export.collapsed import CollapseSettings, collapse_network
+from axonnx.export.contract import make_contract
+from axonnx.export.write import build_model, write_model
 from axonnx.models import BinaryMLP, RecurrentSNN, SpikingMLP, variant
 from axonnx.runtime.binning import Binning, Sensor
 from axonnx.runtime.format.contract import InputContract

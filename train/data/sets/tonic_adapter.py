@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.binning.settings import Origin, Sensor
+from axonnx.runtime.binning.settings import Origin
 from axonnx.runtime.events.arrays import make_events, sort_events
+from axonnx.runtime.events.sensor import Sensor
 from axonnx.train.data.event_store import EventStore, Sample
 from axonnx.train.data.files import missing_files
 from axonnx.train.data.recordings import Place, Recordings, from_first_event

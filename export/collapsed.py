@@ -1,0 +1,102 @@
+"""A network on its way into a file: collapsed, traced and on the sum-exact grid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from axonnx.base.errors import AxonnxError
+from axonnx.export.collapse.network import Mode, WeightChoice, collapse, needs_posterior
+from axonnx.export.graph.assemble import INPUT
+from axonnx.export.graph.translate import check_operators
+from axonnx.export.grid.place import Stored, put_on_grid, split_activities
+from axonnx.export.step.member import Member
+from axonnx.export.step.trace import Trace, trace
+from axonnx.models import Network
+from axonnx.runtime.format.contract import (
+    InputContract,
+    SynapseContract,
+)
+
+
+@dataclass(frozen=True)
+class CollapseSettings:
+    """How a posterior is collapsed."""
+
+    mode: Mode = "mfa"
+    members: int = 1
+    seed: int = 0
+    prune: float | None = None
+    weights: Stored = "float32"
+
+    def __post_init__(self) -> None:
+        if self.members < 1 or (self.members > 1 and self.mode != "sampled"):
+            raise AxonnxError(f"members is {self.members}; an ensemble of several is for mode 'sampled' alone")
+        if self.prune is not None and not self.prune >= 0:
+            raise AxonnxError(f"prune is {self.prune}; expected a signal-to-noise ratio of zero or more")
+
+
+@dataclass(frozen=True)
+class Collapsed:
+    """A collapsed network on its grid (several for an ensemble), traced, with the certificate of every synapse."""
+
+    members: tuple[Member, ...]
+    settings: CollapseSettings
+    input: InputContract
+    certificates: tuple[SynapseContract, ...]
+    calibrated: bool = False
+
+    @property
+    def networks(self) -> list[nn.Module]:
+        """Ordinary torch modules that can be run, inspected and compared."""
+        return [member.network for member in self.members]
+
+    @property
+    def network(self) -> Network:
+        """The one network there is."""
+        if len(self.members) != 1:
+            raise AxonnxError(f"an ensemble has {len(self.members)} networks; see .networks")
+        return self.members[0].network
+
+
+def collapse_network(
+    network: Network,
+    input_contract: InputContract,
+    settings: CollapseSettings | None = None,
+    thresholds: Mapping[str, Tensor] | None = None,
+) -> Collapsed:
+    """Collapse ``network`` and put it on the grid; ``thresholds`` (of a calibration) replace the neurons' own."""
+    settings = settings or CollapseSettings()
+    if input_contract.name != INPUT:
+        raise AxonnxError(f"the input is called {input_contract.name!r}; in a file it is always {INPUT!r}")
+    if settings.mode != "mfa":
+        needs_posterior(network)
+    members: list[Member] = []
+    certificates: list[SynapseContract] = []
+    generator = torch.Generator().manual_seed(settings.seed) if settings.mode == "sampled" else None
+    choice = WeightChoice(generator, settings.prune)
+    for number in range(settings.members):
+        prefix = f"member{number}/" if settings.members > 1 else ""
+        collapsed = collapse(network, choice, stochastic=settings.mode == "stochastic")
+        _set_thresholds(collapsed, thresholds or {})
+        traced = members[0].trace if members else _traced(collapsed, input_contract)  # members differ in numbers alone
+        certificates += put_on_grid(collapsed, traced, input_contract, settings.weights, prefix)
+        members.append(Member(collapsed, traced, prefix))
+    return Collapsed(tuple(members), settings, input_contract, tuple(certificates), bool(thresholds))
+
+
+def _traced(collapsed: Network, arriving: InputContract) -> Trace:
+    """The network's step, every operator of it known; with sums of squares short enough to be exact."""
+    traced = trace(collapsed, arriving.shape)
+    check_operators(traced)
+    return trace(collapsed, arriving.shape) if split_activities(collapsed, traced, arriving) else traced
+
+
+def _set_thresholds(network: Network, thresholds: Mapping[str, Tensor]) -> None:
+    for name, threshold in thresholds.items():
+        neuron: Any = network.get_submodule(name)
+        neuron.threshold = threshold.detach().float().clone()

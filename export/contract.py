@@ -1,0 +1,95 @@
+"""What an exported file promises: all that its holder needs to know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from axonnx.base.errors import AxonnxError
+from axonnx.export.collapse.layers import CollapsedBinaryNeuron, CollapsedLIF, CollapsedReadout
+from axonnx.export.collapsed import Collapsed
+from axonnx.export.graph.assemble import Form
+from axonnx.export.step.member import Member
+from axonnx.export.step.trace import constant
+from axonnx.runtime.format.contract import (
+    CollapseContract,
+    Contract,
+    LayerContract,
+    Measured,
+    Provenance,
+)
+
+
+def make_contract(
+    collapsed: Collapsed,
+    classes: tuple[str, ...],
+    form: Form,
+    accuracy: dict[str, Any] | None = None,
+    provenance: Provenance | None = None,
+    measured: Measured | None = None,
+) -> Contract:
+    """All that the file's holder needs to know."""
+    first = collapsed.members[0]
+    spiking = first.trace.signature.spiking
+    settings = collapsed.settings
+    logits = constant(first.network, f"{first.trace.signature.readout}.bias").numel()
+    if len(classes) != logits:
+        raise AxonnxError(f"{len(classes)} classes are named; the network tells {logits} apart")
+    return Contract(
+        kind="spiking" if spiking else "binary",
+        form=form,
+        classes=classes,
+        input=collapsed.input,
+        collapse=CollapseContract(
+            mode=settings.mode,
+            members=settings.members,
+            seed=settings.seed if settings.mode == "sampled" or collapsed.calibrated else None,
+            calibrated=collapsed.calibrated,
+            prune=settings.prune,
+            weights=settings.weights,
+        ),
+        layers=tuple(layer for member in collapsed.members for layer in _layers(member)),
+        synapses=collapsed.certificates,
+        logits="total / steps" if spiking else "direct",
+        accuracy=accuracy or {},
+        measured=measured,
+        provenance=provenance or Provenance(),
+    )
+
+
+def _layers(member: Member) -> list[LayerContract]:
+    found = []
+    signature = member.trace.signature
+    for name, module in member.network.named_modules():
+        states = tuple(f"{slot.field}/{member.prefix}{name}" for slot in signature.states if slot.layer == name)
+        shapes = [slot.shape for slot in (*signature.states, *signature.traces) if slot.layer == name]
+        noise = next((f"noise/{member.prefix}{name}" for slot in signature.noises if slot.layer == name), None)
+        common = {"name": member.prefix + name, "states": states, "noise": noise}
+        if isinstance(module, CollapsedLIF | CollapsedBinaryNeuron) and not shapes:
+            continue  # compute() never calls it
+        if isinstance(module, CollapsedLIF):
+            op = ("StochasticLIF" if module.stochastic else "LIF") + ("ToZero" if module.reset == "zero" else "")
+            found.append(
+                LayerContract(
+                    **common,
+                    op=op,
+                    shape=shapes[0],
+                    threshold=_span(module.threshold),
+                    decay=_span(module.decay),
+                    reset=module.reset,
+                )
+            )
+        elif isinstance(module, CollapsedBinaryNeuron):
+            op = "StochasticHeaviside" if module.stochastic else "Heaviside"
+            found.append(LayerContract(**common, op=op, shape=shapes[0], threshold=_span(module.threshold)))
+        elif isinstance(module, CollapsedReadout):
+            op = "Gemm" if module.decay is None else "LeakySum"
+            decay = None if module.decay is None else float(module.decay)
+            found.append(LayerContract(**common, op=op, shape=(len(module.bias),), decay=decay))
+    return found
+
+
+def _span(constant: Tensor) -> float | tuple[float, float]:
+    low, high = float(constant.min()), float(constant.max())
+    return low if low == high else (low, high)

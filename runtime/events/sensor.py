@@ -1,0 +1,15 @@
+"""A sensor: how many pixels and polarities it has."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Sensor(BaseModel):
+    """Size of what made the events: columns, rows, and 1 or 2 polarities."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    width: int = Field(ge=1, le=65536)
+    height: int = Field(default=1, ge=1, le=65536)
+    polarities: Literal[1, 2] = 2

@@ -1,0 +1,57 @@
+"""What a network says of its inputs: logits, probabilities and doubts."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.runtime.engines.reference.interface import Chunk
+from axonnx.runtime.streams.decision import entropy, softmax
+
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+
+
+class RunResult:
+    """What a network says: logits are its own bits; probabilities and doubts follow from them when asked for.
+
+    ``activity`` is None where the engine does not count. ``traces`` are spikes/<layer> and membrane/<layer>, [T, B, …].
+    """
+
+    def __init__(self, chunk: Chunk, spiking: bool) -> None:
+        self.state, self._results, self.activity, self.traces = chunk
+        self._spiking = spiking
+
+    @cached_property
+    def member_logits(self) -> Floats:
+        """[members, B, classes]: of each network; a spiking one's are its read-out's mean over all steps so far."""
+        return self._results / np.float32(self.state.step) if self._spiking else self._results
+
+    @property
+    def logits(self) -> Floats:
+        """[B, classes]: the network's, or of an ensemble the logarithm of its probabilities."""
+        if len(self.member_logits) == 1:
+            only: Floats = self.member_logits[0]
+            return only
+        return np.log(np.maximum(self.probabilities, 1e-30)).astype(np.float32)
+
+    @cached_property
+    def probabilities(self) -> Doubles:
+        """[B, classes]: the mean over the members."""
+        mean: Doubles = softmax(self.member_logits).mean(0)
+        return mean
+
+    @cached_property
+    def entropy(self) -> Doubles:
+        """[B]: of the probabilities, in nats."""
+        return np.asarray(entropy(self.probabilities))
+
+    @cached_property
+    def mutual_information(self) -> Doubles | None:
+        """[B]: how far the members of an ensemble disagree, in nats; None for a single network."""
+        if len(self.member_logits) == 1:
+            return None
+        expected: Doubles = np.asarray(entropy(softmax(self.member_logits))).mean(0)
+        return self.entropy - expected
