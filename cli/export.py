@@ -4,63 +4,38 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from torch import Tensor
 
-from axonnx.base.errors import AxonnxError
 from axonnx.cli.show.advice import advice
-from axonnx.export.calibrate import SAMPLES, calibrated_thresholds
-from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
-from axonnx.export.contract import make_contract
-from axonnx.export.gap import Score, accuracy_of, measure_ways
-from axonnx.export.write import build_model, write_model
+from axonnx.export.collapsed import CollapseSettings
+from axonnx.export.run import Exported, export_run
 from axonnx.models import Network
-from axonnx.runtime.format.contract import InputContract, Measured
+from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.format.network_input import describe_input
-from axonnx.train.trained import Trained, load_trained
-
-Tell = Callable[[str], None]
 
 
 def main(arguments: Sequence[str]) -> int:
     """``axonnx export``."""
     options = _parser().parse_args(arguments)
-    _check(options)
-    trained = load_trained(options.run)
-    settings = CollapseSettings(options.collapse, options.members, options.seed, options.prune, options.weights)
-    tell = _silent if options.quiet else _tell
-    test = trained.data("test", options.limit)
-    measured = Measured(samples=sum(len(labels) for _, labels in test), passes=options.passes, seed=options.seed)
-    thresholds = _calibrated(trained, settings, tell) if options.calibrate else None
-    collapsed = collapse_network(trained.network, trained.arriving, settings, thresholds)
-    tell(f"measuring the gap on {measured.samples} test samples")
-    scores = measure_ways(trained.network, collapsed, thresholds, test, measured, trained.bayesian, tell)
-    contract = make_contract(
-        collapsed, trained.prepared.splits.classes, options.form, accuracy_of(scores), trained.provenance(), measured
+    members = options.members if options.members is not None else (8 if options.collapse == "sampled" else 1)
+    done = export_run(
+        options.run,
+        options.output,
+        settings=CollapseSettings(options.collapse, members, options.seed, options.prune, options.weights),
+        calibrate=options.calibrate,
+        form=options.form,
+        trace=options.trace,
+        passes=options.passes,
+        limit=options.limit,
+        tell=_silent if options.quiet else _tell,
     )
-    size = write_model(build_model(collapsed, contract, options.trace), options.output)
-    print(_report(collapsed, scores, options.output, size, options.run, trained.config.data.name))
-    if (text := advice(scores, options.collapse, options.calibrate)) is not None:
+    print(_report(done, options.run))
+    if (text := advice(done.scores, options.collapse, options.calibrate)) is not None:
         print(f"\n{text}", file=sys.stderr)
     return 0
-
-
-def _check(options: argparse.Namespace) -> None:
-    if options.members is None:
-        options.members = 8 if options.collapse == "sampled" else 1
-    if options.calibrate and options.collapse != "mfa":
-        raise AxonnxError(
-            "--calibrate makes a deterministic network fire as the noisy one did: only with --collapse mfa"
-        )
-    for option in ("passes", "limit"):
-        if (number := getattr(options, option)) is not None and number < 1:
-            raise AxonnxError(f"--{option} is {number}; expected 1 or more")
-    if Path(options.output).is_dir():
-        raise AxonnxError(f"{options.output}: a folder; name the file to write, e.g. {options.output}/model.onnx")
-    if not Path(options.output).resolve().parent.is_dir():
-        raise AxonnxError(f"{options.output}: there is no such folder; make it first")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -89,14 +64,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _calibrated(trained: Trained, settings: CollapseSettings, tell: Tell) -> dict[str, Tensor]:
-    if not trained.bayesian:
-        raise AxonnxError("--calibrate needs a posterior; this network was trained without noise")
-    inputs = [x for x, _ in trained.data("train", SAMPLES)]
-    return calibrated_thresholds(trained.network, trained.arriving, settings, inputs, tell)
-
-
-def _report(collapsed: Collapsed, scores: list[Score], output: str, size: int, run: str, data: str) -> str:
+def _report(done: Exported, run: str) -> str:
+    collapsed, output, data = done.collapsed, done.path, done.contract.provenance.data
     lines = [f"{'synapse':<34}{'weights':>9}{'zeros':>8}{'grid':>8}{'largest sum':>13}"]
     for member in collapsed.members[:1]:
         for certificate in collapsed.certificates[: len(collapsed.certificates) // len(collapsed.members)]:
@@ -108,19 +77,19 @@ def _report(collapsed: Collapsed, scores: list[Score], output: str, size: int, r
             )
     lines.append("(largest sum: in units of 2^24 grid steps; below 1, every order of additions gives the same bits)")
     lines += ["", f"{'test accuracy':<44}{'':>8}  {'95 % interval':<18}{'NLL':>8}"]
-    for entry in scores:
+    for entry in done.scores:
         low, high = entry.interval
         interval = f"{100 * low:.1f} – {100 * high:.1f} %"
         lines.append(f"{entry.name:<44}{100 * entry.accuracy:>6.1f} %  {interval:<18}{entry.nll:>8.3f}")
     members = f", {len(collapsed.members)} members" if len(collapsed.members) > 1 else ""
-    lines += ["", f"wrote {output}: {size:,} bytes{members}", "next:"]
+    lines += ["", f"wrote {output}: {done.size:,} bytes{members}", "next:"]
     lines += [f"  {command}" for command in _next(output, collapsed.input, data)]
     lines.append(f"  axonnx verify {output} --run {run}")
     lines.append(f"  axonnx profile {output} --run {run}")
     return "\n".join(lines)
 
 
-def _next(output: str, entering: InputContract, data: str) -> list[str]:
+def _next(output: Path, entering: InputContract, data: str | None) -> list[str]:
     """Commands that this very file can be given to."""
     if entering.binning is None:
         source = "IMAGES.npz" if entering.steps is None else "FRAMES.npz"

@@ -86,9 +86,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _from_run(options: argparse.Namespace) -> Profiled:
     from axonnx.train.output.checkpoint import read_index  # needs torch, which a device without a run does not have
-    from axonnx.train.trained import load_trained
+    from axonnx.train.trained import open_run
 
-    trained = load_trained(options.run)
+    trained = open_run(options.run)
     batches = [(x.numpy(), labels.numpy()) for x, labels in trained.data("test", options.limit)]
     weights = read_index(Path(options.run) / "checkpoint")["files"]["weights"]["sha256"]
     return Profiled(batches, trained.prepared.splits.parts["test"].digest, weights)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
-from axonnx.train.config.read import read_config, settings, shipped
-from axonnx.train.config.settings import Config
+from axonnx.cli.overrides import parse_overrides
+from axonnx.cli.show.progress import Warnings, for_terminal
+from axonnx.cli.show.table import metrics_table
+from axonnx.train.config.read import settings, shipped
 from axonnx.train.data.sets.registry import available
-from axonnx.train.distributed import World, world
-from axonnx.train.output.run_folder import RunFolder
-from axonnx.train.output.table import metrics_table
 from axonnx.train.run import final_metrics, load_run, train_run
 
 
@@ -34,9 +33,22 @@ def main(arguments: Sequence[str]) -> int:
         raise AxonnxError("--resume goes on with a run and --overwrite discards it: give one of them")
     if options.configuration is None and not (options.resume and options.out):
         raise AxonnxError("which configuration? Give a shipped name or a .toml file; axonnx train --list shows names")
-    with world() as here:
-        folder, config = _folder_and_config(options, overrides, here)
-        train_run(folder, config, resume=options.resume, overwrite=options.overwrite, here=here, quiet=options.quiet)
+    if options.data_root is not None:
+        overrides = [*overrides, f"--data.root={json.dumps(options.data_root)}"]
+    if options.resume and overrides:
+        raise AxonnxError(f"--resume goes on with the settings in {options.out}/config.toml; drop {overrides[0]!r}")
+    done = train_run(
+        options.configuration,
+        options.out,
+        settings=parse_overrides(overrides),
+        resume=options.resume,
+        overwrite=options.overwrite,
+        progress=Warnings() if options.quiet else for_terminal(),
+    )
+    if done.metrics:
+        print(metrics_table(done.metrics, done.classes))
+        if not options.quiet:
+            print(f"run folder: {done.folder}", file=sys.stderr)
     return 0
 
 
@@ -97,22 +109,6 @@ def _at_least_one(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number from 1 on")
     return int(text)
-
-
-def _folder_and_config(options: argparse.Namespace, overrides: list[str], here: World) -> tuple[RunFolder, Config]:
-    out = options.out or f"runs/{Path(options.configuration).stem}"
-    folder = RunFolder(Path(out))
-    if options.data_root is not None:
-        overrides = [*overrides, f"--data.root={json.dumps(options.data_root)}"]
-    if options.resume:
-        if overrides:
-            raise AxonnxError(f"--resume goes on with the settings in {out}/config.toml; drop {overrides[0]!r}")
-        return folder, folder.config()
-    config = read_config(options.configuration, overrides)
-    if not options.overwrite:
-        folder.check_free()
-    here.wait()  # no process looks once the first one writes
-    return folder, config
 
 
 def _listing() -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,32 +14,82 @@ import torch
 from axonnx.base.errors import AxonnxError
 from axonnx.models import Network
 from axonnx.train.build import Prepared, make_network, prepare
-from axonnx.train.config.read import parse_config, to_toml
+from axonnx.train.config.read import parse_config, read_config, to_toml
 from axonnx.train.config.settings import Config
 from axonnx.train.data.left_out import classes_left_out, left_out
-from axonnx.train.distributed import World
+from axonnx.train.distributed import World, world
 from axonnx.train.finite import NonFiniteError
 from axonnx.train.health import new_warnings
 from axonnx.train.loop import Training, final_predictions, fit, new_training
 from axonnx.train.output.checkpoint import INDEX, Position, load_checkpoint, save_checkpoint
 from axonnx.train.output.curves import draw_curves
-from axonnx.train.output.progress import Silent, for_terminal
+from axonnx.train.output.progress import Progress, Silent
 from axonnx.train.output.run_folder import RunFolder
-from axonnx.train.output.table import metrics_table
 from axonnx.train.output.tensorboard import open_board
 
 
+@dataclass(frozen=True)
+class Finished:
+    """A run that came to its end: where it is, and its final figures (empty in processes that do not lead)."""
+
+    folder: Path
+    training: Training
+    classes: tuple[str, ...]
+    metrics: Mapping[str, Any]
+
+
 def train_run(
-    folder: RunFolder,
-    config: Config,
+    configuration: str | Path | Config | None = None,
+    out: str | Path | None = None,
     *,
+    settings: Mapping[str, Any] | None = None,
     resume: bool = False,
     overwrite: bool = False,
+    progress: Progress | None = None,
     here: World | None = None,
-    quiet: bool = False,
-) -> Training:
-    """Train as ``config`` says and leave everything in ``folder``, which is touched only when all is ready."""
-    here = here or World()
+) -> Finished:
+    """Train as a shipped configuration, a TOML file or a ``Config`` says, and leave everything in the folder ``out``.
+
+    ``settings`` replaces single ones: ``{"optimiser.epochs": 3}``. ``resume`` goes on with the run that ``out`` holds,
+    to the same bits; ``overwrite`` discards it. The folder is ``runs/NAME`` unless given.
+    """
+    with nullcontext(here) if here is not None else world() as present:
+        folder = RunFolder(_out(configuration, out))
+        config = _config(folder, configuration, settings, resume)
+        if not resume and not overwrite:
+            folder.check_free()
+        present.wait()  # no process looks once the first one writes
+        return _train(folder, config, resume, overwrite, present, progress or Silent())
+
+
+def _out(configuration: str | Path | Config | None, out: str | Path | None) -> Path:
+    if out is not None:
+        return Path(out)
+    if configuration is None or isinstance(configuration, Config):
+        raise AxonnxError("which folder is the run's? Give out; it follows from a configuration's name alone")
+    return Path("runs") / Path(configuration).stem
+
+
+def _config(
+    folder: RunFolder, configuration: str | Path | Config | None, settings: Mapping[str, Any] | None, resume: bool
+) -> Config:
+    if resume:
+        if settings:
+            first = next(iter(settings))
+            raise AxonnxError(f"a resumed run goes on with the settings in {folder.path}/config.toml; drop {first!r}")
+        return folder.config()
+    if isinstance(configuration, Config):
+        if settings:
+            raise AxonnxError("settings replace those of a name or a file; put them into the Config itself")
+        return configuration
+    if configuration is None:
+        raise AxonnxError("which configuration? Give a shipped name, a .toml file, or a Config")
+    return read_config(str(configuration), settings)
+
+
+def _train(
+    folder: RunFolder, config: Config, resume: bool, overwrite: bool, here: World, progress: Progress
+) -> Finished:
     prepared = prepare(config.data)
     network = make_network(config, prepared)
     training = new_training(network, config, here.device(config.device))
@@ -48,12 +99,15 @@ def train_run(
             if not resume:
                 folder.create(config, overwrite)
             folder.log(f"{'resumed' if resume else 'started'} after epoch {training.epochs_done}{changed}")
-            _tell_data(folder, prepared, quiet)
-        _go_on(folder, training, prepared, config, here, quiet)
-    return training
+            _tell_data(folder, prepared, progress)
+        _go_on(folder, training, prepared, config, here, progress)
+        metrics = _close(folder, training, prepared, config) if here.leads else {}
+    return Finished(folder.path, training, prepared.splits.classes, metrics)
 
 
-def _go_on(folder: RunFolder, training: Training, prepared: Prepared, config: Config, here: World, quiet: bool) -> None:
+def _go_on(
+    folder: RunFolder, training: Training, prepared: Prepared, config: Config, here: World, progress: Progress
+) -> None:
     """Train to the end, with a checkpoint after each epoch."""
     board = open_board(folder.tensorboard, training.epochs_done) if here.leads else None
 
@@ -65,30 +119,25 @@ def _go_on(folder: RunFolder, training: Training, prepared: Prepared, config: Co
         )
         save_checkpoint(folder.checkpoint, current.network, current.optimiser, position)
         for text in new_warnings(current.rows):
-            _warn(folder, f"warning: epoch {current.epochs_done}: {text}")
+            line = f"warning: epoch {current.epochs_done}: {text}"
+            folder.log(line)
+            progress.note(line)
         if board is not None:
             board.add(current.rows[-1])
 
-    progress = for_terminal() if here.leads and not quiet else Silent()
+    shown = progress if here.leads else Silent()
     try:
-        fit(training.network, prepared, config, training=training, world=here, progress=progress, after_epoch=keep)
+        fit(training.network, prepared, config, training=training, world=here, progress=shown, after_epoch=keep)
     except NonFiniteError as fault:
         raise NonFiniteError(_stopped(folder, training, fault, here)) from None
     finally:
-        progress.finish()
+        shown.finish()
         if board is not None:
             board.close()
-    if here.leads:
-        _close(folder, training, prepared, config, quiet)
 
 
-def _warn(folder: RunFolder, line: str) -> None:
-    folder.log(line)
-    print(f"axonnx train: {line}", file=sys.stderr)
-
-
-def _tell_data(folder: RunFolder, prepared: Prepared, quiet: bool) -> None:
-    """Say and keep how many samples there are, and what of them training does not see; warnings are never quiet."""
+def _tell_data(folder: RunFolder, prepared: Prepared, progress: Progress) -> None:
+    """Say and keep how many samples there are, and what of them training does not see."""
     splits, binning = prepared.splits, prepared.binning
     found = {} if binning is None else left_out(splits, binning)
     folder.write_data(
@@ -103,8 +152,7 @@ def _tell_data(folder: RunFolder, prepared: Prepared, quiet: bool) -> None:
         lines += [line for part, each in found.items() for line in each.lines(part, binning)]
     for line in lines:
         folder.log(line)
-        if not quiet or line.startswith("warning"):
-            print(f"axonnx train: {line}", file=sys.stderr)
+        progress.note(line)
 
 
 def _stopped(folder: RunFolder, training: Training, fault: NonFiniteError, here: World) -> str:
@@ -156,12 +204,10 @@ def _refuse_other_data(folder: RunFolder, position: Position, prepared: Prepared
         )
 
 
-def _close(folder: RunFolder, training: Training, prepared: Prepared, config: Config, quiet: bool) -> None:
-    """Final figures, the picture, and what to do next."""
+def _close(folder: RunFolder, training: Training, prepared: Prepared, config: Config) -> dict[str, Any]:
+    """Write the final figures and the picture; the figures."""
     metrics = final_metrics(training.network, prepared, config)
     folder.write_metrics(metrics)
     draw_curves(folder.path / "curves.png", training.rows, folder.path.name)
     folder.log(f"finished after {training.epochs_done} epochs")
-    print(metrics_table(metrics, prepared.splits.classes))
-    if not quiet:
-        print(f"run folder: {folder.path}", file=sys.stderr)
+    return metrics

@@ -55,7 +55,7 @@ class Trained:
         )
 
 
-def load_trained(run: str | Path) -> Trained:
+def open_run(run: str | Path) -> Trained:
     """Read a run folder."""
     config, prepared, network = load_run(run, "cpu")
     return Trained(config, prepared, network.eval(), input_contract(config, prepared), Path(run))

@@ -16,14 +16,14 @@ from axonnx.runtime.engines.choose import measuring_engine
 from axonnx.runtime.measure.energy import Hardware
 from axonnx.runtime.measure.profile import profile
 from axonnx.runtime.program.compilation import compile_file
-from axonnx.train.trained import Trained, load_trained
+from axonnx.train.trained import Trained, open_run
 
 
 def measure(job: Job, runs: Path) -> Record:
     """Accuracy and calibration of the file, its spikes and its energy for one inference."""
     training = measure_training(job, runs)
     run = trained_run(job, runs)
-    trained = load_trained(str(run))
+    trained = open_run(str(run))
     collapsed = _collapse(trained, job)
     path = run / f"deployed-{job.digest}.onnx"
     size = write_model(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import redirect_stdout
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +24,7 @@ def trained_run(job: Job, runs: Path) -> Path:
     folder = RunFolder(runs / digest_of(job.settings))
     if not (folder.path / "metrics.json").is_file():
         begun = (folder.checkpoint / INDEX).exists()
-        with redirect_stdout(StringIO()):  # the figures are in the record
-            train_run(folder, config, resume=begun, overwrite=not begun, quiet=True)
+        train_run(config, folder.path, resume=begun, overwrite=not begun)
     return folder.path
 
 

@@ -21,7 +21,7 @@ from axonnx.export.gap import Sampled
 from axonnx.models import MEAN_FIELD, Sample
 from axonnx.runtime.measure import metrics
 from axonnx.train.build import prepare
-from axonnx.train.trained import Trained, load_trained
+from axonnx.train.trained import Trained, open_run
 
 Floats = NDArray[np.float64]
 Passes = Callable[[Tensor], list[Tensor]]  # input -> logits of every pass or member
@@ -31,7 +31,7 @@ COVERAGES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5)
 def measure(job: Job, runs: Path) -> Record:
     """Figures of one way to predict (``options.predict``) on known classes, and how it tells unknown ones apart."""
     run = trained_run(job, runs)
-    trained = load_trained(str(run))
+    trained = open_run(str(run))
     passes = _passes(trained, job)
     known, labels = _probabilities(passes, trained.data("test", None))
     unknown, _ = _probabilities(passes, _unknown(trained, job.options["unknown"]).data("test", None))

@@ -27,7 +27,7 @@ from axonnx.export.verify.free_running import check_operators, compare_running, 
 from axonnx.export.verify.recordings import check_recordings
 from axonnx.export.verify.structure import Findings, Subject, check_structure, open_subject
 from axonnx.runtime.measure.verify_result import Accuracy, Compared, Paired, Stage, VerifyResult
-from axonnx.train.trained import Trained, load_trained
+from axonnx.train.trained import Trained, open_run
 
 Tell = Callable[[str], None]
 
@@ -77,7 +77,7 @@ def verify_file(
     model: str | Path, run: str | Path, settings: VerifySettings | None = None, tell: Tell = lambda _line: None
 ) -> VerifyResult:
     """Prove that ``model`` is what the run folder ``run`` was trained to be, or say what is wrong."""
-    settings, trained = settings or VerifySettings(), load_trained(run)
+    settings, trained = settings or VerifySettings(), open_run(run)
     _check_part(trained, settings)
     stages, opened = _Stages(tell), []
     with stages.stage("structure") as found:

@@ -72,5 +72,5 @@ if __name__ == "__main__":
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as fault:  # faery's faults come as bare Exception, or as a panic, which is no Exception
-        print(f"{type(fault).__name__}: {' '.join(str(fault).split())[:500]}", file=sys.stderr)
+        sys.stderr.write(f"{type(fault).__name__}: {' '.join(str(fault).split())[:500]}\n")
         sys.exit(REFUSED)

@@ -11,9 +11,8 @@ from axonnx.runtime.readers import write_npz
 from axonnx.train.config.read import check_config
 from axonnx.train.data.cache import binned
 from axonnx.train.data.sets.registry import load as load_data
-from axonnx.train.output.run_folder import RunFolder
 from axonnx.train.run import train_run
-from axonnx.train.trained import load_trained
+from axonnx.train.trained import open_run
 
 SENSOR = Sensor(width=8, height=6)
 SWITCHED_ON = 5_100_000  # µs before the first recording
@@ -46,19 +45,19 @@ def trained(own, tmp_path_factory):
         "eval_samples": 2,
     }
     run = tmp_path_factory.mktemp("runs") / "run"
-    train_run(RunFolder(run), check_config(settings, "own"), quiet=True)
+    train_run(check_config(settings, "own"), run)
     return run
 
 
 def test_the_loader_states_the_origin_and_the_binning_follows_it(trained):
-    prepared = load_trained(str(trained)).prepared
+    prepared = open_run(str(trained)).prepared
     assert prepared.splits.origin == prepared.binning.origin == "first"
     embedded = load_data("digits-saccade")
     assert (embedded.origin, embedded.test.places) == ("zero", None)
 
 
 def test_original_recordings_give_the_frames_of_training(own, trained):
-    prepared = load_trained(str(trained)).prepared
+    prepared = open_run(str(trained)).prepared
     for part in prepared.splits.parts.values():
         frames = binned(part, prepared.binning).data.frames
         for index, place in enumerate(part.places):
@@ -73,7 +72,7 @@ def test_original_recordings_give_the_frames_of_training(own, trained):
 def test_a_session_on_the_original_file_has_the_logits_of_training(trained, tmp_path):
     path = tmp_path / "own.onnx"
     assert export([str(trained), "-o", str(path), "--passes", "2", "--quiet"]) == 0
-    run, model, generator = load_trained(str(trained)), load(path, "numpy"), np.random.default_rng(1)
+    run, model, generator = open_run(str(trained)), load(path, "numpy"), np.random.default_rng(1)
     assert model.contract.input.binning.origin == "first"
     test = run.prepared.splits.test
     (batch, _), *rest = run.data("test", None)

@@ -17,9 +17,8 @@ from axonnx.runtime.measure.metrics import measure
 from axonnx.runtime.model import load
 from axonnx.train.config.read import check_config
 from axonnx.train.data.sets.registry import load as load_data
-from axonnx.train.output.run_folder import RunFolder
 from axonnx.train.run import train_run
-from axonnx.train.trained import load_trained
+from axonnx.train.trained import open_run
 
 from .tiny_runs import STEPS, contract_of, write_frames
 
@@ -45,7 +44,7 @@ def merged(tmp_path_factory):
         "optimiser": {"epochs": 1, "batch_size": 8},
         "eval_samples": 1,
     }
-    train_run(RunFolder(folder / "run"), check_config(settings, "merged"), quiet=True)
+    train_run(check_config(settings, "merged"), folder / "run")
     return folder
 
 
@@ -60,7 +59,7 @@ def test_a_file_takes_the_frames_as_they_were_recorded(merged, capsys):
     stated = contract_of(file).accuracy["this file: mfa"]
     assert (recorded["samples"], recorded["accuracy"]) == (40, stated["accuracy"])
     assert recorded["nll"] == pytest.approx(stated["nll"], rel=1e-6)  # torch's softmax is in float32
-    x = np.concatenate([x.numpy() for x, _ in load_trained(str(merged / "run")).data("test", None)], 1)
+    x = np.concatenate([x.numpy() for x, _ in open_run(str(merged / "run")).data("test", None)], 1)
     labels = np.load(merged / "data" / "test.npz")["labels"]
     np.savez(merged / "steps.npz", frames=x.swapaxes(0, 1), labels=labels)
     as_trained = evaluated(capsys, file, "--data", merged / "steps.npz")

@@ -11,7 +11,7 @@ import pytest
 
 from axonnx.cli import main
 from axonnx.train.output.checkpoint import read_index
-from axonnx.train.trained import load_trained
+from axonnx.train.trained import open_run
 
 from .tiny_runs import STEPS, contract_of
 
@@ -54,7 +54,7 @@ def test_a_table_a_file_and_what_to_do_next(done):
 
 
 def test_the_file_loads_and_decides_as_the_collapsed_network(done):
-    trained = load_trained(str(done.run))
+    trained = open_run(str(done.run))
     session = ort.InferenceSession(done.file, providers=["CPUExecutionProvider"])
     right = samples = 0
     for x, labels in trained.data("test", None):

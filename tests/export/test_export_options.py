@@ -8,10 +8,10 @@ import onnx
 import pytest
 import torch
 
-from axonnx.cli import export as command
 from axonnx.cli import main
 from axonnx.export import gap
-from axonnx.train.trained import load_trained
+from axonnx.export import run as command
+from axonnx.train.trained import open_run
 
 from .tiny_runs import contract_of
 
@@ -86,13 +86,13 @@ def test_calibrate(runs, capsys):
         ("spiking", ["-o", "no/such/folder/m.onnx"], "no/such/folder/m.onnx: there is no such folder; make it first"),
         ("spiking", ["-o", "."], ".: a folder; name the file to write, e.g. ./model.onnx"),
         ("baseline", ["--collapse", "sampled"], "no posterior (a surrogate-gradient baseline): only --collapse mfa"),
-        ("baseline", ["--calibrate"], "--calibrate needs a posterior; this network was trained without noise"),
-        ("spiking", ["--calibrate", "--collapse", "sampled"], "only with --collapse mfa"),
+        ("baseline", ["--calibrate"], "calibration needs a posterior; this network was trained without noise"),
+        ("spiking", ["--calibrate", "--collapse", "sampled"], "only with mode mfa"),
         ("spiking", ["--members", "3"], "members is 3; an ensemble of several is for mode 'sampled' alone"),
         ("spiking", ["--collapse", "sampled", "--members", "0"], "members is 0"),
         ("spiking", ["--prune", "-1"], "prune is -1.0; expected a signal-to-noise ratio of zero or more"),
-        ("spiking", ["--limit", "0"], "--limit is 0; expected 1 or more"),
-        ("spiking", ["--passes", "0"], "--passes is 0; expected 1 or more"),
+        ("spiking", ["--limit", "0"], "limit is 0; expected 1 or more"),
+        ("spiking", ["--passes", "0"], "passes is 0; expected 1 or more"),
     ],
 )
 def test_wrong_use_is_told_and_leaves_nothing(runs, run, options, text, capsys):
@@ -141,12 +141,12 @@ def test_a_failed_export_leaves_no_file_and_an_older_one_as_it_was(runs, monkeyp
 
 def test_a_network_that_is_refused_leaves_nothing(runs, monkeypatch, capsys):
     def spoiled(run: str):
-        trained = load_trained(run)
+        trained = open_run(run)
         with torch.no_grad():
             trained.network.readout.weight[0, 0] = float("inf")
         return trained
 
-    monkeypatch.setattr(command, "load_trained", spoiled)
+    monkeypatch.setattr(command, "open_run", spoiled)
     assert export(str(runs["spiking"]), "-o", "model.onnx") == 2
     assert "readout.weight: they hold numbers that are not finite" in capsys.readouterr().err
     assert [entry for entry in os.listdir() if entry != "cache"] == []

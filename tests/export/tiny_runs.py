@@ -9,7 +9,6 @@ import onnx
 from axonnx.runtime.format.contract import METADATA_KEY, Contract, read_contract
 from axonnx.train.config.read import check_config
 from axonnx.train.config.settings import Config
-from axonnx.train.output.run_folder import RunFolder
 from axonnx.train.run import train_run
 
 CLASSES, SIDE, STEPS = 3, 4, 5
@@ -43,7 +42,7 @@ def make_run(folder: Path, data: Path, network: str, variant: str = "sbnn", **op
         },
         "tiny",
     )
-    train_run(RunFolder(folder), config, quiet=True)
+    train_run(config, folder)
     return folder
 
 

@@ -18,7 +18,6 @@ from axonnx.report.facts.model import view_model
 from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
 from axonnx.train import run as train_run_module
 from axonnx.train.config.read import check_config
-from axonnx.train.output.run_folder import RunFolder
 
 CLASSES, SIDE, STEPS = 3, 6, 8
 
@@ -63,7 +62,7 @@ def trained(folder: Path, *, time: bool) -> Path:
         },
         "tiny",
     )
-    train_run_module.train_run(RunFolder(folder / "run"), config, quiet=True)
+    train_run_module.train_run(config, folder / "run")
     return folder / "run"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from axonnx.cli.overrides import parse_overrides
 from axonnx.train import run
 from axonnx.train.build import prepare
 from axonnx.train.config.read import read_config
@@ -66,7 +67,9 @@ def saccade(cache):
     """The embedded events and a small configuration for them; the camera's film is run once in a session."""
     before = os.environ.get("XDG_CACHE_HOME")
     os.environ["XDG_CACHE_HOME"] = str(cache)
-    config = read_config("digits-saccade", ["--data.bins", "6", "--model.hidden", "[24]", "--optimiser.epochs", "2"])
+    config = read_config(
+        "digits-saccade", parse_overrides(["--data.bins", "6", "--model.hidden", "[24]", "--optimiser.epochs", "2"])
+    )
     prepared = prepare(config.data)
     if before is None:
         del os.environ["XDG_CACHE_HOME"]

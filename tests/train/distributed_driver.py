@@ -19,7 +19,6 @@ from axonnx.train.config.settings import Config
 from axonnx.train.distributed import World, world
 from axonnx.train.feed import Batch
 from axonnx.train.objective import Objective
-from axonnx.train.output.run_folder import RunFolder
 
 CPU = torch.device("cpu")
 BATCH = 9  # of each process; 48 samples give two whole batches and a rest of twelve
@@ -96,9 +95,9 @@ def resume(data: str, folder: Path, here: World) -> None:
             shutil.copytree(folder / "whole", folder / "resumed")
 
     run.save_checkpoint = save_and_copy
-    run.train_run(RunFolder(folder / "whole"), config, here=here, quiet=True)
+    run.train_run(config, folder / "whole", here=here)
     here.wait()
-    run.train_run(RunFolder(folder / "resumed"), config, here=here, quiet=True, resume=True)
+    run.train_run(None, folder / "resumed", here=here, resume=True)
 
 
 if __name__ == "__main__":

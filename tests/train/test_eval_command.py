@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from axonnx.cli import main as axonnx
+from axonnx.cli.show.table import metrics_table
 from axonnx.cli.train import main, main_eval
 from axonnx.models import MEAN_FIELD
 from axonnx.train import evaluate
 from axonnx.train.distributed import World
 from axonnx.train.evaluate import predict_bayesian, predict_mean_field
 from axonnx.train.loop import make_feeds
-from axonnx.train.output.table import metrics_table
 from axonnx.train.run import load_run
 
 from .tiny_runs import same_bits, weights_of, write_config

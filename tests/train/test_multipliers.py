@@ -64,7 +64,7 @@ def test_every_layer_ends_below_its_target_whatever_the_size(sizes, target):
 
 def test_a_run_writes_its_multipliers_down_and_goes_on_with_them(tmp_path, frames):
     config = tiny_config(frames, optimiser__epochs=4)
-    train_run(RunFolder(tmp_path / "whole"), config, quiet=True)
+    train_run(config, tmp_path / "whole")
     kept = read_index(tmp_path / "whole" / "checkpoint")["multipliers"]
     rows = rows_of(tmp_path / "whole")
     assert set(kept) == {"hidden.0.neuron", "hidden.1.neuron"}
@@ -86,15 +86,15 @@ def test_a_run_writes_its_multipliers_down_and_goes_on_with_them(tmp_path, frame
             ),
         )
         with pytest.raises(KeyboardInterrupt):
-            train_run(part, config, quiet=True)
-    train_run(part, config, resume=True, quiet=True)
+            train_run(config, part.path)
+    train_run(None, part.path, resume=True)
     assert same_bits(weights_of(tmp_path / "whole"), weights_of(tmp_path / "part"))
     assert without_time(rows_of(tmp_path / "part")) == without_time(rows)
     assert read_index(tmp_path / "part" / "checkpoint")["multipliers"] == kept
 
 
 def test_without_auto_there_are_none(tmp_path, frames):
-    train_run(RunFolder(tmp_path / "run"), tiny_config(frames, regulariser={"weight": 0.01}), quiet=True)
+    train_run(tiny_config(frames, regulariser={"weight": 0.01}), tmp_path / "run")
     assert read_index(tmp_path / "run" / "checkpoint")["multipliers"] == {}
     assert not any(name.startswith("lambda/") for name in rows_of(tmp_path / "run")[0])
 

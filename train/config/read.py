@@ -1,4 +1,4 @@
-"""From a shipped name or a TOML file, and what the command line overrides, to a checked ``Config``."""
+"""From a shipped name or a TOML file, and settings that replace what stands there, to a checked ``Config``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, time
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
@@ -41,10 +40,23 @@ def shipped() -> dict[str, Tree]:
     return found
 
 
-def read_config(source: str, overrides: Sequence[str] = ()) -> Config:
-    """The configuration called ``source`` (a shipped name or a TOML file) with ``--section.key value`` applied."""
-    tree = _tree(source)
-    return check_config(merged(tree, parse_overrides(overrides)), source)
+def read_config(source: str, settings: Mapping[str, Any] | None = None) -> Config:
+    """The configuration called ``source`` (a shipped name or a TOML file), with ``settings`` in it."""
+    return check_config(merged(_tree(source), as_tree(settings or {})), source)
+
+
+def as_tree(settings: Mapping[str, Any]) -> Tree:
+    """``{"optimiser.epochs": 3, "seed": 1}`` as sections: keys with dots go down, all others stay."""
+    tree: Tree = {}
+    for key, value in settings.items():
+        place = tree
+        *sections, last = key.split(".")
+        for section in sections:
+            place = place.setdefault(section, {})
+            if not isinstance(place, dict):
+                raise AxonnxError(f"{key}: {section} was given a value of its own before; drop one of the two")
+        place[last] = value
+    return tree
 
 
 def parse_config(text: str, where: str) -> Config:
@@ -59,20 +71,6 @@ def check_config(tree: Tree, where: str) -> Config:
     except ValidationError as fault:
         lines = [_explain(error) for error in fault.errors()]
         raise AxonnxError(f"{where}: {len(lines)} wrong setting(s)\n  " + "\n  ".join(lines)) from None
-
-
-def parse_overrides(words: Sequence[str]) -> Tree:
-    """``["--optimiser.epochs", "3", "--data.values=binary"]`` as a tree."""
-    tree: Tree = {}
-    for key, value in _pairs(words):
-        place = tree
-        *sections, last = key.replace("-", "_").split(".")
-        for section in sections:
-            place = place.setdefault(section, {})
-            if not isinstance(place, dict):
-                raise AxonnxError(f"--{key}: {section} was given a value of its own before; drop one of the two")
-        place[last] = _value(value)
-    return tree
 
 
 def to_toml(config: Config) -> str:
@@ -96,7 +94,7 @@ def _tree(source: str) -> Tree:
     if not source.endswith(".toml"):
         near = get_close_matches(source, known, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise AxonnxError(f"unknown configuration {source!r}.{hint} See axonnx train --list, or give a .toml file")
+        raise AxonnxError(f"unknown configuration {source!r}.{hint} Give a shipped name or a .toml file")
     if not path.is_file():
         raise AxonnxError(f"{source}: no such file")
     try:
@@ -114,32 +112,6 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
         both = isinstance(value, Mapping) and isinstance(tree.get(key), Mapping) and not isinstance(value, Whole)
         tree[key] = merged(tree[key], value) if both else value
     return tree
-
-
-def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    rest = iter(words)
-    for word in rest:
-        if not word.startswith("--"):
-            raise AxonnxError(f"unexpected word {word!r}; overrides look like --optimiser.epochs 10")
-        key, equals, value = word[2:].partition("=")
-        if not equals:
-            value = next(rest, "--")
-            if value.startswith("--"):
-                raise AxonnxError(f"{word} needs a value, e.g. --optimiser.epochs 10")
-        yield key, value
-
-
-def _value(text: str) -> Any:
-    """A value as TOML reads it; what is no TOML value is a string, so that names need no quotes."""
-    try:
-        value = tomllib.loads(f"v = {text}")["v"]
-    except tomllib.TOMLDecodeError:
-        return text
-    except RecursionError:
-        raise AxonnxError("an override whose lists or tables stand too deep within each other") from None
-    if isinstance(value, dict):
-        return Whole(value)
-    return text if isinstance(value, date | time) else value  # no setting is a date, but a folder may be called one
 
 
 def _explain(error: Any) -> str:

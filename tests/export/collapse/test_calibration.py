@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from axonnx.cli.overrides import parse_overrides
 from axonnx.export.calibrate import _threshold_for, calibrate, firing_rates
 from axonnx.export.collapsed import collapse_network
 from axonnx.models import Network, SpikingNetwork
@@ -50,7 +51,7 @@ def digits(tmp_path_factory) -> Calibrated:
     """A network trained by sampling on digits seen by an event camera, with thresholds that are noisy."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        config = read_config("digits-saccade", [*SMALL, "--variant.name", "sbnn", "--device", "cpu"])
+        config = read_config("digits-saccade", parse_overrides([*SMALL, "--variant.name", "sbnn", "--device", "cpu"]))
         prepared = prepare(config.data)
         network = make_network(config, prepared)
         fit(network, prepared, config)

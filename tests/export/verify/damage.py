@@ -7,9 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from axonnx.export import exporter
+from axonnx.export import collapsed as collapsing
 from axonnx.export.collapse.layers import CollapsedBinaryNeuron, CollapsedLIF, CollapsedReadout, CollapsedSynapse
 from axonnx.export.collapse.network import WeightChoice
+from axonnx.export.grid import place
 from axonnx.models import Network
 
 Damage = Callable[[nn.Module, Network], None]
@@ -19,7 +20,7 @@ def in_collapsed(damage: Damage) -> Callable[[pytest.MonkeyPatch], None]:
     """Every network that is collapsed comes out damaged."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        collapse = exporter.collapse
+        collapse = collapsing.collapse
 
         def wrong(network: Network, *arguments: object, **options: object) -> Network:
             collapsed = collapse(network, *arguments, **options)
@@ -27,7 +28,7 @@ def in_collapsed(damage: Damage) -> Callable[[pytest.MonkeyPatch], None]:
                 damage(collapsed, network)
             return collapsed
 
-        patch.setattr(exporter, "collapse", wrong)
+        patch.setattr(collapsing, "collapse", wrong)
 
     return plant
 
@@ -59,7 +60,7 @@ def _permute_inputs(synapse, _trained):
 
 def _draw_for_means(patch: pytest.MonkeyPatch) -> None:
     generator = torch.Generator().manual_seed(9)
-    patch.setattr(exporter, "WeightChoice", lambda _generator, prune: WeightChoice(generator, prune))
+    patch.setattr(collapsing, "WeightChoice", lambda _generator, prune: WeightChoice(generator, prune))
 
 
 def _double_std(patch: pytest.MonkeyPatch) -> None:
@@ -71,8 +72,8 @@ def _double_std(patch: pytest.MonkeyPatch) -> None:
 
 
 def _coarse_grid(patch: pytest.MonkeyPatch) -> None:
-    finest = exporter.finest_grid
-    patch.setattr(exporter, "finest_grid", lambda *given: finest(*given) - 12)
+    finest = place.finest_grid
+    patch.setattr(place, "finest_grid", lambda *given: finest(*given) - 12)
 
 
 def _prune_the_others(patch: pytest.MonkeyPatch) -> None:

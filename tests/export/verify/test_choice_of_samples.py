@@ -12,11 +12,11 @@ from axonnx.report.facts.model import view_model
 from axonnx.runtime.measure.metrics import wilson_interval
 from axonnx.runtime.measure.sample_choice import choose_samples
 from axonnx.runtime.program.compilation import compile_file
-from axonnx.train.trained import load_trained
+from axonnx.train.trained import open_run
 
 
 def test_a_run_gives_the_chosen_samples_and_nothing_else_about_them_changes(run_folder):
-    trained = load_trained(str(run_folder))
+    trained = open_run(str(run_folder))
     whole, some = trained.data("test", None), trained.data("test", 40)
     x, labels = (torch.cat(each, axis) for each, axis in zip(zip(*whole, strict=True), (1, 0), strict=True))
     chosen = choose_samples(labels, 40)
@@ -49,6 +49,6 @@ def test_a_profile_of_own_data_sorted_by_class_sees_all_classes(exported, tmp_pa
 
 
 def test_a_report_takes_the_samples_that_a_profile_takes(run_folder, exported):
-    test = load_trained(str(run_folder)).prepared.splits.test
+    test = open_run(str(run_folder)).prepared.splits.test
     found = report_command._test_samples(str(run_folder), view_model(exported()), 40)
     assert found.labels.tolist() == test.labels[choose_samples(test.labels, 40)].tolist()

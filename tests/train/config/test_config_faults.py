@@ -4,6 +4,7 @@ import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main as axonnx
+from axonnx.cli.overrides import parse_overrides
 from axonnx.train.config.read import check_config, read_config
 
 from ..tiny_runs import tiny_tree
@@ -13,7 +14,7 @@ HERE = "digits-static"
 
 def refusal(*overrides: str, source: str = HERE) -> str:
     with pytest.raises(AxonnxError) as fault:
-        read_config(source, overrides)
+        read_config(source, parse_overrides(overrides))
     return str(fault.value)
 
 
@@ -87,7 +88,7 @@ def test_what_is_missing_is_named_without_a_dump_of_the_rest(tmp_path):
 
 def test_an_unknown_configuration_names_the_nearest():
     assert "unknown configuration 'digits-statik'. Did you mean 'digits-static'?" in refusal(source="digits-statik")
-    assert "--list" in refusal(source="zzz")
+    assert "Give a shipped name or a .toml file" in refusal(source="zzz")
 
 
 def test_a_file_that_is_not_there_or_not_toml(tmp_path):

@@ -1,21 +1,30 @@
 """What the command line replaces: ``--section.key value``, wherever it stands."""
 
+from pathlib import Path
+
 import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import train as command
+from axonnx.cli.overrides import parse_overrides
 from axonnx.cli.train import main
 from axonnx.train.build import make_network, prepare
-from axonnx.train.config.read import parse_overrides, read_config, settings
+from axonnx.train.config.read import read_config, settings
 from axonnx.train.config.settings import Config
 from axonnx.train.data.augment import Augmentation
+from axonnx.train.run import Finished
 
 
 @pytest.fixture
 def trained(monkeypatch) -> list[Config]:
     """What would have been trained."""
     seen: list[Config] = []
-    monkeypatch.setattr(command, "train_run", lambda folder, config, **options: seen.append(config))
+
+    def kept(configuration, out, *, settings, **options):
+        seen.append(read_config(configuration, settings))
+        return Finished(Path("o"), None, (), {})
+
+    monkeypatch.setattr(command, "train_run", kept)
     return seen
 
 
@@ -51,7 +60,7 @@ def test_words_become_a_tree(words, tree):
         (["--optimiser.epochs", "--seed", "3"], "--optimiser.epochs needs a value"),
         (["epochs", "3"], "unexpected word 'epochs'"),
         (["--seed", "3", "4"], "unexpected word '4'"),
-        (["--data", "3", "--data.bins", "4"], "--data.bins: data was given a value of its own"),
+        (["--data", "3", "--data.bins", "4"], "data.bins: data was given a value of its own"),
     ],
 )
 def test_wrong_words_are_refused(words, complaint):
@@ -70,18 +79,21 @@ def test_wrong_words_are_refused(words, complaint):
 )
 def test_overrides_stand_anywhere(trained, words):
     assert main(words) == 0
-    assert trained == [read_config("digits-static", ["--optimiser.epochs", "3", "--seed", "7"])]
+    assert trained == [read_config("digits-static", {"optimiser.epochs": 3, "seed": 7})]
 
 
 def test_a_table_given_as_one_value_replaces_the_one_that_was_there():
     assert read_config("shd-cpu").data.augmentation != Augmentation()
-    assert read_config("shd-cpu", ["--data.augmentation", "{}"]).data.augmentation == Augmentation()
-    kept = read_config("shd-cpu", ["--data.augmentation.drop", "0.1"]).data.augmentation
+    assert read_config("shd-cpu", parse_overrides(["--data.augmentation", "{}"])).data.augmentation == Augmentation()
+    kept = read_config("shd-cpu", parse_overrides(["--data.augmentation.drop", "0.1"])).data.augmentation
     assert (kept.drop, kept.shift_x) == (0.1, read_config("shd-cpu").data.augmentation.shift_x)
 
 
 def test_an_override_replaces_one_setting_and_leaves_its_neighbours():
-    plain, changed = read_config("cifar10-bbnn"), read_config("cifar10-bbnn", ["--data.augmentation.crop", "2"])
+    plain, changed = (
+        read_config("cifar10-bbnn"),
+        read_config("cifar10-bbnn", parse_overrides(["--data.augmentation.crop", "2"])),
+    )
     assert changed.data.augmentation.crop == 2
     assert changed.data.augmentation.flip is plain.data.augmentation.flip is True
     assert changed.model_copy(update={"data": plain.data}) == plain
@@ -121,7 +133,7 @@ def test_every_listed_setting_can_be_overridden_and_every_default_is_one():
     base = ["--data.name=x", "--model.network=binary-mlp"]
     for key, default, _ in settings():
         if default not in ("required", "unset"):
-            assert read_config("digits-static", [*base, f"--{key}={default}"]), key
+            assert read_config("digits-static", parse_overrides([*base, f"--{key}={default}"])), key
 
 
 def test_help_explains_overrides(capsys):
@@ -144,4 +156,6 @@ def test_values_nested_without_end_are_refused(tmp_path):
 @pytest.mark.parametrize("sizes", ["[1000000000]", "[16777216, 16777216]", f"[{10**30}]"])
 def test_networks_that_no_machine_can_hold_are_refused(sizes):
     with pytest.raises(AxonnxError, match=r"parameters; at most|less than or equal to"):
-        make_network(config := read_config("digits-static", [f"--model.hidden={sizes}"]), prepare(config.data))
+        make_network(
+            config := read_config("digits-static", parse_overrides([f"--model.hidden={sizes}"])), prepare(config.data)
+        )

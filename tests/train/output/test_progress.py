@@ -7,8 +7,9 @@ from io import StringIO
 
 import pytest
 
+from axonnx.cli.show.progress import Bar, Lines, _minutes, for_terminal
 from axonnx.cli.train import main
-from axonnx.train.output.progress import Bar, Lines, Silent, _minutes, for_terminal
+from axonnx.train.output.progress import Silent
 
 ROW = {
     "epoch": 3,

@@ -17,6 +17,7 @@ import torch
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main as axonnx
+from axonnx.cli.overrides import parse_overrides
 from axonnx.cli.train import main
 from axonnx.train import run
 from axonnx.train.config.read import read_config, to_toml
@@ -166,7 +167,9 @@ def test_a_setting_changed_by_hand_is_told_in_the_log(config_file, tmp_path):
     out = tmp_path / "run"
     main([config_file(optimiser__epochs=1), "--out", str(out), "--quiet"])
     path = out / "config.toml"
-    path.write_text(to_toml(read_config(str(path), ["--optimiser.epochs=2", "--optimiser.clip_norm=1"])))
+    path.write_text(
+        to_toml(read_config(str(path), parse_overrides(["--optimiser.epochs=2", "--optimiser.clip_norm=1"])))
+    )
     main(["--resume", "--out", str(out), "--quiet"])
     assert "resumed after epoch 1; changed since: epochs = 2, clip_norm = 1.0" in (out / "log.txt").read_text()
     assert [row["epoch"] for row in rows_of(out)] == ["1", "2"]
@@ -181,10 +184,10 @@ def test_without_matplotlib_there_is_no_picture_and_no_fault(config_file, tmp_pa
 
 
 def test_train_run_is_the_command_as_a_function(frames, tmp_path, capsys):
-    training = run.train_run(RunFolder(tmp_path / "api"), tiny_config(frames, optimiser__epochs=1), quiet=True)
+    training = run.train_run(tiny_config(frames, optimiser__epochs=1), tmp_path / "api").training
     assert same_bits(dict(training.network.state_dict()), weights_of(tmp_path / "api"))
     with pytest.raises(AxonnxError, match="holds a run already"):
-        run.train_run(RunFolder(tmp_path / "api"), tiny_config(frames), quiet=True)
+        run.train_run(tiny_config(frames), tmp_path / "api")
 
 
 def test_two_trainings_never_share_a_folder(tmp_path, capsys, frames):

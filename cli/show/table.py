@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
-def metrics_table(metrics: dict[str, Any], classes: Sequence[str]) -> str:
+def metrics_table(metrics: Mapping[str, Any], classes: Sequence[str]) -> str:
     """A line for each part, and the confusion that happened most often."""
     lines = [f"{'part':<18}{'samples':>8}{'accuracy':>10}  {'95 % interval':<16}{'NLL':>8}{'ECE':>8}{'Brier':>8}"]
     for name, found in metrics.items():

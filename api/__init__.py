@@ -1,0 +1,60 @@
+"""Train binary and spiking networks, ship them as one ONNX file, run that file on events with the same bits.
+
+    run = axonnx.train_run("digits-saccade")          # a run folder
+    axonnx.export_run(run.folder, "digits.onnx")      # one file
+    model = axonnx.load("digits.onnx")                # no torch needed from here on
+    print(model.predict(axonnx.read_events("recording.npz")).label)
+
+Functions take plain arguments and give values; nothing is printed. A name is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from axonnx.base.errors import AxonnxError
+    from axonnx.export.run import export_network, export_run
+    from axonnx.export.verify.stages import verify_file
+    from axonnx.runtime.model import load
+    from axonnx.runtime.readers import read_events
+    from axonnx.train.run import train_run
+    from axonnx.train.trained import open_run
+
+    __version__: str
+
+_HOMES = {
+    "AxonnxError": "axonnx.base.errors",
+    "export_network": "axonnx.export.run",
+    "export_run": "axonnx.export.run",
+    "load": "axonnx.runtime.model",
+    "open_run": "axonnx.train.trained",
+    "read_events": "axonnx.runtime.readers",
+    "train_run": "axonnx.train.run",
+    "verify_file": "axonnx.export.verify.stages",
+}
+
+__all__ = [
+    "AxonnxError",
+    "__version__",
+    "export_network",
+    "export_run",
+    "load",
+    "open_run",
+    "read_events",
+    "train_run",
+    "verify_file",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("axonnx")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,42 @@
+"""``--section.key value`` on the command line, as a tree of settings."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from datetime import date, time
+from typing import Any
+
+from axonnx.base.errors import AxonnxError
+from axonnx.train.config.read import Tree, Whole, as_tree
+
+
+def parse_overrides(words: Sequence[str]) -> Tree:
+    """``["--optimiser.epochs", "3", "--data.values=binary"]`` as a tree."""
+    return as_tree({key.replace("-", "_"): _value(value) for key, value in _pairs(words)})
+
+
+def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("--"):
+            raise AxonnxError(f"unexpected word {word!r}; overrides look like --optimiser.epochs 10")
+        key, equals, value = word[2:].partition("=")
+        if not equals:
+            value = next(rest, "--")
+            if value.startswith("--"):
+                raise AxonnxError(f"{word} needs a value, e.g. --optimiser.epochs 10")
+        yield key, value
+
+
+def _value(text: str) -> Any:
+    """A value as TOML reads it; what is no TOML value is a string, so that names need no quotes."""
+    try:
+        value = tomllib.loads(f"v = {text}")["v"]
+    except tomllib.TOMLDecodeError:
+        return text
+    except RecursionError:
+        raise AxonnxError("an override whose lists or tables stand too deep within each other") from None
+    if isinstance(value, dict):
+        return Whole(value)
+    return text if isinstance(value, date | time) else value  # no setting is a date, but a folder may be called one

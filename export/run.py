@@ -1,0 +1,108 @@
+"""From a run folder, or from a network, to one ONNX file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from axonnx.base.errors import AxonnxError
+from axonnx.export.calibrate import SAMPLES, calibrated_thresholds
+from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
+from axonnx.export.contract import make_contract
+from axonnx.export.gap import Score, accuracy_of, measure_ways
+from axonnx.export.graph.assemble import Form
+from axonnx.export.write import build_model, write_model
+from axonnx.models import Network
+from axonnx.runtime.format.contract import Contract, InputContract, Measured
+from axonnx.train.trained import Trained, open_run
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A file that was written: what is in it, and how accurate each way to run the network is, the file's own last."""
+
+    path: Path
+    size: int
+    collapsed: Collapsed
+    contract: Contract
+    scores: tuple[Score, ...] = ()
+
+
+def export_run(
+    run: str | Path,
+    output: str | Path = "model.onnx",
+    *,
+    settings: CollapseSettings | None = None,
+    calibrate: bool = False,
+    form: Form = "sequence",
+    trace: bool = False,
+    passes: int = 8,
+    limit: int | None = None,
+    tell: Tell = lambda _line: None,
+) -> Exported:
+    """Collapse the network of a run folder and write it to ``output``, with its accuracy beside the trained one's.
+
+    ``calibrate`` moves thresholds so that firing rates survive (mode mfa); ``trace`` makes spikes and membranes of
+    every layer outputs; the Bayesian predictive takes ``passes`` noisy passes; ``limit`` test samples are measured.
+    """
+    settings = settings or CollapseSettings()
+    _check(settings, calibrate, output, passes, limit)
+    trained = open_run(str(run))
+    test = trained.data("test", limit)
+    measured = Measured(samples=sum(len(labels) for _, labels in test), passes=passes, seed=settings.seed)
+    thresholds = _calibrated(trained, settings, tell) if calibrate else None
+    collapsed = collapse_network(trained.network, trained.arriving, settings, thresholds)
+    tell(f"measuring the gap on {measured.samples} test samples")
+    scores = measure_ways(trained.network, collapsed, thresholds, test, measured, trained.bayesian, tell)
+    classes = trained.prepared.splits.classes
+    contract = make_contract(collapsed, classes, form, accuracy_of(scores), trained.provenance(), measured)
+    return Exported(Path(output), _written(collapsed, contract, trace, output), collapsed, contract, tuple(scores))
+
+
+def export_network(
+    network: Network,
+    arriving: InputContract,
+    classes: Sequence[str],
+    output: str | Path = "model.onnx",
+    *,
+    settings: CollapseSettings | None = None,
+    form: Form = "sequence",
+    trace: bool = False,
+) -> Exported:
+    """Collapse any network of our layers, fed as ``arriving`` says, and write it to ``output``."""
+    settings = settings or CollapseSettings()
+    _check(settings, False, output)
+    collapsed = collapse_network(network.cpu().eval(), arriving, settings)
+    contract = make_contract(collapsed, tuple(classes), form)
+    return Exported(Path(output), _written(collapsed, contract, trace, output), collapsed, contract)
+
+
+def _written(collapsed: Collapsed, contract: Contract, trace: bool, output: str | Path) -> int:
+    return write_model(build_model(collapsed, contract, trace), output)
+
+
+def _calibrated(trained: Trained, settings: CollapseSettings, tell: Tell) -> dict[str, Tensor]:
+    if not trained.bayesian:
+        raise AxonnxError("calibration needs a posterior; this network was trained without noise")
+    inputs = [x for x, _ in trained.data("train", SAMPLES)]
+    return calibrated_thresholds(trained.network, trained.arriving, settings, inputs, tell)
+
+
+def _check(
+    settings: CollapseSettings, calibrate: bool, output: str | Path, passes: int = 1, limit: int | None = None
+) -> None:
+    """Refuse what would fail only after minutes of measuring."""
+    if calibrate and settings.mode != "mfa":
+        raise AxonnxError("calibration makes a deterministic network fire as the noisy one did: only with mode mfa")
+    for name, number in (("passes", passes), ("limit", limit)):
+        if number is not None and number < 1:
+            raise AxonnxError(f"{name} is {number}; expected 1 or more")
+    if Path(output).is_dir():
+        raise AxonnxError(f"{output}: a folder; name the file to write, e.g. {output}/model.onnx")
+    if not Path(output).resolve().parent.is_dir():
+        raise AxonnxError(f"{output}: there is no such folder; make it first")
