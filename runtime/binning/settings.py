@@ -14,26 +14,32 @@ Origin = Literal["zero", "first"]
 
 
 class Binning(BaseModel):
-    """How events become frames: bins of bin_us microseconds each, over a down-sampled sensor.
-
-    origin      where bin 0 begins: at time zero of the recording's clock, or at its first event. An event that is off
-                the sensor, or of no known polarity, is counted and otherwise as if it had not been: it is never first
-    values      event counts up to `clip`, or 1 where there was any event
-    downsample  sums over downsample × downsample pixels, which must divide the sensor exactly; a sensor of
-                height 1 (a line of channels) is summed along its width only
-    polarity    a channel for each polarity, or both in one
-    """
+    """How events become frames: bins of bin_us microseconds each, over a down-sampled sensor."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    sensor: Sensor
-    bins: int = Field(ge=1, le=MOST_BINS)
-    bin_us: int = Field(ge=1, le=INT64_MAX)
-    origin: Origin = "zero"
-    values: Literal["count", "binary"] = "count"
-    clip: int = Field(default=255, ge=1, le=255)
-    downsample: int = Field(default=1, ge=1, le=65536)
-    polarity: Literal["keep", "merge"] = "keep"
+    sensor: Sensor = Field(description="the sensor that recorded the events")
+    bins: int = Field(ge=1, le=MOST_BINS, description="number of bins")
+    bin_us: int = Field(ge=1, le=INT64_MAX, description="length of a bin in microseconds")
+    origin: Origin = Field(
+        default="zero",
+        description="where bin 0 begins: at time zero of the recording's clock, or at its first event that is on the "
+        "sensor and of a known polarity",
+    )
+    values: Literal["count", "binary"] = Field(
+        default="count", description="counts of events up to clip, or 1 where there was any event"
+    )
+    clip: int = Field(default=255, ge=1, le=255, description="the largest count")
+    downsample: int = Field(
+        default=1,
+        ge=1,
+        le=65536,
+        description="sum over squares of this many pixels a side, a divisor of the sensor's sides; a sensor of height "
+        "1 is summed along its width only",
+    )
+    polarity: Literal["keep", "merge"] = Field(
+        default="keep", description="a channel for each polarity, or both in one"
+    )
 
     @classmethod
     def over(

@@ -10,6 +10,6 @@ class Sensor(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    width: int = Field(ge=1, le=65536)
-    height: int = Field(default=1, ge=1, le=65536)
-    polarities: Literal[1, 2] = 2
+    width: int = Field(ge=1, le=65536, description="columns")
+    height: int = Field(default=1, ge=1, le=65536, description="rows")
+    polarities: Literal[1, 2] = Field(default=2, description="1: events have no sign")

@@ -62,21 +62,21 @@ class InputContract(Part):
     merging: MergingContract | None = Field(
         None, description="how recorded frames become time steps; None: as they are"
     )
-    centre: int = Field(0, ge=-UNITS, le=UNITS)
-    shift: int = Field(0, ge=0, le=16)
+    centre: int = Field(0, ge=-UNITS, le=UNITS, description="subtracted from every value")
+    shift: int = Field(0, ge=0, le=16, description="then divided by 2^shift, which is exact")
     largest: int = Field(255, ge=1, lt=UNITS, description="largest |value − centre|: the bound of the exact sums")
 
 
 class SynapseContract(Part):
-    """The certificate of one weight tensor: (Σ|w|·x_max + |b|)·2^(grid + fraction_bits) < 2²⁴, so sums are exact."""
+    """The certificate of one weight tensor: (Σ|w|·x_max + |b|)·2^(grid + input_bits) < 2²⁴, so sums are exact."""
 
-    name: str
+    name: str = Field(description="the synapse in the training network")
     weight: str = Field(description="the graph's initialiser")
     grid: int = Field(ge=-64, le=FINEST, description="s: weights and biases are multiples of 2^−s")
     input_max: float = Field(ge=0, lt=UNITS, description="largest |x| that can arrive")
     input_bits: int = Field(ge=0, le=FINEST, description="x is a multiple of 2^−bits")
     bound: float = Field(ge=0, lt=UNITS, description="largest |partial sum| in units of the grid; less than 2²⁴")
-    stored_as: Literal["float32", "int16", "int8"] = "float32"
+    stored_as: Literal["float32", "int16", "int8"] = Field("float32", description="the initialiser's type")
 
     @model_validator(mode="after")
     def _normal(self) -> Self:
@@ -90,27 +90,29 @@ class SynapseContract(Part):
 class LayerContract(Part):
     """One layer of neurons, or the read-out."""
 
-    name: str
+    name: str = Field(description="the layer in the training network")
     op: str = Field(description="the spike operator")
     shape: Shape = Field(description="of its state, without the batch")
     threshold: float | tuple[float, float] | None = Field(None, description="θ, or its range over the neurons")
     decay: float | tuple[float, float] | None = Field(None, description="β, or its range over the neurons")
-    reset: Literal["subtract", "zero"] | None = None
-    states: tuple[str, ...] = ()
+    reset: Literal["subtract", "zero"] | None = Field(None, description="what a spike does to its membrane")
+    states: tuple[str, ...] = Field((), description="the graph's states of this layer")
     noise: str | None = Field(None, description="the graph's input for this layer's noise")
 
 
 class CollapseContract(Part):
     """How the posterior became this network."""
 
-    mode: Literal["mfa", "sampled", "stochastic"]
-    members: int = Field(1, ge=1, le=2**16)
+    mode: Literal["mfa", "sampled", "stochastic"] = Field(
+        description="posterior means, drawn weights, or neurons that keep their noise"
+    )
+    members: int = Field(1, ge=1, le=2**16, description="networks whose probabilities are averaged")
     seed: int | None = Field(
         None, ge=-(2**63), lt=2**64, description="of sampled weights, or of the noise that thresholds were matched to"
     )
-    calibrated: bool = False
+    calibrated: bool = Field(False, description="whether thresholds were matched to noisy firing rates")
     prune: float | None = Field(None, description="weights with |mean|/std below this were removed")
-    weights: Literal["float32", "int16", "int8"] = "float32"
+    weights: Literal["float32", "int16", "int8"] = Field("float32", description="how weights are stored")
 
 
 class Provenance(Part):
@@ -119,14 +121,14 @@ class Provenance(Part):
     checkpoint: str | None = Field(None, description="sha256 of the weights it was made of")
     config: str | None = Field(None, description="the run's configuration, TOML")
     data: str | None = Field(None, description="the data set's name")
-    data_digest: str | None = None
-    versions: dict[str, str] = Field(default_factory=dict)
+    data_digest: str | None = Field(None, description="sha256 of the data it was trained on")
+    versions: dict[str, str] = Field(default_factory=dict, description="of the packages that made the file")
 
 
 class Measured(Part):
     """What the stated accuracies were measured on."""
 
-    part: str = "test"
+    part: str = Field("test", description="of the data set")
     samples: int = Field(ge=1, le=2**40, description="of that part: all, or a stratified choice of so many")
     passes: int = Field(ge=1, le=2**20, description="noisy passes of the Bayesian predictive")
     seed: int = Field(0, ge=-(2**63), lt=2**64, description="of all noise that was drawn")
@@ -135,22 +137,22 @@ class Measured(Part):
 class Contract(Part):
     """The file's complete contract."""
 
-    format: Literal[1] = FORMAT
-    kind: Literal["spiking", "binary"]
-    form: Literal["sequence", "step"]
-    classes: tuple[str, ...]
-    input: InputContract
-    collapse: CollapseContract
-    layers: tuple[LayerContract, ...]
-    synapses: tuple[SynapseContract, ...]
+    format: Literal[1] = Field(FORMAT, description="version of this contract")
+    kind: Literal["spiking", "binary"] = Field(description="whether the network has time steps")
+    form: Literal["sequence", "step"] = Field(description="whether the graph runs a whole window, or one time step")
+    classes: tuple[str, ...] = Field(description="names, in the order of the logits")
+    input: InputContract = Field(description="what the network expects")
+    collapse: CollapseContract = Field(description="how the posterior became this network")
+    layers: tuple[LayerContract, ...] = Field(description="in the order in which they compute")
+    synapses: tuple[SynapseContract, ...] = Field(description="one certificate for each weight tensor")
     tie: Literal[">="] = Field(">=", description="a membrane on its threshold fires")
-    reset_timing: Literal["next step"] = "next step"
+    reset_timing: Literal["next step"] = Field("next step", description="when a spike acts on its own membrane")
     logits: Literal["total / steps", "direct"] = Field(description="how logits come from the read-out")
     accuracy: Annotated[dict[str, Any], AfterValidator(_plain_facts)] = Field(
         default_factory=dict, description="measured at export, for each way to run"
     )
     measured: Measured | None = Field(None, description="what the accuracies were measured on")
-    provenance: Provenance = Provenance()
+    provenance: Provenance = Field(Provenance(), description="where the network comes from")
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:

@@ -119,8 +119,8 @@ def _check_versions(proto: onnx.ModelProto, where: str) -> None:
 def _check_spike_op(node: onnx.NodeProto, version: int, where: str) -> None:
     if version != VERSION:
         raise AxonnxError(
-            f"{where}: node {node.name!r} is {DOMAIN}::{node.op_type} version {version}; this runtime knows versions "
-            f"{VERSION}. Upgrade axonnx, or re-export with --opset {VERSION}."
+            f"{where}: node {node.name!r} is {DOMAIN}::{node.op_type} version {version}; this runtime knows version "
+            f"{VERSION}. Upgrade axonnx, or export the network again"
         )
     if node.op_type not in OPS:
         raise AxonnxError(

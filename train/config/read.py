@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from axonnx.base.errors import AxonnxError
 from axonnx.train.config.earlier import with_present_names
+from axonnx.train.config.explain import explain, fields
 from axonnx.train.config.settings import Config
 
 Tree = dict[str, Any]
@@ -42,7 +43,8 @@ def shipped() -> dict[str, Tree]:
 
 def read_config(source: str, settings: Mapping[str, Any] | None = None) -> Config:
     """The configuration called ``source`` (a shipped name or a TOML file), with ``settings`` in it."""
-    return check_config(merged(_tree(source), as_tree(settings or {})), source)
+    tree = merged(_tree(source), as_tree(settings or {}))
+    return check_config(_without_listing(tree, source), source)
 
 
 def as_tree(settings: Mapping[str, Any]) -> Tree:
@@ -69,7 +71,7 @@ def check_config(tree: Tree, where: str) -> Config:
     try:
         return Config.model_validate(with_present_names(tree, where))
     except ValidationError as fault:
-        lines = [_explain(error) for error in fault.errors()]
+        lines = [explain(error) for error in fault.errors()]
         raise AxonnxError(f"{where}: {len(lines)} wrong setting(s)\n  " + "\n  ".join(lines)) from None
 
 
@@ -82,7 +84,9 @@ def to_toml(config: Config) -> str:
 
 def settings() -> Iterator[tuple[str, str, str]]:
     """Every setting there is, as (dotted key, default, what it means)."""
-    yield from _settings(Config, ())
+    for key, field in fields():
+        default = "required" if field.is_required() else _default(field.get_default(call_default_factory=True))
+        yield key, default, field.description or ""
 
 
 def _tree(source: str) -> Tree:
@@ -105,6 +109,17 @@ def _tree(source: str) -> Tree:
         raise AxonnxError(f"{source}: lists or tables stand too deep within each other; expected two levels") from None
 
 
+def _without_listing(tree: Tree, where: str) -> Tree:
+    """``tree`` without what shipped files tell ``axonnx train --list``: ``about``, and the ``rows`` of a table."""
+    rows = tree.get("rows")
+    if rows is not None and "name" not in tree.get("variant", {}):
+        raise AxonnxError(
+            f"{where}: rows = {rows!r} makes one configuration of each, and a run has one. "
+            f"Set variant.name to one of them"
+        )
+    return {key: value for key, value in tree.items() if key not in ("about", "rows")}
+
+
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
     """``base`` with ``over`` in it; tables are merged, everything else is replaced."""
     tree = dict(base)
@@ -112,25 +127,6 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
         both = isinstance(value, Mapping) and isinstance(tree.get(key), Mapping) and not isinstance(value, Whole)
         tree[key] = merged(tree[key], value) if both else value
     return tree
-
-
-def _explain(error: Any) -> str:
-    place = [str(part) for part in error["loc"]]
-    dotted = ".".join(place)
-    if error["type"] == "missing":
-        return f"{dotted}: is missing and has no default"
-    if error["type"] != "extra_forbidden":
-        return f"{dotted}: {error['msg'][0].lower()}{error['msg'][1:]} (found {error['input']!r})"
-    known = _fields_at(place[:-1])
-    near = get_close_matches(place[-1], known, n=1, cutoff=0.5)
-    return f"{dotted}: unknown key; " + (f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}")
-
-
-def _fields_at(place: Sequence[str]) -> list[str]:
-    model: Any = Config
-    for part in place:
-        model = model.model_fields[part].annotation
-    return list(model.model_fields)
 
 
 def _write_table(table: Mapping[str, Any], place: tuple[str, ...], lines: list[str]) -> None:
@@ -156,16 +152,6 @@ def _literal(value: Any) -> str:
     if isinstance(value, float):
         return repr(value)
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _settings(model: type[BaseModel], place: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
-    for name, field in model.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            yield from _settings(kind, (*place, name))
-        else:
-            default = "required" if field.is_required() else _default(field.get_default(call_default_factory=True))
-            yield ".".join((*place, name)), default, field.description or ""
 
 
 def _default(value: Any) -> str:

@@ -58,7 +58,9 @@ class DataConfig(Section):
 class ModelConfig(Section):
     """Which network. Sizes that the network does not have are refused when it is built."""
 
-    network: Literal["binary-mlp", "binary-resnet", "spiking-mlp", "recurrent-snn", "spiking-resnet"]
+    network: Literal["binary-mlp", "binary-resnet", "spiking-mlp", "recurrent-snn", "spiking-resnet"] = Field(
+        description="the network's architecture"
+    )
     hidden: tuple[Size, ...] | None = Field(default=None, max_length=256, description="sizes of dense hidden layers")
     widths: tuple[Size, ...] | None = Field(default=None, max_length=16, description="channels of each residual stage")
     blocks: PositiveInt | None = Field(default=None, le=1024, description="residual blocks in each stage")
@@ -102,15 +104,17 @@ class VariantConfig(Section):
 class OptimiserConfig(Section):
     """Adam with a rate for weights and one for scales, both annealed along a cosine."""
 
-    epochs: PositiveInt = 30
-    batch_size: PositiveInt = 32
+    epochs: PositiveInt = Field(default=30, description="times that training goes through all samples")
+    batch_size: PositiveInt = Field(default=32, description="samples in one step of the optimiser")
     weight_rate: PositiveFloat = Field(default=0.005, description="learning rate of weights")
     scale_rate: PositiveFloat = Field(default=0.005, description="learning rate of log σ (the paper has 0.05)")
     final_rate: float = Field(default=0.02, gt=0, le=1, description="rate at the end, as a share of the start")
     warmup_epochs: NonNegativeFloat = Field(default=0.0, description="epochs over which rates rise from zero")
     clip_norm: PositiveFloat | None = Field(default=None, description="largest norm of the whole gradient")
     samples: PositiveInt = Field(default=1, description="noisy passes for each batch")
-    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+    label_smoothing: float = Field(
+        default=0.0, ge=0, lt=1, description="share of the target that is spread evenly over all classes"
+    )
 
 
 class RegulariserConfig(Section):
@@ -148,7 +152,7 @@ class NoiseConfig(Section):
 class FinetuneConfig(Section):
     """A closing phase with the mean-field forward pass, for networks that are to be collapsed."""
 
-    epochs: NonNegativeInt = 0
+    epochs: NonNegativeInt = Field(default=0, description="epochs of this phase, after the optimiser's")
     rate: float = Field(default=0.1, gt=0, le=1, description="its learning rates, as a share of the optimiser's")
 
 

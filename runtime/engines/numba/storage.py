@@ -25,7 +25,7 @@ class List:
 
 
 class Storage:
-    """The place of every buffer; ``in_place`` states are overwritten by what follows them."""
+    """The place of every buffer; a state shares its place with its next value, unless it is in ``copied``."""
 
     def __init__(self, program: Program) -> None:
         self.program = program

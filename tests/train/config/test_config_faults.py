@@ -34,6 +34,20 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(override, place, n
     assert f"{place}: unknown key; did you mean '{near}'?" in refusal(override)
 
 
+@pytest.mark.parametrize(
+    ("override", "meant"),
+    [
+        ("--epochs=3", "'optimiser.epochs' or 'finetune.epochs'"),
+        ("--epoch=3", "'optimiser.epochs' or 'finetune.epochs'"),
+        ("--batch-size=3", "'optimiser.batch_size'"),
+        ("--optimiser.target=3", "'regulariser.target'"),
+        ("--flip=true", "'data.augmentation.flip'"),
+    ],
+)
+def test_a_key_of_another_section_is_named_with_its_section(override, meant):
+    assert f"unknown key; did you mean {meant}?" in refusal(override)
+
+
 def test_an_unknown_key_without_a_near_one_lists_what_is_known():
     text = refusal("--finetune.xyzzy=1")
     assert "finetune.xyzzy: unknown key; known here: epochs, rate" in text

@@ -1,10 +1,13 @@
 """What ships: every configuration is valid, builds its network, and says what the paper says."""
 
+import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
+from axonnx.base.errors import AxonnxError
 from axonnx.cli.train import main
 from axonnx.runtime.binning import Sensor
 from axonnx.train.build import Prepared, make_binning, make_network, make_variant
@@ -17,6 +20,7 @@ TABLES = {
     "dvs-gesture": ["sbnn", "sbnn-nkl", "sg-bn", "sg-nbn-1", "sg-nbn-2"],
     "shd": ["sbnn", "sbnn-nkl", "sg-bn", "sg-nbn-1", "sg-nbn-2"],
 }
+SHIPPED = sorted((Path(__file__).parents[3] / "train/config/shipped").glob("*.toml"))
 ROWS = [f"{table}-{row}" for table, rows in TABLES.items() for row in rows]
 OURS = ["digits-saccade", "digits-static", "shd-cpu", "dvs-gesture-cpu"]
 
@@ -54,6 +58,19 @@ def test_every_configuration_builds_its_network(name):
     groups = network.parameter_groups()
     assert groups["weights"]
     assert bool(groups["scales"]) == (make_variant(config.variant).spread == "learned")
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_a_shipped_file_works_as_a_file_of_ones_own(path, tmp_path):
+    mine = tmp_path / "mine.toml"
+    shutil.copy(path, mine)
+    rows = TABLES.get(path.stem)
+    if rows is None:
+        assert read_config(str(mine)) == read_config(path.stem)
+        return
+    assert read_config(str(mine), {"variant.name": rows[0]}) == read_config(f"{path.stem}-{rows[0]}")
+    with pytest.raises(AxonnxError, match=r"makes one configuration of each, .* Set variant.name to one of them"):
+        read_config(str(mine))
 
 
 @pytest.mark.parametrize(
