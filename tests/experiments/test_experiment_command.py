@@ -1,6 +1,7 @@
 """``axonnx experiment``: it runs, goes on where it stopped, and draws again from what is stored."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -94,9 +95,9 @@ def test_cases_that_train_alike_are_trained_once(tmp_path, monkeypatch):
 
 
 def counting(function, calls):
-    def counted(folder, *rest, **options):
-        calls.append(folder.path.name)
-        return function(folder, *rest, **options)
+    def counted(config, folder, **options):
+        calls.append(Path(folder).name)
+        return function(config, folder, **options)
 
     return counted
 

@@ -1,6 +1,7 @@
 """A value that is not finite ends the run, names the layer where it began, and leaves the last checkpoint alone."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -119,7 +120,7 @@ def test_the_run_goes_on_after_it(config_file, tmp_path, monkeypatch):
         def spoiled(wrapped, training, *rest):
             count[0] += training.epochs_done == 1
             output, loss = step(wrapped, training, *rest)
-            return output, loop.Loss(loss.total * (math.nan if count[0] == 2 else 1.0), loss.cross_entropy, loss.kl)
+            return output, replace(loss, total=loss.total * (math.nan if count[0] == 2 else 1.0))
 
         patch.setattr(loop, "_step", spoiled)
         with pytest.raises(NonFiniteError, match="epoch 2, batch 2: the loss is not finite"):

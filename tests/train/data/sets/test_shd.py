@@ -54,7 +54,7 @@ def test_published_files_are_found(tmp_path, folder):
         write_h5(tmp_path / folder / name)
     splits = load_shd(tmp_path)
     assert (splits.name, splits.kind, len(splits.train)) == ("shd", "events", 3)
-    assert splits.with_validation_groups([4]).validation.labels.tolist() == [19]
+    assert (splits.train.groups.tolist(), splits.train.labels.tolist()) == ([3, 4, 5], [0, 19, 12])
 
 
 @pytest.mark.parametrize(
