@@ -113,6 +113,7 @@ if __name__ == "__main__":
             "uneven": (gradients(plain, here, "neuron", cut=3)[0], cut_gradient(plain)),
             "shards": shards(plain, here),
             "rows": first_rows(data, here),
+            "means": here.mean({"layer": torch.tensor(float(here.rank))}, share=(0.5, 1.5)[here.rank]),
             "size": here.size,
         }
         resume(data, folder, here)

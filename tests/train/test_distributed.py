@@ -86,6 +86,11 @@ def test_a_row_speaks_of_all_samples_not_of_the_first_process(together):
     assert pair["test_nll"] == pytest.approx(alone["test_nll"], rel=1e-4)
 
 
+def test_what_multipliers_follow_is_the_mean_over_all_samples(together):
+    """0 with a quarter of the batch and 1 with the rest."""
+    assert together[0]["means"] == {"layer": 0.75}
+
+
 def test_a_resumed_run_of_two_processes_ends_with_the_same_bits(together):
     _, folder = together
     assert "resumed after epoch 1" in (folder / "resumed" / "log.txt").read_text()
