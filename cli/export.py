@@ -15,6 +15,7 @@ from axonnx.export.run import Exported, export_run
 from axonnx.models import Network
 from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.format.network_input import describe_input
+from axonnx.runtime.format.values import UNITS
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -73,7 +74,7 @@ def _report(done: Exported, run: str) -> str:
             zeros = float((weight == 0).float().mean())
             lines.append(
                 f"{certificate.name.removeprefix(member.prefix):<34}{weight.numel():>9}{100 * zeros:>7.1f}%"
-                f"{f'2^-{certificate.grid}':>8}{certificate.bound / 2**24:>12.3f}"
+                f"{f'2^-{certificate.grid}':>8}{certificate.bound / UNITS:>12.3f}"
             )
     lines.append("(largest sum: in units of 2^24 grid steps; below 1, every order of additions gives the same bits)")
     lines += ["", f"{'test accuracy':<44}{'':>8}  {'95 % interval':<18}{'NLL':>8}"]

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse.network import Mode, WeightChoice, collapse, needs_posterior
-from axonnx.export.graph.assemble import INPUT
 from axonnx.export.graph.translate import check_operators
 from axonnx.export.grid.place import Stored, put_on_grid, split_activities
 from axonnx.export.step.member import Member
@@ -21,6 +20,7 @@ from axonnx.runtime.format.contract import (
     InputContract,
     SynapseContract,
 )
+from axonnx.runtime.format.names import INPUT
 
 
 @dataclass(frozen=True)

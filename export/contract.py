@@ -19,6 +19,7 @@ from axonnx.runtime.format.contract import (
     Measured,
     Provenance,
 )
+from axonnx.runtime.format.names import NOISE, tensor_of
 
 
 def make_contract(
@@ -62,9 +63,9 @@ def _layers(member: Member) -> list[LayerContract]:
     found = []
     signature = member.trace.signature
     for name, module in member.network.named_modules():
-        states = tuple(f"{slot.field}/{member.prefix}{name}" for slot in signature.states if slot.layer == name)
+        states = tuple(tensor_of(slot.field, member.prefix + name) for slot in signature.states if slot.layer == name)
         shapes = [slot.shape for slot in (*signature.states, *signature.traces) if slot.layer == name]
-        noise = next((f"noise/{member.prefix}{name}" for slot in signature.noises if slot.layer == name), None)
+        noise = next((NOISE + member.prefix + name for slot in signature.noises if slot.layer == name), None)
         common = {"name": member.prefix + name, "states": states, "noise": noise}
         if isinstance(module, CollapsedLIF | CollapsedBinaryNeuron) and not shapes:
             continue  # compute() never calls it

@@ -11,13 +11,15 @@ from onnx import TensorProto, helper, numpy_helper
 
 from axonnx.export.graph.translate import Body, Translation
 from axonnx.export.step.member import Member
-from axonnx.export.step.module import CLOCK, Signature, Slot
+from axonnx.export.step.module import Signature, Slot
+from axonnx.runtime.format.border import ANY, result_shapes
 from axonnx.runtime.format.contract import METADATA_KEY, Contract
+from axonnx.runtime.format.names import CLOCK, FINAL, INITIAL, INPUT, NEXT, NOW_TRACE, TOTAL, TRACE
 from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, VERSION, function
+from axonnx.runtime.format.results import mean_calls, member_names, result_nodes
 
 Form = Literal["sequence", "step"]
 FLOAT = TensorProto.FLOAT
-INPUT = "events"
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def translate_step(members: list[Member], with_traces: bool) -> Step:
         states += mine[0]
         noises += mine[1]
         traces += mine[2]
-        renames |= {value: f"next/{slot.name}" for slot, value in zip(mine[0], values, strict=False)}
+        renames |= {value: NEXT + slot.name for slot, value in zip(mine[0], values, strict=False)}
         logits += values[len(new_states) : len(new_states) + len(out_logits)]
         trace_values += values[len(new_states) + len(out_logits) :]
     _rename(body.nodes, renames)
@@ -64,13 +66,13 @@ def step_model(step: Step, contract: Contract) -> onnx.ModelProto:
     signature = step.signature
     inputs = [_value(INPUT, ["B", *signature.input_shape])]
     inputs += [_value(slot.name, ["B", *slot.shape]) for slot in (*step.states, *step.noises)]
-    outputs = [_value(f"next/{slot.name}", ["B", *slot.shape]) for slot in step.states]
+    outputs = [_value(NEXT + slot.name, ["B", *slot.shape]) for slot in step.states]
     if signature.clocked:
         inputs.append(helper.make_tensor_value_info(CLOCK, TensorProto.INT64, [1]))
-    nodes = [*step.body.nodes, *_identities(step.trace_values, [f"trace/{slot.name}" for slot in step.traces])]
-    outputs += [_value(f"trace/{slot.name}", ["B", *slot.shape]) for slot in step.traces]
+    nodes = [*step.body.nodes, *_identities(step.trace_values, [TRACE + slot.name for slot in step.traces])]
+    outputs += [_value(TRACE + slot.name, ["B", *slot.shape]) for slot in step.traces]
     if not signature.spiking:
-        nodes += _logits(step.logits)
+        nodes += result_nodes(step.logits)
         outputs = _results(contract) + outputs
     return _model(nodes, inputs, outputs, step.body.initialisers(), step, contract)
 
@@ -79,15 +81,14 @@ def sequence_model(step: Step, contract: Contract) -> onnx.ModelProto:
     """A Scan over time whose states begin at zero; logits are the read-out's sum over the number of steps."""
     signature = step.signature
     scan_inputs = [INPUT, *(slot.name for slot in step.noises)]
-    outer = {name: name if name != INPUT else INPUT for name in scan_inputs}
     inner = {name: f"{name}/now" for name in scan_inputs}
     body = _scan_body(step, inner)
-    initial = [f"initial/{slot.name}" for slot in step.states] + ([f"initial/{CLOCK}"] if signature.clocked else [])
-    final = [f"final/{slot.name}" for slot in step.states] + ([f"final/{CLOCK}"] if signature.clocked else [])
-    traces = [f"trace/{slot.name}" for slot in step.traces]
+    initial = [INITIAL + slot.name for slot in step.states] + ([INITIAL + CLOCK] if signature.clocked else [])
+    final = [FINAL + slot.name for slot in step.states] + ([FINAL + CLOCK] if signature.clocked else [])
+    traces = [TRACE + slot.name for slot in step.traces]
     scan = helper.make_node(
         "Scan",
-        [*initial, *(outer[name] for name in scan_inputs)],
+        [*initial, *scan_inputs],
         [*final, *traces],
         name="time",
         body=body,
@@ -97,7 +98,7 @@ def sequence_model(step: Step, contract: Contract) -> onnx.ModelProto:
     constants = _shape_constants(step)
     inputs = [_value(INPUT, ["T", "B", *signature.input_shape])]
     inputs += [_value(slot.name, ["T", "B", *slot.shape]) for slot in step.noises]
-    outputs = _results(contract) + [_value(f"trace/{slot.name}", ["T", "B", *slot.shape]) for slot in step.traces]
+    outputs = _results(contract) + [_value(TRACE + slot.name, ["T", "B", *slot.shape]) for slot in step.traces]
     return _model(nodes, inputs, outputs, constants, step, contract)
 
 
@@ -106,16 +107,16 @@ def _scan_body(step: Step, inner: dict[str, str]) -> onnx.GraphProto:
     nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in step.body.nodes]
     _rename(nodes, inner)
     inputs = [_value(slot.name, ["B", *slot.shape]) for slot in step.states]
-    outputs = [_value(f"next/{slot.name}", ["B", *slot.shape]) for slot in step.states]
+    outputs = [_value(NEXT + slot.name, ["B", *slot.shape]) for slot in step.states]
     constants = step.body.initialisers()
     if signature.clocked:
         inputs.append(helper.make_tensor_value_info(CLOCK, TensorProto.INT64, [1]))
-        outputs.append(helper.make_tensor_value_info(f"next/{CLOCK}", TensorProto.INT64, [1]))
+        outputs.append(helper.make_tensor_value_info(NEXT + CLOCK, TensorProto.INT64, [1]))
         constants.append(numpy_helper.from_array(np.ones(1, np.int64), "one_step"))
-        nodes.append(helper.make_node("Add", [CLOCK, "one_step"], [f"next/{CLOCK}"], name="clock"))
+        nodes.append(helper.make_node("Add", [CLOCK, "one_step"], [NEXT + CLOCK], name="clock"))
     inputs.append(_value(inner[INPUT], ["B", *signature.input_shape]))
     inputs += [_value(inner[slot.name], ["B", *slot.shape]) for slot in step.noises]
-    seen = [f"now/trace/{slot.name}" for slot in step.traces]
+    seen = [NOW_TRACE + slot.name for slot in step.traces]
     nodes += _identities(step.trace_values, seen)
     outputs += [_value(name, ["B", *slot.shape]) for name, slot in zip(seen, step.traces, strict=True)]
     return helper.make_graph(nodes, "step", inputs, outputs, initializer=constants)
@@ -130,8 +131,8 @@ def _initial_states(step: Step) -> list[onnx.NodeProto]:
             helper.make_node(
                 "ConstantOfShape",
                 [shape],
-                [f"initial/{slot.name}"],
-                name=f"initial/{slot.name}",
+                [INITIAL + slot.name],
+                name=INITIAL + slot.name,
                 value=helper.make_tensor("zero", FLOAT, [1], [0.0]),
             )
         )
@@ -146,62 +147,19 @@ def _shape_constants(step: Step) -> list[onnx.TensorProto]:
     shapes = {slot.shape for slot in step.states}
     constants = [numpy_helper.from_array(np.array(shape, np.int64), _dims(shape)) for shape in sorted(shapes)]
     if step.signature.clocked:
-        constants.append(numpy_helper.from_array(np.zeros(1, np.int64), f"initial/{CLOCK}"))
+        constants.append(numpy_helper.from_array(np.zeros(1, np.int64), INITIAL + CLOCK))
     return constants
 
 
 def _mean_totals(step: Step) -> list[onnx.NodeProto]:
-    """logits = total / T for each member."""
-    nodes = [
-        helper.make_node("Shape", [INPUT], ["steps_int"], name="steps_int", start=0, end=1),
-        helper.make_node("Cast", ["steps_int"], ["steps"], name="steps", to=FLOAT),
-    ]
-    totals = [slot for slot in step.states if slot.field == "total"]
-    logits = [f"logits/{number}" for number in range(len(totals))]
-    for slot, name in zip(totals, logits, strict=True):
-        nodes.append(helper.make_node("Div", [f"final/{slot.name}", "steps"], [name], name=name))
-    return nodes + _logits(logits)
-
-
-def _logits(logits: list[str]) -> list[onnx.NodeProto]:
-    """The graph's results from each member's logits: themselves, or an ensemble's probabilities and doubts."""
-    if len(logits) == 1:
-        return [helper.make_node("Identity", logits, ["logits"], name="logits")]
-    nodes: list[onnx.NodeProto] = []
-
-    def add(op: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        nodes.append(helper.make_node(op, inputs, [output], name=f"ensemble/{output}", **attributes))
-        return output
-
-    axis0 = add("Constant", [], "axis_members", value_ints=[0])
-    axis1 = add("Constant", [], "axis_classes", value_ints=[-1])
-    tiny = add("Constant", [], "tiny", value_float=1e-30)
-    stacked = [add("Unsqueeze", [name, axis0], f"{name}/member") for name in logits]
-    add("Concat", stacked, "member_logits", axis=0)
-    each = add("Softmax", ["member_logits"], "member_probabilities", axis=-1)
-    add("ReduceMean", [each, axis0], "probabilities", keepdims=0)
-
-    def entropy(of: str, output: str) -> str:
-        log = add("Log", [add("Max", [of, tiny], f"{output}/clipped")], f"{output}/log")
-        products = add("Mul", [of, log], f"{output}/products")
-        return add("Neg", [add("ReduceSum", [products, axis1], f"{output}/sum", keepdims=0)], output)
-
-    entropy("probabilities", "entropy")
-    expected = add("ReduceMean", [entropy(each, "member_entropy"), axis0], "expected_entropy", keepdims=0)
-    add("Sub", ["entropy", expected], "mutual_information")
-    return nodes
+    totals = [FINAL + slot.name for slot in step.states if slot.name.startswith(TOTAL)]
+    logits = member_names(len(totals))
+    return [call.node() for call in mean_calls(INPUT, totals, logits)] + result_nodes(logits)
 
 
 def _results(contract: Contract) -> list[onnx.ValueInfoProto]:
-    classes, members = len(contract.classes), contract.collapse.members
-    if members == 1:
-        return [_value("logits", ["B", classes])]
-    return [
-        _value("probabilities", ["B", classes]),
-        _value("member_logits", [members, "B", classes]),
-        _value("entropy", ["B"]),
-        _value("mutual_information", ["B"]),
-    ]
+    shapes = result_shapes(contract).items()
+    return [_value(name, ["B" if size == ANY else size for size in shape]) for name, shape in shapes]
 
 
 def _model(

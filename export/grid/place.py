@@ -9,13 +9,14 @@ from torch import fx
 
 from axonnx.base.errors import AxonnxError
 from axonnx.export.grid.ranges import SYNAPSES, Range, input_ranges
-from axonnx.export.grid.rounding import UNITS, Part, finest_grid, on_grid, units
+from axonnx.export.grid.rounding import Part, finest_grid, on_grid, units
 from axonnx.export.step.trace import Trace, constant, operands
 from axonnx.models import Network
 from axonnx.runtime.format.contract import (
     InputContract,
     SynapseContract,
 )
+from axonnx.runtime.format.values import UNITS
 
 Stored = Literal["float32", "int16", "int8"]
 LARGEST = {"float32": None, "int16": 2**15 - 1, "int8": 2**7 - 1}

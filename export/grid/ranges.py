@@ -15,6 +15,7 @@ from torch import fx
 
 from axonnx.base.errors import AxonnxError
 from axonnx.export.step.trace import Trace, operands
+from axonnx.runtime.format.values import UNITS
 
 aten = torch.ops.aten
 
@@ -29,7 +30,7 @@ class Range:
     @property
     def exact(self) -> bool:
         """Whether every such number is a float32."""
-        return self.largest * 2.0**self.bits < 2**24
+        return self.largest * 2.0**self.bits < UNITS
 
 
 SPIKES = Range(1.0, 0)

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from axonnx.base.errors import AxonnxError
 from axonnx.export.grid.ranges import Range
+from axonnx.runtime.format.values import UNITS
 
-UNITS = 2**24
-FINEST = 30  # more bits behind the point than any float32 weight of use has
+ENOUGH = 30  # more bits behind the point than any float32 weight of use has
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ def finest_grid(parts: list[Part], largest_integer: int | None = None, where: st
     total = sum(part.bound() for part in parts)
     if not math.isfinite(total):
         raise AxonnxError(f"{where}: they hold numbers that are not finite. Train again, with a lower rate")
-    s = FINEST if total == 0 else min(FINEST, math.floor(math.log2(UNITS / total)) - bits + 1)
+    s = ENOUGH if total == 0 else min(ENOUGH, math.floor(math.log2(UNITS / total)) - bits + 1)
     while not _fits(parts, s, largest_integer):
         s -= 1
-    if s < -FINEST or any(_vanishes(part.weight, s) for part in parts):
+    if s < -ENOUGH or any(_vanishes(part.weight, s) for part in parts):
         raise AxonnxError(
             f"{where}: sums of up to {total:g}, with {bits} bits behind the input's point, are exact on a grid of "
             f"2^{-s} at the finest, on which weights vanish. Let fewer or smaller numbers arrive (clip or centre the "

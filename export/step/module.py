@@ -13,8 +13,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse.layers import CollapsedReadout, CollapsedSynapse
 from axonnx.models import Network, SpikingNetwork
 from axonnx.models.run import LayerState, LIFState, ReadoutState, Run, State
-
-CLOCK = "step"
+from axonnx.runtime.format.names import tensor_of
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Slot:
     @property
     def name(self) -> str:
         """Its name in the graph."""
-        return f"{self.field}/{self.layer}"
+        return tensor_of(self.field, self.layer)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from axonnx.export.verify.observe import of_engine
 from axonnx.export.verify.rounding import round_weights
 from axonnx.export.verify.structure import Findings, Subject
 from axonnx.models import MEAN_FIELD, Network, Replay
+from axonnx.runtime.format.names import NOISE
 from axonnx.runtime.measure.metrics import wilson_interval
 from axonnx.runtime.measure.verify_result import Accuracy, Paired
 
@@ -129,7 +130,7 @@ def _as_trained(subject: Subject, members: Mapping[str, Network]) -> dict[str, N
 
 
 def _probabilities(networks: Mapping[str, Network], x: Tensor, noise: Mapping[str, Floats]) -> Tensor:
-    drawn = {name.removeprefix("noise/"): torch.from_numpy(value) for name, value in noise.items()}
+    drawn = {name.removeprefix(NOISE): torch.from_numpy(value) for name, value in noise.items()}
     fire = Replay(drawn) if drawn else MEAN_FIELD
     return torch.stack([torch.softmax(network(x, fire).logits, -1) for network in networks.values()]).mean(0)
 

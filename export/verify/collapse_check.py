@@ -25,6 +25,7 @@ from axonnx.models import LIF, MEAN_FIELD, BinaryNeuron, Network, Replay
 from axonnx.models.network import Output
 from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.format.model_file import ModelFile
+from axonnx.runtime.format.names import NOISE
 
 Floats = NDArray[np.float32]
 
@@ -73,7 +74,7 @@ class CollapseCheck:
             self.found.logits += output.logits.numel()
 
     def _reference(self, prefix: str, x: Tensor, noise: Mapping[str, Floats]) -> Output:
-        drawn = {name.removeprefix("noise/"): torch.from_numpy(value).double() for name, value in noise.items()}
+        drawn = {name.removeprefix(NOISE): torch.from_numpy(value).double() for name, value in noise.items()}
         with torch.no_grad():
             output: Output = self.members[prefix](x.double(), Replay(drawn) if self.stochastic else MEAN_FIELD)
         return output
@@ -118,7 +119,7 @@ class CollapseCheck:
             found = np.broadcast_to(seen.variances[full], alone.shape)
             allowed = (spread + UNIT * layer.variance).numpy()  # a difference of variances rounds as their sum does
             self.found.judge(f"layer {full!r}: variance", found, alone, allowed, at)
-            drawn = torch.from_numpy(noise[f"noise/{full}"]).double()
+            drawn = torch.from_numpy(noise[NOISE + full]).double()
             near = _undecided(layer.gap, layer.variance, drawn, bound, spread)
         self._spikes(full, layer.gap, layer.spikes, torch.from_numpy(seen.decided[full]).double(), near, at)
 

@@ -19,7 +19,9 @@ from onnx import TensorProto, helper
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.model_file import ModelFile
+from axonnx.runtime.format.names import CLOCK, NEXT, NOW_TRACE, SPIKES, TOTAL, TRACE
 from axonnx.runtime.format.opset import DOMAIN
+from axonnx.runtime.format.results import member_logits
 
 Floats = NDArray[np.float32]
 # Where a neuron's membrane and variance are found: an output of its node, or an input of one without memory.
@@ -32,7 +34,6 @@ MEMBRANES = {
     "StochasticHeaviside": ("input", 0, 1),
 }
 DECIDED = "decided/"
-CLOCK = "step"
 
 
 @dataclass
@@ -83,9 +84,9 @@ class ForcedFile:
             given = {self.contract.input.name: x[t], CLOCK: np.array([t], np.int64)}
             given |= {name: values[t] for name, values in noise.items()}
             given |= {value: spikes[layer][t] for layer, value in self._spikes.items()}
-            given |= {f"spikes/{layer}": spikes[layer][t - 1] * (t > 0) for layer in self._spikes}
+            given |= {SPIKES + layer: spikes[layer][t - 1] * (t > 0) for layer in self._spikes}
             found.append(self._call({**state, **given}))
-            state = {name: found[-1].get(f"next/{name}", value) for name, value in state.items()}
+            state = {name: found[-1].get(NEXT + name, value) for name, value in state.items()}
         return self._collect(found, timed=True)
 
     def _call(self, given: Mapping[str, Any]) -> dict[str, Floats]:
@@ -108,11 +109,10 @@ class ForcedFile:
             {layer: gather(DECIDED + name) for layer, name in self._spikes.items()},
         )
         if timed:
-            totals = [name for name in self._outputs if name.startswith("next/total/")]
+            totals = [name for name in self._outputs if name.startswith(NEXT + TOTAL)]
             seen.logits = np.stack([steps[-1][name] / np.float32(len(steps)) for name in totals])
         else:
-            found = steps[0]
-            seen.logits = found["member_logits"] if "member_logits" in found else found["logits"][None]
+            seen.logits = member_logits(steps[0])
         return seen
 
 
@@ -145,7 +145,8 @@ def _cut(graph: onnx.GraphProto, file: ModelFile) -> tuple[dict[str, str], dict[
                 variances[node.name] = names[variance]
             spikes[node.name] = node.output[-1]
             node.output[-1] = DECIDED + node.output[-1]
-    kept = [value for value in graph.output if value.name not in spikes.values() and "trace/" not in value.name]
+    given = set(spikes.values())
+    kept = [v for v in graph.output if v.name not in given and not v.name.startswith((TRACE, NOW_TRACE))]
     known = {value.name for value in kept}
     wanted = [*membranes.values(), *variances.values(), *(DECIDED + name for name in spikes.values())]
     extra = [name for name in dict.fromkeys(wanted) if name not in known]

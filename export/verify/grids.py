@@ -24,6 +24,8 @@ from axonnx.models.network import Output
 from axonnx.models.synapses import Synapse
 from axonnx.runtime.format.contract import InputContract
 
+# The collapse has both numbers too, in runtime/format/values.py and export/grid/rounding.py. They stand here again, and
+# so do the formulas below, on purpose: what verifies shares nothing with what it verifies.
 UNITS = 2.0**24
 FINEST = 30
 INTEGERS = {"float32": math.inf, "int16": 2.0**15 - 1, "int8": 2.0**7 - 1}

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from axonnx.models import MEAN_FIELD, Network, Replay
 from axonnx.runtime.engines.reference.interface import Engine
 from axonnx.runtime.format.contract import Contract
+from axonnx.runtime.format.names import MEMBRANE, NOISE, SPIKES, TRACE, under
+from axonnx.runtime.format.results import member_logits
 
 Floats = NDArray[np.float32]
 
@@ -37,7 +39,7 @@ def of_torch(
     """A torch network's own pass (several: an ensemble, by prefix); the training code tells gaps, not membranes."""
     spikes, membranes, logits = {}, {}, []
     for prefix, network in networks.items():
-        drawn = {layer.removeprefix(f"noise/{prefix}"): torch.from_numpy(value) for layer, value in noise.items()}
+        drawn = {layer.removeprefix(NOISE + prefix): torch.from_numpy(value) for layer, value in noise.items()}
         with torch.no_grad():
             output = network(torch.from_numpy(x), Replay(drawn) if drawn else MEAN_FIELD)
         for layer, seen in output.observations.items():
@@ -53,12 +55,9 @@ def of_engine(engine: Engine, x: Floats, noise: Mapping[str, Floats]) -> Observe
     timed = x if spiking else x[None]
     drawn = noise if spiking else {name: value[None] for name, value in noise.items()}
     chunk = engine.advance(engine.initial_state(timed.shape[1]), timed, drawn, trace=True)
-    parts: dict[str, dict[str, Floats]] = {"spikes": {}, "membrane": {}}
-    for key, value in chunk.traces.items():
-        kind, _, layer = key.partition("/")
-        parts[kind][layer] = value if spiking else value[0]
+    traces = {key: value if spiking else value[0] for key, value in chunk.traces.items()}
     logits = chunk.logits / np.float32(len(timed)) if spiking else chunk.logits
-    return Observed(engine.name, parts["spikes"], parts["membrane"], logits)
+    return Observed(engine.name, under(SPIKES, traces), under(MEMBRANE, traces), logits)
 
 
 def of_file(name: str, run: Any, contract: Contract, x: Floats, noise: Mapping[str, Floats]) -> Observed:
@@ -67,8 +66,5 @@ def of_file(name: str, run: Any, contract: Contract, x: Floats, noise: Mapping[s
     ``run(feeds)`` gives a mapping from output names to arrays.
     """
     found = run({contract.input.name: x, **noise})
-    logits = found["logits"][None] if "logits" in found else found["member_logits"]
-    traces = {key.removeprefix("trace/"): value for key, value in found.items() if key.startswith("trace/")}
-    spikes = {key.removeprefix("spikes/"): value for key, value in traces.items() if key.startswith("spikes/")}
-    membranes = {key.removeprefix("membrane/"): value for key, value in traces.items() if key.startswith("membrane/")}
-    return Observed(name, spikes, membranes, logits)
+    traces = under(TRACE, found)
+    return Observed(name, under(SPIKES, traces), under(MEMBRANE, traces), member_logits(found))

@@ -18,6 +18,7 @@ from axonnx.export.verify.constants_check import constants_of
 from axonnx.export.write import build_model
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.model_file import ModelFile, load_model
+from axonnx.runtime.format.names import TRACE
 from axonnx.runtime.program.compilation import compile_program
 from axonnx.runtime.program.instructions import Program
 from axonnx.train.trained import Trained
@@ -80,7 +81,7 @@ def check_structure(subject: Subject, found: Findings) -> None:
         found.fail(line)
     if not faults:
         found.lines.append("the contract is the one that the run gives, field by field")
-    traced = any(output.name.startswith("trace/") for output in subject.file.proto.graph.output)
+    traced = any(output.name.startswith(TRACE) for output in subject.file.proto.graph.output)
     again = build_model(subject.collapsed, contract, traced)
     if again.SerializeToString(deterministic=True) == subject.file.path.read_bytes():
         found.lines.append("the run exports to this very graph, byte for byte")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.reference.interface import Chunk, Engine
+from axonnx.runtime.format.names import MEMBRANE, SPIKES, under
 from axonnx.runtime.format.network_input import to_input
 from axonnx.runtime.streams.decision import softmax
 from axonnx.runtime.streams.noise import stream_noise
@@ -141,8 +142,8 @@ class _Run:
             None if self.samples.labels is None else int(self.samples.labels[number]),
             self.samples.frames[number],
             np.stack(probabilities),
-            {name.partition("/")[2]: s > 0 for name, s in series.items() if name.startswith("spikes/")},
-            {name.partition("/")[2]: s for name, s in series.items() if name.startswith("membrane/")},
+            {layer: values > 0 for layer, values in under(SPIKES, series).items()},
+            under(MEMBRANE, series),
         )
 
     def _noise(self, numbers: Sequence[int], step: int) -> dict[str, Floats]:

@@ -14,13 +14,14 @@ from onnx import TensorProto, helper, numpy_helper
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.reference.interface import Chunk, check_input, trace_sources
 from axonnx.runtime.engines.reference.state import State, check_clock, check_state, zero_state
+from axonnx.runtime.format.names import CLOCK, NEXT, NOW_TRACE, TRACE
 from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, VERSION, function
-from axonnx.runtime.format.outer_graph import CLOCK
 from axonnx.runtime.program.instructions import Program
-from axonnx.runtime.program.step_graph import NEXT, StepGraph
+from axonnx.runtime.program.step_graph import StepGraph
 
 Floats = NDArray[np.float32]
 FLOAT = TensorProto.FLOAT
+SEEN = "seen/"  # a trace inside our own loop
 
 
 class OrtEngine:
@@ -42,10 +43,10 @@ class OrtEngine:
         check_clock(self.program, check_state(self.program, state).step, len(x))
         if len(x) == 1:
             found = self._call(self._step, state, x[0], {name: drawn[0] for name, drawn in noise.items()}, trace)
-            traces = {name: found[f"trace/{name}"][None] for name in self._traces} if trace else {}
+            traces = {name: found[TRACE + name][None] for name in self._traces} if trace else {}
         else:
             found = self._call(self._loop, state, x, noise, trace)
-            traces = {name: found[f"trace/{name}"] for name in self._traces} if trace else {}
+            traces = {name: found[TRACE + name] for name in self._traces} if trace else {}
         arrays = {name: found[NEXT + name] for name in self.program.states}
         results = [found[f"result/{name}"] for name in self.program.logits] or [arrays[t] for t in self.program.totals]
         return Chunk(State(state.step + len(x), arrays, self.program), np.stack(results), None, traces)
@@ -54,7 +55,7 @@ class OrtEngine:
         feeds: dict[str, Any] = {self.program.input: x, **noise, **state.arrays}
         if self.graph.clocked:
             feeds[CLOCK] = np.array([state.step], np.int64)
-        wanted = [output.name for output in session.get_outputs() if trace or not output.name.startswith("trace/")]
+        wanted = [output.name for output in session.get_outputs() if trace or not output.name.startswith(TRACE)]
         try:
             return dict(zip(wanted, session.run(wanted, feeds), strict=True))
         except Exception as fault:
@@ -90,13 +91,13 @@ class OrtEngine:
 
 def step_model(program: Program, graph: StepGraph) -> onnx.ModelProto:
     """One step as a model: states in, states, results and traces out."""
-    body = _body(program, graph, "trace/")
+    body = _body(program, graph, TRACE)
     return _model(body, graph)
 
 
 def loop_model(program: Program, graph: StepGraph) -> onnx.ModelProto:
     """A Scan over time around the step, with the states as inputs and outputs."""
-    body = _body(program, graph, "seen/")
+    body = _body(program, graph, SEEN)
     states = [slot.name for slot in graph.states] + ([CLOCK] if graph.clocked else [])
     scanned = [graph.input, *graph.noises]
     for slot in scanned:  # inside the loop they are one step's
@@ -105,7 +106,7 @@ def loop_model(program: Program, graph: StepGraph) -> onnx.ModelProto:
     order = [NEXT + name for name in states]
     traces = [name for name in left if name not in order]
     _reorder(body, [*states, *(f"{slot.name}/now" for slot in scanned)], [*order, *traces])
-    outer_traces = [name.replace("seen/", "trace/", 1) for name in traces]
+    outer_traces = [TRACE + name.removeprefix(SEEN) for name in traces]
     scan = helper.make_node(
         "Scan",
         [*states, *(slot.name for slot in scanned)],
@@ -126,7 +127,7 @@ def loop_model(program: Program, graph: StepGraph) -> onnx.ModelProto:
 def _body(program: Program, graph: StepGraph, trace_prefix: str) -> onnx.GraphProto:
     inputs = [_value(slot.name, ["B", *slot.shape]) for slot in (graph.input, *graph.states, *graph.noises)]
     outputs = [_value(NEXT + slot.name, ["B", *slot.shape]) for slot in graph.states]
-    nodes = [node for node in graph.nodes if not node.output[0].startswith(("trace/", "now/trace/", NEXT + CLOCK))]
+    nodes = [node for node in graph.nodes if not node.output[0].startswith((TRACE, NOW_TRACE, NEXT + CLOCK))]
     if not graph.states:  # a binary network: what follows the logits is ours to compute
         nodes = _until(nodes, [*program.logits, *(layer.spikes for layer in program.layers)])
     names = {name: (f"result/{name}", len(program.contract.classes)) for name in program.logits}

@@ -8,6 +8,7 @@ import onnx
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.format.contract import Contract
+from axonnx.runtime.format.names import ENTROPY, LOGITS, MEMBER_LOGITS, MUTUAL_INFORMATION, PROBABILITIES
 
 Shape = tuple[int, ...]
 ANY = -1  # stands for an axis without a fixed size
@@ -18,9 +19,9 @@ def result_shapes(contract: Contract) -> dict[str, Shape]:
     """The results of a whole network."""
     classes, members = len(contract.classes), contract.collapse.members
     if members == 1:
-        return {"logits": (ANY, classes)}
-    doubts: dict[str, Shape] = {"entropy": (ANY,), "mutual_information": (ANY,)}
-    return {"probabilities": (ANY, classes), "member_logits": (members, ANY, classes), **doubts}
+        return {LOGITS: (ANY, classes)}
+    doubts: dict[str, Shape] = {ENTROPY: (ANY,), MUTUAL_INFORMATION: (ANY,)}
+    return {PROBABILITIES: (ANY, classes), MEMBER_LOGITS: (members, ANY, classes), **doubts}
 
 
 def check_border(values: Sequence[onnx.ValueInfoProto], shapes: Mapping[str, Shape], where: str) -> None:

@@ -7,43 +7,26 @@ is right only while the file says the same, so every node outside the step is co
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
-from onnx import helper
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.fold_constants import read_tensor
-
-CLOCK = "step"
-
-
-class Call(NamedTuple):
-    """A node without its name."""
-
-    op: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    attributes: tuple[tuple[str, Any], ...] = ()
-
-    @classmethod
-    def of(cls, node: onnx.NodeProto, where: str) -> Call:
-        """The call that a node makes."""
-        values = {attribute.name: _plain(helper.get_attribute_value(attribute), where) for attribute in node.attribute}
-        return cls(node.op_type, tuple(node.input), tuple(node.output), tuple(sorted(values.items())))
+from axonnx.runtime.format.names import CLOCK, LOGITS, NEXT, TOTAL
+from axonnx.runtime.format.results import Call, ensemble_calls, mean_calls, member_names, result_calls
 
 
 def check_binary(graph: onnx.GraphProto, contract: Contract, where: str) -> tuple[tuple[str, ...], list[Call]]:
     """The members' logits in a binary network's graph, and what follows them: what an export writes, or a refusal."""
     if contract.collapse.members == 1:
-        last = [node for node in graph.node if list(node.output) == ["logits"]]
+        last = [node for node in graph.node if list(node.output) == [LOGITS]]
         if len(last) == 1 and last[0].op_type == "Identity":
-            calls = [Call("Identity", (last[0].input[0],), ("logits",))]
+            calls = result_calls(last[0].input)
             _compare(graph, calls, where)
             return (last[0].input[0],), calls
-        raise AxonnxError(f"{where}: its output 'logits' is not the read-out's. Export the network again")
+        raise AxonnxError(f"{where}: its output {LOGITS!r} is not the read-out's. Export the network again")
     stacked = [node for node in graph.node if node.op_type == "Unsqueeze"]
     logits = tuple(node.input[0] for node in stacked)
     calls = ensemble_calls(logits)
@@ -59,7 +42,7 @@ def check_sequence(graph: onnx.GraphProto, contract: Contract, where: str) -> Lo
             f"{where}: {len(scans)} loops over time in a sequence; expected one. Export the network again"
         )
     loop = _loop(scans[0], where)
-    calls = _initial(graph, loop, where) + _means(loop, contract)
+    calls = _initial(graph, loop, where) + _means(loop)
     _compare(graph, calls, where)
     extra = {name for node in graph.node for name in node.output} - {call.outputs[0] for call in calls}
     extra -= set(loop.scan.output)
@@ -101,7 +84,7 @@ def _loop(scan: onnx.NodeProto, where: str) -> Loop:
         )
     left = [value.name for value in loop.body.output]
     seen = [f"now/{name}" for name in scan.output[len(loop.states) :]]
-    if left != [*(f"next/{state}" for state in loop.states), *seen]:
+    if left != [*(NEXT + state for state in loop.states), *seen]:
         raise AxonnxError(f"{where}: its loop over time does not hand states on as {left}. Export the network again")
     return loop
 
@@ -134,49 +117,12 @@ def _sizes(value: onnx.ValueInfoProto) -> list[int]:
     return [dim.dim_value for dim in value.type.tensor_type.shape.dim][1:]
 
 
-def _means(loop: Loop, contract: Contract) -> list[Call]:
-    """logits = total / T."""
+def _means(loop: Loop) -> list[Call]:
+    """Each member's mean over time, and what becomes of them."""
     scan, states = loop.scan, loop.states
-    calls = [
-        Call("Shape", (scan.input[len(states)],), ("steps_int",), (("end", 1), ("start", 0))),
-        Call("Cast", ("steps_int",), ("steps",), (("to", onnx.TensorProto.FLOAT),)),
-    ]
-    totals = [scan.output[number] for number, state in enumerate(states) if state.startswith("total/")]
-    logits = tuple(f"logits/{number}" for number in range(len(totals)))
-    calls += [Call("Div", (total, "steps"), (name,)) for total, name in zip(totals, logits, strict=True)]
-    return calls + ([Call("Identity", logits, ("logits",))] if len(logits) == 1 else ensemble_calls(logits))
-
-
-def ensemble_calls(logits: tuple[str, ...]) -> list[Call]:
-    """An ensemble's results from its members' logits: probabilities, and how unsure and at odds the members are."""
-    stacked = tuple(f"{name}/member" for name in logits)
-    calls = [
-        Call("Constant", (), ("axis_members",), (("value_ints", (0,)),)),
-        Call("Constant", (), ("axis_classes",), (("value_ints", (-1,)),)),
-        Call("Constant", (), ("tiny",), (("value_float", float(np.float32(1e-30))),)),
-    ]
-    calls += [Call("Unsqueeze", (name, "axis_members"), (out,)) for name, out in zip(logits, stacked, strict=True)]
-    calls += [
-        Call("Concat", stacked, ("member_logits",), (("axis", 0),)),
-        Call("Softmax", ("member_logits",), ("member_probabilities",), (("axis", -1),)),
-        Call("ReduceMean", ("member_probabilities", "axis_members"), ("probabilities",), (("keepdims", 0),)),
-    ]
-    calls += _entropy_calls("probabilities", "entropy") + _entropy_calls("member_probabilities", "member_entropy")
-    return [
-        *calls,
-        Call("ReduceMean", ("member_entropy", "axis_members"), ("expected_entropy",), (("keepdims", 0),)),
-        Call("Sub", ("entropy", "expected_entropy"), ("mutual_information",)),
-    ]
-
-
-def _entropy_calls(of: str, out: str) -> list[Call]:
-    return [
-        Call("Max", (of, "tiny"), (f"{out}/clipped",)),
-        Call("Log", (f"{out}/clipped",), (f"{out}/log",)),
-        Call("Mul", (of, f"{out}/log"), (f"{out}/products",)),
-        Call("ReduceSum", (f"{out}/products", "axis_classes"), (f"{out}/sum",), (("keepdims", 0),)),
-        Call("Neg", (f"{out}/sum",), (out,)),
-    ]
+    totals = [scan.output[number] for number, state in enumerate(states) if state.startswith(TOTAL)]
+    logits = member_names(len(totals))
+    return mean_calls(scan.input[len(states)], totals, logits) + result_calls(logits)
 
 
 def _compare(graph: onnx.GraphProto, expected: list[Call], where: str) -> None:
@@ -190,9 +136,3 @@ def _compare(graph: onnx.GraphProto, expected: list[Call], where: str) -> None:
                 f"{where}: outside its step, {call.outputs[0]!r} should be {call.op}({', '.join(call.inputs)}) and is "
                 f"{got}: the file was changed after its export. Export the network again"
             )
-
-
-def _plain(value: Any, where: str) -> Any:
-    if isinstance(value, onnx.TensorProto):
-        return tuple(read_tensor(value, where).ravel().tolist())
-    return tuple(value) if isinstance(value, list) else value

@@ -24,10 +24,12 @@ from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
 from axonnx.runtime.engines.reference.state import State
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.model_file import ModelFile, load_model
+from axonnx.runtime.format.names import CLOCK, LOGITS, NEXT, TRACE, under
+from axonnx.runtime.format.results import member_logits
 from axonnx.runtime.measure.engine_inputs import EngineInput, generated, on_thresholds
 from axonnx.runtime.program.compilation import Compilation
 from axonnx.runtime.program.instructions import Program
-from axonnx.runtime.program.step_graph import CLOCK, NEXT, StepGraph, step_graph
+from axonnx.runtime.program.step_graph import StepGraph, step_graph
 
 Floats = NDArray[np.float32]
 Seen = Mapping[str, Floats]  # logits [members, B, classes]; spikes/<layer>, membrane/<layer> [T, B, …]
@@ -47,7 +49,7 @@ class Difference:
 
     def when(self) -> float:
         """Its time step, the order of differences; logits come after all steps."""
-        return float("inf") if self.what == "logits" else self.index[0]
+        return float("inf") if self.what == LOGITS else self.index[0]
 
     def __str__(self) -> str:
         return f"{self.implementation}: {self.what} {list(self.index)} is {self.found!r}, expected {self.expected!r}"
@@ -65,7 +67,7 @@ class Compared:
 
     def add(self, expected: Seen, found: Seen) -> None:
         """One more batch; what the implementation tells must be the specification's, and logits must be told."""
-        self.samples += found["logits"].shape[1]
+        self.samples += found[LOGITS].shape[1]
         firsts = []
         for what, values in found.items():
             wanted = expected[what][:, : values.shape[1]]
@@ -203,7 +205,7 @@ class _Implementations:
             state, at = chunks[-1].state, at + length
         traces = {name: np.concatenate([chunk.traces[name] for chunk in chunks]) for name in chunks[0].traces}
         spiking = self.program.contract.kind == "spiking"
-        return {"logits": chunks[-1].logits / np.float32(len(x) if spiking else 1), **traces}
+        return {LOGITS: chunks[-1].logits / np.float32(len(x) if spiking else 1), **traces}
 
     def _file(self, run: Callable[[dict[str, Any]], dict[str, Any]], x: Floats, noise: Seen) -> Seen:
         contract = self.program.contract
@@ -212,9 +214,8 @@ class _Implementations:
         timed = contract.kind == "spiking"
         feeds = {contract.input.name: x, **noise}
         found = run(feeds if timed else {name: value[0] for name, value in feeds.items()})
-        logits = found["logits"][None] if "logits" in found else found["member_logits"]
-        traces = {name.removeprefix("trace/"): value for name, value in found.items() if name.startswith("trace/")}
-        return {"logits": logits, **{name: value if timed else value[None] for name, value in traces.items()}}
+        traces = {name: value if timed else value[None] for name, value in under(TRACE, found).items()}
+        return {LOGITS: member_logits(found), **traces}
 
     def _steps(self, run: Callable[[dict[str, Any]], dict[str, Any]], x: Floats, noise: Seen) -> Seen:
         """A file that holds one step, called again and again with its own states."""
@@ -226,7 +227,7 @@ class _Implementations:
             found = run({self.program.input: x[step], **drawn, **states, **clock})
             states = {name: found[NEXT + name] for name in states}
         totals: Floats = np.stack([states[name] for name in self.program.totals])
-        return {"logits": totals / np.float32(len(x))}
+        return {LOGITS: totals / np.float32(len(x))}
 
 
 def _session(proto: onnx.ModelProto) -> Callable[[dict[str, Any]], dict[str, Any]]:

@@ -14,6 +14,7 @@ from axonnx.base.fingerprints import sha256_of, sha256_of_files
 from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
 from axonnx.runtime.engines.reference.state import State
 from axonnx.runtime.format.contract import Contract
+from axonnx.runtime.format.names import MEMBRANE
 from axonnx.runtime.format.network_input import to_input
 from axonnx.runtime.measure.labelled_data import FirstWindows
 from axonnx.runtime.measure.sample_choice import choose_samples
@@ -73,7 +74,7 @@ def on_thresholds(program: Program, x: Floats, noise: Mapping[str, Floats]) -> t
     state, first = engine.initial_state(x.shape[1]), {name: drawn[:1] for name, drawn in noise.items()}
     arrays, ties = dict(state.arrays), 0
     for neurons in program.instructions:
-        name = f"membrane/{neurons.layer}" if isinstance(neurons, Neurons) else ""
+        name = MEMBRANE + neurons.layer if isinstance(neurons, Neurons) else ""
         if not isinstance(neurons, Neurons) or name not in arrays or "threshold" not in neurons.parameters:
             continue
         decay, threshold = (program.constants[neurons.parameters[key]] for key in ("decay", "threshold"))

@@ -15,8 +15,9 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.format.certificates import Synapse
 from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.format.model_file import ModelFile, load_model
+from axonnx.runtime.format.names import CLOCK, NEXT, NOW_TRACE, TRACE, trace_key
+from axonnx.runtime.format.names import SPIKES as SPIKES_OF
 from axonnx.runtime.format.opset import DOMAIN, OPS
-from axonnx.runtime.format.outer_graph import CLOCK
 from axonnx.runtime.format.values import REAL, SPIKES, Values, graded
 from axonnx.runtime.program.instructions import (
     Buffer,
@@ -31,7 +32,7 @@ from axonnx.runtime.program.instructions import (
 )
 from axonnx.runtime.program.rules import OPERANDS, STANDARD_RULES, Rule
 from axonnx.runtime.program.spike_ops import SPIKE_RULES
-from axonnx.runtime.program.step_graph import NEXT, TRACES, Slot, StepGraph, step_graph, trace_key
+from axonnx.runtime.program.step_graph import Slot, StepGraph, step_graph
 
 MOST_ELEMENTS = 2**26  # numbers in all buffers of one sample
 
@@ -168,7 +169,7 @@ class Compilation:
         entering = self.graph.input
         self._add(Buffer(entering.name, entering.shape, input_values(self.file.contract.input), "input"))
         for slot in self.graph.states:
-            values = SPIKES if slot.name.startswith("spikes/") else REAL
+            values = SPIKES if slot.name.startswith(SPIKES_OF) else REAL
             self._add(Buffer(slot.name, slot.shape, values, "state"))
         for slot in self.graph.noises:
             self._add(Buffer(slot.name, slot.shape, REAL, "noise"))
@@ -224,7 +225,7 @@ class Compilation:
             name = node.output[0] if len(node.output) == 1 else ""
             if name in self.graph.outside or (name == NEXT + CLOCK and self.graph.clocked):
                 continue
-            traced = node.op_type == "Identity" and not node.domain and name.startswith(TRACES)
+            traced = node.op_type == "Identity" and not node.domain and name.startswith((TRACE, NOW_TRACE))
             if not traced or sources.get(trace_key(name)) != self.resolve(node.input[0]):
                 raise self.fault(node, "nothing needs what it computes. Export the network again")
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.format.contract import Contract
+from axonnx.runtime.format.names import MEMBRANE, SPIKES
 from axonnx.runtime.format.values import Values
 
 Shape = tuple[int, ...]
@@ -222,8 +223,8 @@ class Program:
 
 def trace_sources(program: Program) -> dict[str, str]:
     """The traces that a program has, and the buffers they show."""
-    sources = {f"spikes/{layer.name}": layer.spikes for layer in program.layers}
-    return sources | {f"membrane/{layer.name}": layer.membrane for layer in program.layers if layer.membrane}
+    sources = {SPIKES + layer.name: layer.spikes for layer in program.layers}
+    return sources | {MEMBRANE + layer.name: layer.membrane for layer in program.layers if layer.membrane}
 
 
 def _value(buffer: Buffer) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from axonnx.runtime.format.outer_graph import CLOCK
+from axonnx.runtime.format.names import CLOCK
 from axonnx.runtime.format.values import REAL, Values, joined
 from axonnx.runtime.program.instructions import Buffer, Move, Shape, StepRow
 

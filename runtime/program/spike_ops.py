@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx
 
+from axonnx.runtime.format.names import NEXT
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.format.values import REAL, SPIKES, graded
 from axonnx.runtime.program.instructions import Neurons, PoolPairs, RecurrentActivity, Shape
@@ -49,7 +50,7 @@ def _check_parameters(c: Compilation, node: onnx.NodeProto, parameters: dict[str
 def _layer(c: Compilation, node: onnx.NodeProto) -> str:
     """The contract's layer that a node is: by the state it writes, or by its own name."""
     for layer in c.file.contract.layers:
-        if any(f"next/{state}" in node.output for state in layer.states):
+        if any(NEXT + state in node.output for state in layer.states):
             return layer.name
     named = [layer.name for layer in c.file.contract.layers if f"{node.name}/".startswith(f"{layer.name}/")]
     return max(named, key=len, default=node.name)

@@ -16,12 +16,8 @@ from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.fields import check_names
 from axonnx.runtime.format.fold_constants import fold, read_tensor
 from axonnx.runtime.format.model_file import ModelFile
-from axonnx.runtime.format.outer_graph import CLOCK, check_binary, check_sequence
-
-__all__ = ["CLOCK", "NEXT", "TRACES", "Slot", "StepGraph", "step_graph", "trace_key"]
-
-NEXT = "next/"
-TRACES = ("trace/", "now/trace/")
+from axonnx.runtime.format.names import CLOCK, MEMBRANE, NEXT, NOISE, NOW_TRACE, SPIKES, TOTAL, TRACE, trace_key
+from axonnx.runtime.format.outer_graph import check_binary, check_sequence
 
 
 @dataclass(frozen=True)
@@ -48,7 +44,7 @@ class StepGraph:
     @property
     def totals(self) -> tuple[str, ...]:
         """The states that sum up the read-outs of a spiking network, one for each member."""
-        return tuple(slot.name for slot in self.states if slot.name.startswith("total/"))
+        return tuple(slot.name for slot in self.states if slot.name.startswith(TOTAL))
 
 
 def step_graph(file: ModelFile) -> StepGraph:
@@ -90,7 +86,7 @@ def _graph(
             f"{file.name}: its contract names the input {file.contract.input.name!r} {list(file.contract.input.shape)}"
             f"; the graph has {[(slot.name, list(slot.shape)) for slot in arriving] or 'no such input'}"
         )
-    noises = tuple(slot for slot in slots if slot.name.startswith("noise/"))
+    noises = tuple(slot for slot in slots if slot.name.startswith(NOISE))
     states = tuple(slot for slot in slots if slot not in noises and slot not in arriving)
     _check_states(file, states, noises)
     clocked = any(value.name == CLOCK for value in graph.input)
@@ -107,15 +103,10 @@ def _graph(
 
 def _traces(graph: onnx.GraphProto, contract: Contract) -> dict[str, Shape]:
     """The outputs that show what a layer does, as far as the contract has the layer."""
-    fields = ("spikes", "membrane")
-    layers = {f"{field}/{layer.name}": (ANY, *layer.shape) for layer in contract.layers for field in fields}
-    names = [value.name for value in graph.output if value.name.startswith(TRACES)]
+    fields = (SPIKES, MEMBRANE)
+    layers = {field + layer.name: (ANY, *layer.shape) for layer in contract.layers for field in fields}
+    names = [value.name for value in graph.output if value.name.startswith((TRACE, NOW_TRACE))]
     return {name: layers[trace_key(name)] for name in names if trace_key(name) in layers}
-
-
-def trace_key(name: str) -> str:
-    """Which trace an output of a step or of a sequence is: spikes/<layer> or membrane/<layer>."""
-    return name.removeprefix("now/").removeprefix("trace/")
 
 
 def _check_scope(file: ModelFile, graph: onnx.GraphProto, renames: Mapping[str, str]) -> None:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from axonnx.base.errors import AxonnxError
 from axonnx.export.grid.ranges import SPIKES, Range
-from axonnx.export.grid.rounding import UNITS, Part, finest_grid, on_grid, units
+from axonnx.export.grid.rounding import Part, finest_grid, on_grid, units
+from axonnx.runtime.format.values import UNITS
 
 FAST = settings(max_examples=100, deadline=None, derandomize=True)
 RANGES = [SPIKES, Range(3.0, 0), Range(255.0, 0), Range(1.0, 4), Range(255 / 64, 6), Range(7.0, 0)]

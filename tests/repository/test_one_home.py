@@ -1,0 +1,77 @@
+"""One home for every rule: what a second copy would look like, looked for in every module but its home."""
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from axonnx.runtime.format import names
+
+ROOT = Path(__file__).parents[2]
+TOPS = ("api", "base", "cli", "experiments", "export", "models", "report", "runtime", "train")
+FIELDS = (names.SPIKES, names.MEMBRANE, names.NOISE, names.TOTAL)
+ROLES = (names.INITIAL, names.NEXT, names.FINAL, names.TRACE, names.NOW_TRACE)
+
+
+def names_of_the_graph(tree: ast.AST) -> Iterator[str]:
+    """Texts that begin as the name of a value in a graph does."""
+    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    yield from (text for text in texts if text.startswith((*FIELDS, *ROLES)) and " " not in text)
+
+
+def powers(exponent: int) -> Callable[[ast.AST], Iterator[str]]:
+    """2**exponent, of integers or floats."""
+
+    def found(tree: ast.AST) -> Iterator[str]:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+                sides = [side.value for side in (node.left, node.right) if isinstance(side, ast.Constant)]
+                if sides == [2, exponent]:
+                    yield ast.unparse(node)
+
+    return found
+
+
+# rule -> what gives a copy away, its home, and where the same signs mean something else
+HOMES = {
+    "names of the graph": (
+        names_of_the_graph,
+        "runtime/format/names.py",
+        {
+            "runtime/readers/shd.py",  # paths in an HDF5 file
+            "cli/profile.py",  # spikes for each inference
+        },
+    ),
+    "2²⁴, the integers of float32": (
+        powers(24),
+        "runtime/format/values.py",
+        {
+            "export/verify/grids.py",  # shares no number with the collapse, on purpose
+            "base/numpy_files.py",  # bytes
+            "runtime/binning/stream.py",  # bytes
+            "runtime/streams/udp_source.py",  # bytes
+            "runtime/format/contract.py",  # the longest axis
+            "train/config/settings.py",  # the longest axis
+        },
+    ),
+}
+
+
+def copies(rule: str) -> dict[str, list[str]]:
+    signs, home, elsewhere = HOMES[rule]
+    paths = [path for top in TOPS for path in sorted((ROOT / top).rglob("*.py"))]
+    found = {str(path.relative_to(ROOT)): list(signs(ast.parse(path.read_text("utf-8")))) for path in paths}
+    return {path: texts for path, texts in found.items() if texts and path != home and path not in elsewhere}
+
+
+@pytest.mark.parametrize("rule", HOMES)
+def test_a_rule_has_one_home(rule):
+    signs, home, _ = HOMES[rule]
+    assert list(signs(ast.parse((ROOT / home).read_text("utf-8")))), f"{home} is no home of {rule}"
+    assert copies(rule) == {}
+
+
+def test_the_signs_are_seen():
+    assert set(names_of_the_graph(ast.parse('f"next/{state}" + "trace/x" + "a next/ b"'))) == {"next/", "trace/x"}
+    assert set(powers(24)(ast.parse("a < 2**24 or b < 2.0**24 or c < 2**25"))) == {"2 ** 24", "2.0 ** 24"}
