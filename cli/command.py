@@ -29,6 +29,7 @@ VERBS: dict[str, Verb] = {
     "report": Verb("axonnx.cli.report:main", "one HTML page with all that is known of a file"),
     "experiment": Verb("axonnx.cli.experiment:main", "run the paper's experiments and draw what they found"),
     "eval": Verb("axonnx.cli.eval:main", "accuracy and calibration of a file on labelled data, or of a run"),
+    "completion": Verb("axonnx.cli.completion:main", "a script that completes these words in bash, zsh or tcsh"),
 }
 ENGINES_ONLY = "axonnx.cli.verify_engines:main"  # of verify --engines, which needs no torch
 

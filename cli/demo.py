@@ -46,12 +46,7 @@ class Demo:
 
 def main(arguments: Sequence[str]) -> int:
     """``axonnx demo``."""
-    parser = argparse.ArgumentParser(
-        "axonnx demo", description="Train, collapse, export, verify, run, profile, report."
-    )
-    parser.add_argument("--out", default="runs/demo", help="where everything goes (default: %(default)s)")
-    parser.add_argument("--quick", action="store_true", help="two epochs instead of all: shows that everything works")
-    options = parser.parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     demo = Demo(Path(options.out))
     demo.folder.mkdir(parents=True, exist_ok=True)
     run = str(demo.folder / CONFIGURATION)
@@ -76,6 +71,16 @@ def main(arguments: Sequence[str]) -> int:
     demo.step("the report", "report", [*words, "--profile", profiled, "-o", page], report_main)
     print(_summary(demo, page))
     return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The options of the verb."""
+    parser = argparse.ArgumentParser(
+        "axonnx demo", description="Train, collapse, export, verify, run, profile, report."
+    )
+    parser.add_argument("--out", default="runs/demo", help="where everything goes (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="two epochs instead of all: shows that everything works")
+    return parser
 
 
 def _recording(folder: Path) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
 from axonnx.base.fingerprints import sha256_of
 from axonnx.cli.fit_options import add_fit_options, fit_of
+from axonnx.cli.threads import add_threads
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.network_input import describe_input
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str]) -> int:
     """``axonnx eval``."""
-    parser = _parser()
+    parser = make_parser()
     options, _ = parser.parse_known_args(arguments)
     if Path(options.target).is_dir() or (options.data is None and not Path(options.target).exists()):
         from axonnx.cli.train import main_eval
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
 def eval_file(options: argparse.Namespace) -> dict[str, Any]:
     """Evaluate one file on the data that the options name."""
     sha256 = sha256_of(options.target)
-    model = load(options.target, options.engine)
+    model = load(options.target, options.engine, options.threads or 1)
     found = evaluate(model, _data(options, model.contract), options.seed)
     return {
         "format": 1,
@@ -66,12 +67,13 @@ def eval_file(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The options of the verb."""
     parser = argparse.ArgumentParser(
         "axonnx eval",
         description="Accuracy, NLL, Brier score and calibration with 95 % intervals, and the confusion of classes: of "
         "an exported file on labelled data (all of it), or of a run folder on its own data.",
-        epilog="A run folder takes --samples (noisy passes), --device and --json only.",
+        epilog="A run folder takes --samples (noisy passes), --device, --threads and --json only.",
         allow_abbrev=False,
     )
     parser.add_argument("target", metavar="model.onnx|RUN", help="an exported file, or a run folder")
@@ -83,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--part", help="of data that has parts (default: test)")
     parser.add_argument("--data-root", help="where a data set's files are (default: as AXONNX_DATA says)")
     parser.add_argument("--engine", choices=ENGINES, default="auto", help="what computes (default: %(default)s)")
+    add_threads(parser, "1 for a file, half of the processors for a run")
     parser.add_argument("--seed", type=int, default=0, help="of a stochastic file's noise and of the bootstrap")
     add_fit_options(parser.add_argument_group("recordings of another sensor"))
     parser.add_argument("--json", action="store_true", help="everything as one JSON object")

@@ -19,7 +19,7 @@ from axonnx.experiments.tables import block
 
 def main(arguments: Sequence[str]) -> int:
     """``axonnx experiment``."""
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     if options.list:
         print(_listing())
         return 0
@@ -53,7 +53,8 @@ def _one(name: str, scale: Scale, options: argparse.Namespace) -> None:
     print(f"## {plan.title}\n\n{text}\n\nrecords: {stored}; figure: {results / f'{name}.svg'}\n")
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The options of the verb."""
     parser = argparse.ArgumentParser(
         "axonnx experiment",
         description="Run the paper's experiments. Interrupted at any moment, the same command goes on.",

@@ -10,6 +10,7 @@ from pathlib import Path
 from torch import Tensor
 
 from axonnx.cli.show.advice import advice
+from axonnx.cli.threads import TORCH_THREADS, add_threads, set_torch_threads
 from axonnx.export.collapsed import CollapseSettings
 from axonnx.export.run import Exported, export_run
 from axonnx.models import Network
@@ -20,8 +21,9 @@ from axonnx.runtime.format.values import UNITS
 
 def main(arguments: Sequence[str]) -> int:
     """``axonnx export``."""
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     members = options.members if options.members is not None else (8 if options.collapse == "sampled" else 1)
+    set_torch_threads(options.threads)
     done = export_run(
         options.run,
         options.output,
@@ -39,7 +41,8 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The options of the verb."""
     parser = argparse.ArgumentParser(
         "axonnx export",
         description="Collapse a trained posterior and write it as one ONNX file, bit-exact in every runtime.",
@@ -57,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--calibrate", action="store_true", help="move thresholds so that firing rates survive")
     parser.add_argument("--prune", type=float, metavar="SNR", help="remove weights with |mean|/std below this")
     parser.add_argument("--weights", choices=("float32", "int16", "int8"), default="float32", help="how to store them")
+    add_threads(parser, TORCH_THREADS)
     parser.add_argument("--form", choices=("sequence", "step"), default="sequence", help="whole windows, or one step")
     parser.add_argument("--trace", action="store_true", help="spikes and membranes of every layer as outputs")
     parser.add_argument("--passes", type=int, default=8, help="noisy passes of the Bayesian predictive")

@@ -20,6 +20,15 @@ from axonnx.runtime.program.instructions import Program
 
 def main(arguments: Sequence[str]) -> int:
     """``axonnx inspect``."""
+    options = make_parser().parse_args(arguments)
+    program = compile_file(options.model)
+    size = Path(options.model).stat().st_size
+    print(json.dumps(as_dict(program, size)) if options.json else describe(program, size))
+    return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The options of the verb."""
     parser = argparse.ArgumentParser(
         "axonnx inspect",
         description="Show an exported file: its contract, its certificates (checked again), its program, its sizes.",
@@ -27,11 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("model", help="a file of axonnx export")
     parser.add_argument("--json", action="store_true", help="everything as one JSON object")
-    options = parser.parse_args(arguments)
-    program = compile_file(options.model)
-    size = Path(options.model).stat().st_size
-    print(json.dumps(as_dict(program, size)) if options.json else describe(program, size))
-    return 0
+    return parser
 
 
 def as_dict(program: Program, size: int) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Profiled(NamedTuple):
 
 def main(arguments: Sequence[str]) -> int:
     """``axonnx profile``."""
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     hardware = read_hardware(options.hardware)
     results = [profile_file(path, options, hardware) for path in options.models]
     if options.output:
@@ -67,7 +67,8 @@ def profile_file(path: str, options: argparse.Namespace, hardware: Hardware) -> 
     }
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The options of the verb."""
     parser = argparse.ArgumentParser(
         "axonnx profile", description="Spikes, operations, memory, time and energy of exported files, measured."
     )

@@ -29,7 +29,7 @@ MOST_SHOWN = 20  # samples in detail
 
 def main(arguments: Sequence[str]) -> int:
     """``axonnx report``."""
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     _check(options)
     tell = _silent if options.quiet else _tell
     material = gather(options, tell)
@@ -60,7 +60,8 @@ def gather(options: argparse.Namespace, tell: Tell) -> Material:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The options of the verb."""
     parser = argparse.ArgumentParser(
         "axonnx report",
         description="Write one HTML file that needs no network: verdict, samples from events to decisions, training, "

@@ -10,8 +10,10 @@ from typing import Literal
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli.fit_options import add_fit_options, fit_of
+from axonnx.cli.numbers import from_one, from_zero
 from axonnx.cli.show.live import show
 from axonnx.cli.show.run_text import decision_json, decision_line, summary_json, summary_lines
+from axonnx.cli.threads import add_threads
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.engines.reference.interface import Engine
 from axonnx.runtime.format.network_input import describe_input, window_length
@@ -34,10 +36,10 @@ EVENTS_ONLY = (
 
 def main(arguments: Sequence[str]) -> int:
     """``axonnx run``."""
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     if options.live and options.json:
         raise AxonnxError("--live draws, --json prints objects for programs: choose one")
-    engine = load(options.model, options.engine).engine
+    engine = load(options.model, options.engine, options.threads or 1).engine
     run = _frames(engine, options) if engine.program.contract.input.binning is None else _stream(engine, options)
     _print(run, engine, options)
     return 0
@@ -121,7 +123,8 @@ def _frames(engine: Engine, options: argparse.Namespace) -> FrameRun:
     return FrameRun(engine, samples, seed=options.seed, first=options.index or 0)
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The options of the verb."""
     parser = argparse.ArgumentParser(
         "axonnx run",
         description="Run an exported file on events, and say what it sees.",
@@ -133,10 +136,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("model", help="a file of axonnx export")
     parser.add_argument("source", metavar="SOURCE", help="where events (or frames, or images) come from")
     parser.add_argument("--engine", choices=ENGINES, default="auto", help="what computes (default: %(default)s)")
-    parser.add_argument("--seed", type=_whole, default=0, help="of a stochastic file's noise (default: 0)")
+    add_threads(parser, "1, best for one recording")
+    parser.add_argument("--seed", type=from_zero, default=0, help="of a stochastic file's noise (default: 0)")
     parser.add_argument("--json", action="store_true", help="one JSON object a decision, and one as summary")
-    parser.add_argument("--limit", type=_positive, metavar="N", help="end after so many decisions")
-    parser.add_argument("--index", type=_whole, help="which recording of a file with many")
+    parser.add_argument("--limit", type=from_one, metavar="N", help="end after so many decisions")
+    parser.add_argument("--index", type=from_zero, help="which recording of a file with many")
     _add_decision_options(parser.add_argument_group("decisions on events"))
     _add_source_options(parser.add_argument_group("events"))
     return parser
@@ -171,7 +175,7 @@ def _add_source_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--format", help="of the recording, where its content does not tell; csv or records for -")
     add_fit_options(group)
     group.add_argument(
-        "--tolerance-us", type=_whole, metavar="US", help="sort events that are late by no more (default: 0)"
+        "--tolerance-us", type=from_zero, metavar="US", help="sort events that are late by no more (default: 0)"
     )
     group.add_argument(
         "--on-disorder",
@@ -179,20 +183,8 @@ def _add_source_options(group: argparse._ArgumentGroup) -> None:
         help="events later than that: an error (default), dropped and counted (default of udp), or the whole "
         "recording sorted",
     )
-    group.add_argument("--max-events", type=_positive, metavar="N", help="read no more events")
+    group.add_argument("--max-events", type=from_one, metavar="N", help="read no more events")
     group.add_argument("--seconds", type=float, metavar="S", help="how long to listen to udp")
-
-
-def _whole(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number from 0 on")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    if _whole(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number from 1 on")
-    return int(text)
 
 
 def _origin(text: str) -> int | Literal["first"]:

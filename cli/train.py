@@ -9,9 +9,11 @@ import sys
 from collections.abc import Sequence
 
 from axonnx.base.errors import AxonnxError
+from axonnx.cli.numbers import from_one
 from axonnx.cli.overrides import parse_overrides
 from axonnx.cli.show.progress import Warnings, for_terminal
 from axonnx.cli.show.table import metrics_table
+from axonnx.cli.threads import TORCH_THREADS, add_threads, set_torch_threads
 from axonnx.train.config.read import settings, shipped
 from axonnx.train.data.sets.registry import available
 from axonnx.train.run import final_metrics, load_run, train_run
@@ -19,7 +21,7 @@ from axonnx.train.run import final_metrics, load_run, train_run
 
 def main(arguments: Sequence[str]) -> int:
     """``axonnx train``."""
-    parser = _parser()
+    parser = make_parser()
     words, overrides = _split_overrides(parser, arguments)
     options, stray = parser.parse_known_args(words)
     overrides = [*stray, *overrides]
@@ -37,6 +39,7 @@ def main(arguments: Sequence[str]) -> int:
         overrides = [*overrides, f"--data.root={json.dumps(options.data_root)}"]
     if options.resume and overrides:
         raise AxonnxError(f"--resume goes on with the settings in {options.out}/config.toml; drop {overrides[0]!r}")
+    set_torch_threads(options.threads)
     done = train_run(
         options.configuration,
         options.out,
@@ -56,10 +59,12 @@ def main_eval(arguments: Sequence[str]) -> int:
     """``axonnx eval``."""
     parser = argparse.ArgumentParser("axonnx eval", description="Accuracy and calibration of a trained network.")
     parser.add_argument("run", help="a run folder")
-    parser.add_argument("--samples", type=_at_least_one, help="noisy passes of the Bayesian predictive (as in the run)")
+    parser.add_argument("--samples", type=from_one, help="noisy passes of the Bayesian predictive (as in the run)")
     parser.add_argument("--device", help="auto, cpu, cuda, … (as in the run)")
+    add_threads(parser, TORCH_THREADS)
     parser.add_argument("--json", action="store_true", help="everything as one JSON object")
     options = parser.parse_args(arguments)
+    set_torch_threads(options.threads)
     config, prepared, network = load_run(options.run, options.device)
     if options.samples is not None:
         config = config.model_copy(update={"eval_samples": options.samples})
@@ -68,7 +73,8 @@ def main_eval(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The options of the verb."""
     parser = argparse.ArgumentParser(
         "axonnx train",
         usage="axonnx train NAME|FILE.toml [--out DIR] [--section.key value …]",
@@ -82,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data-root", help="where the data set's files are (short for --data.root)")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run, to the same bits")
     parser.add_argument("--overwrite", action="store_true", help="discard the run that the folder holds")
+    add_threads(parser, TORCH_THREADS)
     parser.add_argument("--quiet", action="store_true", help="no progress, only the result")
     parser.add_argument("--list", action="store_true", help="show shipped configurations and data sets")
     parser.add_argument("--settings", action="store_true", help="show every setting, its default and its meaning")
@@ -103,12 +110,6 @@ def _split_overrides(parser: argparse.ArgumentParser, words: Sequence[str]) -> t
         else:
             overrides.extend([word] if equals else [word, *itertools.islice(rest, 1)])
     return own, overrides
-
-
-def _at_least_one(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number from 1 on")
-    return int(text)
 
 
 def _listing() -> str:

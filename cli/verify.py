@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
+from axonnx.cli.threads import TORCH_THREADS, add_threads, set_torch_threads
 from axonnx.export.verify.stages import VerifySettings, verify_file
 from axonnx.runtime.measure.verify_result import VerifyResult
 
@@ -19,12 +20,13 @@ EQUAL, DIFFERENT = 0, 1
 
 def main(arguments: Sequence[str]) -> int:
     """``axonnx verify``."""
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     if options.merge:
         result = VerifyResult.merged([_read(path) for path in options.merge])
     elif options.model is None or options.run is None:
         raise AxonnxError("which file and which run? axonnx verify model.onnx --run RUN (or --merge a.json b.json …)")
     else:
+        set_torch_threads(options.threads)
         settings = VerifySettings(
             options.part, options.samples, options.limit, options.recordings, options.seed, _shard(options.shard)
         )
@@ -36,7 +38,8 @@ def main(arguments: Sequence[str]) -> int:
     return EQUAL if result.verdict == "equal" else DIFFERENT
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The options of the verb."""
     parser = argparse.ArgumentParser(
         "axonnx verify",
         description="Prove that a file is what its run was trained to be: from the training network, through the file, "
@@ -51,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         "--recordings", type=int, default=16, help="recordings that go from file to decision (default: %(default)s)"
     )
     parser.add_argument("--seed", type=int, default=0, help="of the noise of stochastic files")
+    add_threads(parser, TORCH_THREADS)
     parser.add_argument("--shard", metavar="I/N", help="only every N-th sample, beginning with I (from 0)")
     parser.add_argument("--merge", nargs="+", metavar="JSON", help="put the results of all shards together")
     parser.add_argument("--json", action="store_true", help="the result as one JSON object")

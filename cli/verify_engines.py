@@ -18,7 +18,7 @@ EQUAL, DIFFERENT = 0, 1
 
 def main(arguments: Sequence[str]) -> int:
     """``axonnx verify … --engines``: exit 0 when every bit is equal, 1 when one is not, 2 for wrong use."""
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     if options.samples < 1:
         raise AxonnxError(f"--samples is {options.samples}; expected 1 or more")
     place, fit = options.data, fit_of(options)
@@ -30,7 +30,8 @@ def main(arguments: Sequence[str]) -> int:
     return EQUAL if found.equal else DIFFERENT
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The options of the verb."""
     parser = argparse.ArgumentParser(
         "axonnx verify --engines",
         description="Compare all engines on one file, bit for bit: numpy, numba, onnxruntime, onnx.reference. Needs "
