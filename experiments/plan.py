@@ -97,6 +97,7 @@ ORDER = (
     "estimators",
     "estimator-bias",
     "vanishing-gradients",
+    "depth",
     "granularity",
     "uncertainty",
     "recipes",

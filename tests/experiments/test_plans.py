@@ -18,6 +18,7 @@ def test_the_papers_experiments_are_all_there():
         "estimators",
         "estimator-bias",
         "vanishing-gradients",
+        "depth",
         "granularity",
         "uncertainty",
         "recipes",
