@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from axonnx.base.errors import AxonnxError
     from axonnx.export.run import export_network, export_run
     from axonnx.export.verify.stages import verify_file
+    from axonnx.profiling import profile_file
+    from axonnx.reporting import report_file
     from axonnx.runtime.model import load
     from axonnx.runtime.readers import read_events
     from axonnx.train.run import train_run
@@ -30,7 +32,9 @@ _HOMES = {
     "export_run": "axonnx.export.run",
     "load": "axonnx.runtime.model",
     "open_run": "axonnx.train.trained",
+    "profile_file": "axonnx.profiling",
     "read_events": "axonnx.runtime.readers",
+    "report_file": "axonnx.reporting",
     "train_run": "axonnx.train.run",
     "verify_file": "axonnx.export.verify.stages",
 }
@@ -42,7 +46,9 @@ __all__ = [
     "export_run",
     "load",
     "open_run",
+    "profile_file",
     "read_events",
+    "report_file",
     "train_run",
     "verify_file",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import sys
 import time
@@ -18,6 +17,8 @@ from axonnx.cli import verify as verify_command
 from axonnx.cli.report import main as report_main
 from axonnx.cli.run import main as run_main
 from axonnx.cli.train import main as train_main
+from axonnx.runtime.measure.result_files import read_result
+from axonnx.runtime.measure.verify_result import VerifyResult
 from axonnx.runtime.readers import write_npz
 from axonnx.train.data.recordings import Recordings
 from axonnx.train.data.sets.registry import load
@@ -93,16 +94,16 @@ def _recording(folder: Path) -> tuple[str, str]:
 
 
 def _summary(demo: Demo, page: str) -> str:
-    found = [json.loads((demo.folder / f"verify-{mode}.json").read_text("utf-8")) for mode in MODES]
-    compared = sum(sum(result["compared"].values()) for result in found)
-    mismatches = sum(result["mismatches"] for result in found)
-    accuracy = found[0]["accuracy"][0]
+    found = [read_result(VerifyResult, demo.folder / f"verify-{mode}.json") for mode in MODES]
+    compared = sum(number for result in found for _, number in result.compared)
+    mismatches = sum(result.mismatches for result in found)
+    (accuracy,) = (entry for entry in found[0].accuracy if entry.of == "file")
     took = ", ".join(f"{verb} {seconds:.0f} s" for verb, seconds in demo.spent)
     return "\n".join(
         [
             "",
             f"verified: {mismatches} mismatches in {compared:,} numbers, over {len(found)} files",
-            f"accuracy: {100 * accuracy['accuracy']:.1f} % of {accuracy['samples']} test recordings",
+            f"accuracy: {100 * accuracy.accuracy:.1f} % of {accuracy.samples} test recordings",
             f"took {time.monotonic() - demo.began:.0f} s ({took})",
             f"report: {page}",
         ]

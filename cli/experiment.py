@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
+from axonnx.cli.show.told import silent, to_stderr
 from axonnx.experiments.conduct import conduct
 from axonnx.experiments.document import fill
 from axonnx.experiments.figures import draw
@@ -42,7 +42,7 @@ def _one(name: str, scale: Scale, options: argparse.Namespace) -> None:
     stored = results / f"{name}.json"
     if not options.draw:
         size_of(plan, scale)
-        tell = _silent if options.quiet else _tell
+        tell = silent if options.quiet else to_stderr
         records = conduct(plan, name, scale, Path(options.out), tell, groups)
         write_results(stored, name, scale, records)
     stored_scale, records = read_results(stored)
@@ -87,11 +87,3 @@ def _listing() -> str:
             for scale, size in plan.scales.items()
         ]
     return "\n".join(lines)
-
-
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def _silent(line: str) -> None:
-    pass

@@ -10,6 +10,7 @@ from pathlib import Path
 from torch import Tensor
 
 from axonnx.cli.show.advice import advice
+from axonnx.cli.show.told import silent, to_stderr
 from axonnx.cli.threads import TORCH_THREADS, add_threads, set_torch_threads
 from axonnx.export.collapsed import CollapseSettings
 from axonnx.export.run import Exported, export_run
@@ -17,6 +18,7 @@ from axonnx.models import Network
 from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.format.network_input import describe_input
 from axonnx.runtime.format.values import UNITS
+from axonnx.runtime.measure.ways import way_text
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -33,10 +35,10 @@ def main(arguments: Sequence[str]) -> int:
         trace=options.trace,
         passes=options.passes,
         limit=options.limit,
-        tell=_silent if options.quiet else _tell,
+        tell=silent if options.quiet else to_stderr,
     )
     print(_report(done, options.run))
-    if (text := advice(done.scores, options.collapse, options.calibrate)) is not None:
+    if (text := advice(done.contract.accuracy, options.collapse, options.calibrate)) is not None:
         print(f"\n{text}", file=sys.stderr)
     return 0
 
@@ -82,10 +84,10 @@ def _report(done: Exported, run: str) -> str:
             )
     lines.append("(largest sum: in units of 2^24 grid steps; below 1, every order of additions gives the same bits)")
     lines += ["", f"{'test accuracy':<44}{'':>8}  {'95 % interval':<18}{'NLL':>8}"]
-    for entry in done.scores:
+    for entry in done.contract.accuracy:
         low, high = entry.interval
-        interval = f"{100 * low:.1f} – {100 * high:.1f} %"
-        lines.append(f"{entry.name:<44}{100 * entry.accuracy:>6.1f} %  {interval:<18}{entry.nll:>8.3f}")
+        interval, way = f"{100 * low:.1f} – {100 * high:.1f} %", way_text(entry, done.contract.collapse)
+        lines.append(f"{way:<44}{100 * entry.accuracy:>6.1f} %  {interval:<18}{entry.nll:>8.3f}")
     members = f", {len(collapsed.members)} members" if len(collapsed.members) > 1 else ""
     lines += ["", f"wrote {output}: {done.size:,} bytes{members}", "next:"]
     lines += [f"  {command}" for command in _next(output, collapsed.input, data)]
@@ -106,11 +108,3 @@ def _weight(network: Network, name: str) -> Tensor:
     owner, _, last = name.rpartition(".")
     weight: Tensor = getattr(network.get_submodule(owner), last)
     return weight
-
-
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr)
-
-
-def _silent(line: str) -> None:
-    pass

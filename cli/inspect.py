@@ -14,6 +14,7 @@ from axonnx.runtime.binning.settings import Binning
 from axonnx.runtime.format.contract import Contract, LayerContract, SynapseContract
 from axonnx.runtime.format.network_input import describe_input
 from axonnx.runtime.format.values import UNITS
+from axonnx.runtime.measure.ways import way_text
 from axonnx.runtime.program.compilation import compile_file
 from axonnx.runtime.program.instructions import Program
 
@@ -160,11 +161,12 @@ def _accuracy(contract: Contract) -> list[str]:
     if not contract.accuracy:
         return []
     lines = ["", f"{'accuracy at export':<44}{'':>8}  {'95 % interval':<18}{'NLL':>8}{'samples':>9}"]
-    for name, entry in contract.accuracy.items():
-        low, high = entry["interval"]
+    for entry in contract.accuracy:
+        low, high = entry.interval
         interval = f"{100 * low:.1f} – {100 * high:.1f} %"
         lines.append(
-            f"{name:<44}{100 * entry['accuracy']:>6.1f} %  {interval:<18}{entry['nll']:>8.3f}{entry['samples']:>9,}"
+            f"{way_text(entry, contract.collapse):<44}{100 * entry.accuracy:>6.1f} %  {interval:<18}{entry.nll:>8.3f}"
+            f"{entry.samples:>9,}"
         )
     return lines
 

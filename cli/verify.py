@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
-from pathlib import Path
-
-from pydantic import ValidationError
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
+from axonnx.cli.show.told import silent, to_stderr
 from axonnx.cli.threads import TORCH_THREADS, add_threads, set_torch_threads
 from axonnx.export.verify.stages import VerifySettings, verify_file
-from axonnx.runtime.measure.verify_result import VerifyResult
+from axonnx.runtime.format.contract import AccuracyContract
+from axonnx.runtime.measure.result_files import read_result
+from axonnx.runtime.measure.verify_result import Accuracy, VerifyResult
+from axonnx.runtime.measure.ways import way_text
 
 EQUAL, DIFFERENT = 0, 1
 
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str]) -> int:
     """``axonnx verify``."""
     options = make_parser().parse_args(arguments)
     if options.merge:
-        result = VerifyResult.merged([_read(path) for path in options.merge])
+        result = VerifyResult.merged([read_result(VerifyResult, path) for path in options.merge])
     elif options.model is None or options.run is None:
         raise AxonnxError("which file and which run? axonnx verify model.onnx --run RUN (or --merge a.json b.json …)")
     else:
@@ -30,8 +30,7 @@ def main(arguments: Sequence[str]) -> int:
         settings = VerifySettings(
             options.part, options.samples, options.limit, options.recordings, options.seed, _shard(options.shard)
         )
-        tell = (lambda line: None) if options.quiet else (lambda line: print(line, file=sys.stderr))
-        result = verify_file(options.model, options.run, settings, tell)
+        result = verify_file(options.model, options.run, settings, silent if options.quiet else to_stderr)
     if options.output:
         write_text(options.output, result.model_dump_json(indent=1))
     print(result.model_dump_json() if options.json else table(result))
@@ -73,15 +72,6 @@ def _shard(text: str | None) -> tuple[int, int] | None:
     return first, count
 
 
-def _read(path: str) -> VerifyResult:
-    try:
-        return VerifyResult.model_validate_json(Path(path).read_bytes())
-    except ValidationError as fault:
-        first = fault.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the text itself"
-        raise AxonnxError(f"{path}: is no result of axonnx verify: {place}: {first['msg']}") from None
-
-
 def table(result: VerifyResult) -> str:
     """The result for people."""
     lines = []
@@ -99,15 +89,19 @@ def table(result: VerifyResult) -> str:
                 f"{entry.name:<36}{entry.samples:>8}{cells[0]:>12}{cells[1]:>12}{cells[2]:>9}"
                 f"  {entry.max_logit_difference:g}"
             )
-    if result.accuracy:
-        lines.append("")
-        for score in result.accuracy:
-            low, high = score.interval or (0.0, 1.0)
-            lines.append(
-                f"{score.name:<36}{100 * score.accuracy:>7.2f} %  ({100 * low:.1f} – {100 * high:.1f} %, "
-                f"{score.samples} samples)"
-            )
-    return "\n".join([*lines, "", _verdict(result)])
+    scores = [_score(_whose(entry), entry) for entry in result.accuracy]
+    scores += [_score(f"measured again: {way_text(entry)}", entry) for entry in result.stated]
+    return "\n".join([*lines, *(["", *scores] if scores else []), "", _verdict(result)])
+
+
+def _whose(entry: Accuracy) -> str:
+    return "training network" if entry.of == "training" else f"the file ({entry.engine})"
+
+
+def _score(text: str, entry: Accuracy | AccuracyContract) -> str:
+    low, high = entry.interval
+    interval = f"{100 * low:.1f} – {100 * high:.1f} %"
+    return f"{text:<44}{100 * entry.accuracy:>7.2f} %  ({interval}, {entry.samples} samples)"
 
 
 def _verdict(result: VerifyResult) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from torch import Tensor
 
@@ -13,6 +13,7 @@ from axonnx.export.graph.assemble import Form
 from axonnx.export.step.member import Member
 from axonnx.export.step.trace import constant
 from axonnx.runtime.format.contract import (
+    AccuracyContract,
     CollapseContract,
     Contract,
     LayerContract,
@@ -26,7 +27,7 @@ def make_contract(
     collapsed: Collapsed,
     classes: tuple[str, ...],
     form: Form,
-    accuracy: dict[str, Any] | None = None,
+    accuracy: Sequence[AccuracyContract] = (),
     provenance: Provenance | None = None,
     measured: Measured | None = None,
 ) -> Contract:
@@ -53,7 +54,7 @@ def make_contract(
         layers=tuple(layer for member in collapsed.members for layer in _layers(member)),
         synapses=collapsed.certificates,
         logits="total / steps" if spiking else "direct",
-        accuracy=accuracy or {},
+        accuracy=tuple(accuracy),
         measured=measured,
         provenance=provenance or Provenance(),
     )

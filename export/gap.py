@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,40 +10,14 @@ from torch import Tensor
 from axonnx.base.errors import AxonnxError
 from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
 from axonnx.models import MEAN_FIELD, Fire, Network, Sample
-from axonnx.runtime.format.contract import InputContract, Measured
+from axonnx.runtime.format.contract import AccuracyContract, InputContract, Measured, Way
 from axonnx.runtime.measure.metrics import wilson_interval
 
 Sampled = Sequence[tuple[Tensor, Tensor]]  # inputs and labels, batch by batch
 Predict = Callable[[Tensor], Tensor]  # input -> class probabilities [B, classes]
 
 
-@dataclass(frozen=True)
-class Score:
-    """Accuracy of one way to run a network, with its 95 % interval and NLL."""
-
-    name: str
-    right: int
-    samples: int
-    nll: float
-    interval: tuple[float, float]
-
-    @property
-    def accuracy(self) -> float:
-        """The share of right decisions."""
-        return self.right / self.samples
-
-    def as_dict(self) -> dict[str, object]:
-        """For a file's metadata."""
-        return {
-            "accuracy": self.accuracy,
-            "right": self.right,
-            "interval": list(self.interval),
-            "nll": self.nll,
-            "samples": self.samples,
-        }
-
-
-def score(name: str, predict: Predict, data: Sampled, interval: Callable[[int, int], tuple[float, float]]) -> Score:
+def score(way: Way, predict: Predict, data: Sampled, draws: int = 1) -> AccuracyContract:
     """Run ``predict`` over the data."""
     right, samples, loss = 0, 0, 0.0
     with torch.no_grad():
@@ -55,7 +27,15 @@ def score(name: str, predict: Predict, data: Sampled, interval: Callable[[int, i
             chosen = probabilities.gather(1, labels[:, None]).clamp(min=1e-30)
             loss -= float(chosen.log().sum())
             samples += len(labels)
-    return Score(name, right, samples, loss / samples, interval(right, samples))
+    return AccuracyContract(
+        way=way,
+        draws=draws,
+        right=right,
+        samples=samples,
+        accuracy=right / samples,
+        interval=wilson_interval(right, samples),
+        nll=loss / samples,
+    )
 
 
 def predict_with(networks: Iterable[Network], fire: Fire = MEAN_FIELD, passes: int = 1) -> Predict:
@@ -73,31 +53,30 @@ def gap_table(
     network: Network,
     arriving: InputContract,
     data: Sampled,
-    interval: Callable[[int, int], tuple[float, float]],
     *,
     passes: int,
     seed: int,
     bayesian: bool,
     tell: Callable[[str], None] = lambda _line: None,
-) -> list[Score]:
+) -> list[AccuracyContract]:
     """The ways to run a trained network side by side: Bayesian predictive, mean-field, sampled, stochastic."""
     scores = []
     network = network.cpu().eval()
     if bayesian:
         noise = Sample(torch.Generator().manual_seed(seed))
-        scores.append(score(f"bayesian ({passes} passes)", predict_with([network], noise, passes), data, interval))
-    scores.append(score("mean-field, as trained", predict_with([network]), data, interval))
+        scores.append(score("bayesian", predict_with([network], noise, passes), data, passes))
+    scores.append(score("mean_field", predict_with([network]), data))
     if bayesian:
         drawn = collapse_network(network, arriving, CollapseSettings("sampled", passes, seed))
         members = [member.network for member in drawn.members]
-        scores.append(score(f"sampled ({passes} members)", predict_with(members), data, interval))
+        scores.append(score("sampled", predict_with(members), data, passes))
         try:
             noisy = collapse_network(network, arriving, CollapseSettings("stochastic")).network
         except AxonnxError as fault:  # variances need a finer grid than means: another mode may well be possible
-            tell(f"not measured: --collapse stochastic cannot be exact: {fault}")
+            tell(f"not measured: the collapse stochastic cannot be exact: {fault}")
             return scores
         noise = Sample(torch.Generator().manual_seed(seed))
-        scores.append(score("stochastic (1 pass)", predict_with([noisy], noise), data, interval))
+        scores.append(score("stochastic", predict_with([noisy], noise), data))
     return scores
 
 
@@ -109,13 +88,12 @@ def measure_ways(
     measured: Measured,
     bayesian: bool,
     tell: Callable[[str], None] = lambda _line: None,
-) -> list[Score]:
+) -> list[AccuracyContract]:
     """Every way to run the network, and last the file itself: what a contract states as its accuracy."""
     scores = gap_table(
         network,
         collapsed.input,
         data,
-        wilson_interval,
         passes=measured.passes,
         seed=measured.seed,
         bayesian=bayesian,
@@ -125,26 +103,13 @@ def measure_ways(
     if settings.prune is not None or settings.weights != "float32":
         unreduced = CollapseSettings(settings.mode, settings.members, settings.seed)
         plain = collapse_network(network, collapsed.input, unreduced, thresholds)
-        scores.append(score_collapsed("before pruning and rounding", plain, data, measured.seed))
-    return [*scores, score_collapsed(name_of_file(collapsed), collapsed, data, measured.seed)]
+        scores.append(score_collapsed("unreduced", plain, data, measured.seed))
+    return [*scores, score_collapsed("file", collapsed, data, measured.seed)]
 
 
-def score_collapsed(name: str, collapsed: Collapsed, data: Sampled, seed: int) -> Score:
+def score_collapsed(way: Way, collapsed: Collapsed, data: Sampled, seed: int) -> AccuracyContract:
     """Accuracy of a collapsed network; noise of a stochastic one is drawn from ``seed``."""
     noisy = collapsed.settings.mode == "stochastic"
     fire = Sample(torch.Generator().manual_seed(seed)) if noisy else MEAN_FIELD
-    return score(name, predict_with([m.network for m in collapsed.members], fire), data, wilson_interval)
-
-
-def name_of_file(collapsed: Collapsed) -> str:
-    """What the file is called among the ways to run the network."""
-    settings = collapsed.settings
-    parts = [settings.mode, "calibrated" if collapsed.calibrated else ""]
-    parts.append("" if settings.weights == "float32" else settings.weights)
-    parts.append(f"pruned below {settings.prune:g}" if settings.prune is not None else "")
-    return "this file: " + ", ".join(part for part in parts if part)
-
-
-def accuracy_of(scores: Sequence[Score]) -> dict[str, Any]:
-    """As a contract states it."""
-    return {entry.name: entry.as_dict() for entry in scores}
+    members = [member.network for member in collapsed.members]
+    return score(way, predict_with(members, fire), data, len(members))

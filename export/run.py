@@ -12,7 +12,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.export.calibrate import SAMPLES, calibrated_thresholds
 from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
 from axonnx.export.contract import make_contract
-from axonnx.export.gap import Score, accuracy_of, measure_ways
+from axonnx.export.gap import measure_ways
 from axonnx.export.graph.assemble import Form
 from axonnx.export.write import build_model, write_model
 from axonnx.models import Network
@@ -24,13 +24,12 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Exported:
-    """A file that was written: what is in it, and how accurate each way to run the network is, the file's own last."""
+    """A file that was written, and what is in it: its contract has the accuracy of each way to run the network."""
 
     path: Path
     size: int
     collapsed: Collapsed
     contract: Contract
-    scores: tuple[Score, ...] = ()
 
 
 def export_run(
@@ -60,8 +59,8 @@ def export_run(
     tell(f"measuring the gap on {measured.samples} test samples")
     scores = measure_ways(trained.network, collapsed, thresholds, test, measured, trained.bayesian, tell)
     classes = trained.prepared.splits.classes
-    contract = make_contract(collapsed, classes, form, accuracy_of(scores), trained.provenance(), measured)
-    return Exported(Path(output), _written(collapsed, contract, trace, output), collapsed, contract, tuple(scores))
+    contract = make_contract(collapsed, classes, form, scores, trained.provenance(), measured)
+    return Exported(Path(output), _written(collapsed, contract, trace, output), collapsed, contract)
 
 
 def export_network(

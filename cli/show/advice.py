@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from axonnx.export.gap import Score
+from axonnx.runtime.format.contract import AccuracyContract, Way
+from axonnx.runtime.measure.ways import way_text
 
 NOTABLE, BAD = 0.01, 0.05  # of the test samples
 NOISY = (
@@ -16,22 +17,20 @@ TRAINED = (
 )
 
 
-def advice(scores: Sequence[Score], mode: str, calibrated: bool) -> str | None:
+def advice(scores: Sequence[AccuracyContract], mode: str, calibrated: bool) -> str | None:
     """What the file, the last of ``scores``, loses against the best way to run the network, and the remedy."""
     shipped, best = scores[-1], max(scores, key=lambda way: way.accuracy)
     lost = (best.right - shipped.right) / shipped.samples
     if lost <= NOTABLE:
         return None
-    found = f"{shipped.name} has {100 * shipped.accuracy:.1f} %, {best.name} {100 * best.accuracy:.1f} %"
+    found = f"this file has {100 * shipped.accuracy:.1f} %, {way_text(best)} {100 * best.accuracy:.1f} %"
     head = "warning: this collapse is a bad choice" if lost > BAD else "the collapse costs accuracy"
-    return f"{head}: {found} ({100 * lost:.1f} points less). {_remedy(mode, calibrated, best.name)}"
+    return f"{head}: {found} ({100 * lost:.1f} points less). {_remedy(mode, calibrated, best.way)}"
 
 
-def _remedy(mode: str, calibrated: bool, best: str) -> str:
-    if best.startswith("before pruning"):
+def _remedy(mode: str, calibrated: bool, best: Way) -> str:
+    if best == "unreduced":
         return "Prune less, or store weights in more bits"
     if mode != "mfa":
-        return (
-            f"For better, {NOISY}" if best.startswith("mean-field") else f"Another --collapse is better, or {TRAINED}"
-        )
+        return f"For better, {NOISY}" if best == "mean_field" else f"Another --collapse is better, or {TRAINED}"
     return TRAINED[0].upper() + TRAINED[1:] if calibrated else f"Try --calibrate; for good, {TRAINED}"

@@ -33,12 +33,12 @@ def measure(job: Job, runs: Path) -> Record:
     figures = profile(measuring_engine(compile_file(path)), data, Hardware(), job.seed)
     return {
         **training,
-        "accuracy": figures["accuracy"],
+        "accuracy": figures.accuracy,
         "before": training["accuracy"],
-        "ece": figures["ece"],
-        "samples": figures["samples"],
-        "spikes": sum(layer["spikes_per_inference"] for layer in figures["layers"]),
-        "energy_nj": figures["energy"]["total_nj"],
+        "ece": figures.ece,
+        "samples": figures.samples,
+        "spikes": figures.spikes_per_inference,
+        "energy_nj": figures.energy.total_nj,
         "bytes": size,
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Literal
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from axonnx.export.verify.observe import of_engine
 from axonnx.export.verify.rounding import round_weights
 from axonnx.export.verify.structure import Findings, Subject
 from axonnx.models import MEAN_FIELD, Network, Replay
+from axonnx.runtime.format.contract import AccuracyContract
 from axonnx.runtime.format.names import NOISE
 from axonnx.runtime.measure.metrics import wilson_interval
 from axonnx.runtime.measure.verify_result import Accuracy, Paired
@@ -44,7 +45,7 @@ def compare_decisions(
         only_file=int((right[0] & ~right[1]).sum()),
         only_training=int((right[1] & ~right[0]).sum()),
     )
-    return [_accuracy(f"the file ({engine.name})", mine, labels), _accuracy("training network", theirs, labels)], paired
+    return [_accuracy("file", mine, labels, engine.name), _accuracy("training", theirs, labels)], paired
 
 
 def check_decisions(scores: list[Accuracy], paired: Paired, found: Findings) -> None:
@@ -62,9 +63,9 @@ def check_decisions(scores: list[Accuracy], paired: Paired, found: Findings) -> 
         found.lines.append(told)
 
 
-def check_stated(subject: Subject, tell: Callable[[str], None], found: Findings) -> list[Accuracy]:
+def check_stated(subject: Subject, tell: Callable[[str], None], found: Findings) -> list[AccuracyContract]:
     """Every accuracy in the contract, measured again on the samples that it states."""
-    measured, stated = subject.contract.measured, subject.contract.accuracy
+    measured, stated = subject.contract.measured, {entry.way: entry for entry in subject.contract.accuracy}
     if measured is None:
         if stated:
             found.fail("the contract states accuracies without saying what they were measured on")
@@ -75,47 +76,35 @@ def check_stated(subject: Subject, tell: Callable[[str], None], found: Findings)
         return []
     data = trained.data(measured.part, measured.samples)
     again = measure_ways(trained.network, subject.collapsed, subject.thresholds, data, measured, trained.bayesian, tell)
-    known = {entry.name: entry for entry in again}
-    if list(known) != list(stated):
-        found.fail(f"the contract states the accuracies {list(stated)}; the run gives {list(known)}")
-    for name in known.keys() & stated.keys():
-        entry, exact = known[name], name == again[-1].name and subject.contract.collapse.mode != "stochastic"
-        if not _agrees(stated[name], entry.as_dict(), exact):
-            found.fail(
-                f"the contract states for {name!r} {_told(stated[name])}; measured again: {_told(entry.as_dict())}"
-            )
+    ways = [entry.way for entry in again]
+    if ways != list(stated):
+        found.fail(f"the contract states the accuracies {list(stated)}; the run gives {ways}")
+    for entry in again:
+        exact = entry.way == "file" and subject.contract.collapse.mode != "stochastic"
+        if (claimed := stated.get(entry.way)) is not None and not _agrees(claimed, entry, exact):
+            found.fail(f"the contract states for {entry.way!r} {_told(claimed)}; measured again: {_told(entry)}")
     if found.ok:
         found.lines.append(f"{len(again)} stated accuracies measured again on {measured.samples} samples: as stated")
-    return [
-        Accuracy(name=e.name, accuracy=e.accuracy, interval=e.interval, samples=e.samples, right=e.right, nll=e.nll)
-        for e in again
-    ]
+    return again
 
 
-def _agrees(stated: Any, again: Mapping[str, Any], exact: bool) -> bool:
+def _agrees(stated: AccuracyContract, again: AccuracyContract, exact: bool) -> bool:
     """The file's own figure to the sample; the others within their interval, as torch rounds as processors do."""
-    if not isinstance(stated, dict) or stated.keys() != again.keys() or stated["samples"] != again["samples"]:
+    if (stated.samples, stated.draws) != (again.samples, again.draws) or not _consistent(stated):
         return False
     if exact:
-        near = abs(stated["nll"] - again["nll"]) <= SAME_LOSS * max(1.0, again["nll"])
-        return near and all(stated[key] == again[key] for key in ("right", "accuracy")) and _consistent(stated)
-    low, high = again["interval"]
-    return bool(low <= stated["accuracy"] <= high) and _consistent(stated)
+        return stated.right == again.right and abs(stated.nll - again.nll) <= SAME_LOSS * max(1.0, again.nll)
+    low, high = again.interval
+    return low <= stated.accuracy <= high
 
 
-def _consistent(stated: Mapping[str, Any]) -> bool:
-    right, samples = stated["right"], stated["samples"]
-    return bool(
-        stated["accuracy"] == right / samples and list(stated["interval"]) == list(wilson_interval(right, samples))
-    )
+def _consistent(stated: AccuracyContract) -> bool:
+    right, samples = stated.right, stated.samples
+    return stated.accuracy == right / samples and stated.interval == wilson_interval(right, samples)
 
 
-def _told(entry: Any) -> str:
-    if not isinstance(entry, dict):
-        return repr(entry)
-    return (
-        f"{100 * entry.get('accuracy', 0.0):.2f} % of {entry.get('samples')} samples, NLL {entry.get('nll', 0.0):.4g}"
-    )
+def _told(entry: AccuracyContract) -> str:
+    return f"{100 * entry.accuracy:.2f} % of {entry.samples} samples, NLL {entry.nll:.4g}"
 
 
 def _as_trained(subject: Subject, members: Mapping[str, Network]) -> dict[str, Network]:
@@ -135,11 +124,14 @@ def _probabilities(networks: Mapping[str, Network], x: Tensor, noise: Mapping[st
     return torch.stack([torch.softmax(network(x, fire).logits, -1) for network in networks.values()]).mean(0)
 
 
-def _accuracy(name: str, probabilities: Tensor, labels: Tensor) -> Accuracy:
+def _accuracy(
+    of: Literal["file", "training"], probabilities: Tensor, labels: Tensor, engine: str | None = None
+) -> Accuracy:
     right = int((probabilities.argmax(-1) == labels).sum())
     chosen = probabilities.double().gather(1, labels[:, None]).clamp(min=1e-30)
     return Accuracy(
-        name=name,
+        of=of,
+        engine=engine,
         accuracy=right / len(labels),
         interval=wilson_interval(right, len(labels)),
         samples=len(labels),

@@ -26,7 +26,8 @@ from axonnx.export.verify.compare import Comparison
 from axonnx.export.verify.free_running import check_operators, compare_running, draw_noise
 from axonnx.export.verify.recordings import check_recordings
 from axonnx.export.verify.structure import Findings, Subject, check_structure, open_subject
-from axonnx.runtime.measure.verify_result import Accuracy, Compared, Paired, Stage, VerifyResult
+from axonnx.runtime.format.contract import AccuracyContract
+from axonnx.runtime.measure.verify_result import Accuracy, Compared, Stage, VerifyResult
 from axonnx.train.trained import Trained, open_run
 
 Tell = Callable[[str], None]
@@ -96,6 +97,7 @@ def _run(subject: Subject, model: str | Path, settings: VerifySettings, stages: 
     some, whole = (_sharded(trained.data(settings.part, n), settings) for n in (settings.samples, settings.limit))
     comparisons: list[Comparison] = []
     scores: list[Accuracy] = []
+    stated: list[AccuracyContract] = []
     paired = None
     check = CollapseCheck(subject.file, trained.network, trained.arriving, subject.thresholds)
     with stages.stage("collapse") as found:
@@ -113,8 +115,9 @@ def _run(subject: Subject, model: str | Path, settings: VerifySettings, stages: 
         check_decisions(scores, paired, found)
     if first:
         with stages.stage("accuracies") as found:
-            scores = [*scores, *check_stated(subject, tell, found)]
-    return _result(model, trained, settings, stages.done, comparisons, scores, paired)
+            stated = check_stated(subject, tell, found)
+    result = _result(model, trained, settings, stages.done, comparisons)
+    return result.model_copy(update={"accuracy": tuple(scores), "stated": tuple(stated), "paired": paired})
 
 
 def _collapse(subject: Subject, check: CollapseCheck, data: Sampled, seed: int, found: Findings) -> None:
@@ -154,8 +157,6 @@ def _result(
     settings: VerifySettings,
     stages: list[Stage],
     comparisons: list[Comparison] | None = None,
-    scores: list[Accuracy] | None = None,
-    paired: Paired | None = None,
 ) -> VerifyResult:
     comparisons = comparisons or []
     divergences = [entry.first for entry in comparisons if entry.first is not None]
@@ -173,7 +174,5 @@ def _result(
         compared=Compared(**{key: sum(getattr(entry, key) for entry in comparisons) for key in Compared.model_fields}),
         stages=tuple(stages),
         implementations=tuple(entry.result() for entry in comparisons),
-        accuracy=tuple(scores or ()),
-        paired=paired,
         first_divergence=divergences[0] if divergences else None,
     )

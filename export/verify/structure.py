@@ -74,7 +74,7 @@ def check_structure(subject: Subject, found: Findings) -> None:
     contract = subject.contract
     found.lines.append(f"operator bodies and {len(contract.synapses)} grid certificates hold")
     derived = make_contract(
-        subject.collapsed, subject.trained.prepared.splits.classes, contract.form, {}, subject.trained.provenance()
+        subject.collapsed, subject.trained.prepared.splits.classes, contract.form, (), subject.trained.provenance()
     )
     faults = list(differences(contract.model_dump(mode="json"), derived.model_dump(mode="json")))
     for line in faults:

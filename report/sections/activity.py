@@ -8,11 +8,11 @@ from typing import TypeVar
 from axonnx.report.drawing.axes import count_axis, linear_axis
 from axonnx.report.drawing.bars import Bar, bar_chart, stacked_bar
 from axonnx.report.drawing.curves import Series, curves, rates
-from axonnx.report.facts.inputs import Energy, Profile
 from axonnx.report.facts.material import Material
 from axonnx.report.html.blocks import card, cards, colour, folded, missing, section, table, tile
 from axonnx.report.html.markup import Html, element
 from axonnx.report.html.numbers import count, energy, number, percent, short, size
+from axonnx.runtime.measure.profile_result import Energy, ProfileResult
 
 Value = TypeVar("Value")
 
@@ -28,7 +28,7 @@ def activity_section(material: Material) -> Html:
         lead,
         _totals(profile) if profile is not None else None,
         cards(_rates(material), _operations(material), _over_time(material)),
-        _energy(profile.energy) if profile is not None and profile.energy is not None else None,
+        _energy(profile.energy) if profile is not None else None,
         None if profile is not None else missing("Energy, latency and footprint were not measured.", command),
     )
 
@@ -44,8 +44,8 @@ def _rates(material: Material) -> Html | None:
 
 def _over_time(material: Material) -> Html | None:
     series: Series = {}
-    if material.profile is not None and material.profile.rates_over_time:
-        series = dict(material.profile.rates_over_time)
+    if material.profile is not None:
+        series = {layer.name: list(layer.rate_over_time) for layer in material.profile.layers}
     elif material.measured is not None:
         series = {name: steps.tolist() for name, steps in material.measured.rates.items()}
     series = _first_member(series, [layer.name for layer in material.model.layers])
@@ -79,44 +79,45 @@ def _first_member(found: Mapping[str, Value], names: Sequence[str]) -> dict[str,
     return {name: value for name, value in found.items() if name in names} or dict(found)
 
 
-def _totals(profile: Profile) -> Html | None:
+def _totals(profile: ProfileResult) -> Html:
     totals = profile.totals
-    entries = [
-        ("Events in", short(totals.events_in), totals.events_in),
-        ("Accumulates", short(totals.accumulates), totals.accumulates),
-        ("Multiply-accumulates", short(totals.multiply_accumulates), totals.multiply_accumulates),
-        ("Dense equivalent", short(totals.dense_operations), totals.dense_operations),
-        ("Membrane updates", short(totals.membrane_updates), totals.membrane_updates),
-        ("Footprint", size(totals.footprint_bytes), totals.footprint_bytes),
-        ("Activation sparsity", percent(totals.activation_sparsity), totals.activation_sparsity),
-        ("Connection sparsity", percent(totals.connection_sparsity), totals.connection_sparsity),
+    tiles = [
+        tile("Events in", short(totals.events_in)),
+        tile("Accumulates", short(totals.accumulates)),
+        tile("Multiply-accumulates", short(totals.multiply_accumulates)),
+        tile("Dense equivalent", short(totals.dense_operations)),
+        tile("Membrane updates", short(totals.membrane_updates)),
+        tile("Footprint", size(totals.footprint_bytes)),
+        tile("Activation sparsity", percent(totals.activation_sparsity)),
+        tile("Connection sparsity", percent(totals.connection_sparsity)),
     ]
-    tiles = [tile(name, text) for name, text, value in entries if value is not None]
-    return element("dl", tiles, class_="tiles small") if tiles else None
+    return element("dl", tiles, class_="tiles small")
 
 
 def _energy(found: Energy) -> Html:
-    total = found.total_nj if found.total_nj is not None else sum(found.parts.values())
-    texts = {name: energy(value) for name, value in found.parts.items()}
-    parts = [element("h3", "Energy of one inference, estimated: ", energy(total))]
-    if found.parts:
-        parts.append(stacked_bar("Energy by part", found.parts, sum(found.parts.values()), texts))
-    if found.dense_nj:
-        bars = [
-            Bar("this network", total, energy(total), strong=True),
-            Bar("dense", found.dense_nj, _dense(found, total)),
-        ]
-        axis = linear_axis([total, found.dense_nj], zero=True)
-        parts.append(bar_chart("Against a dense network of the same shape", bars, axis))
-    if found.constants:
-        rows = [[name.replace("_", " "), f"{number(value)} pJ"] for name, value in found.constants.items()]
-        constants = table(["operation", "energy"], rows, "Constants", hide_caption=True)
-        hardware = f" ({found.hardware})" if found.hardware else ""
-        parts.append(folded(f"Constants of the estimate{hardware}", constants))
-    return card(parts)
+    total, dense, hardware = found.total_nj, found.dense_nj, found.hardware
+    shares = {
+        "accumulates": found.parts.accumulates,
+        "multiply-accumulates": found.parts.multiply_accumulates,
+        "membrane updates": found.parts.membrane_updates,
+    }
+    bars = [Bar("this network", total, energy(total), strong=True), Bar("dense", dense, _dense(dense, total))]
+    constants = [
+        ["accumulate", f"{number(hardware.accumulate_pj)} pJ"],
+        ["multiply-accumulate", f"{number(hardware.multiply_accumulate_pj)} pJ"],
+        ["membrane update", f"{number(hardware.membrane_update_pj)} pJ"],
+    ]
+    return card(
+        element("h3", "Energy of one inference, estimated: ", energy(total)),
+        stacked_bar("Energy by part", shares, total, {name: energy(value) for name, value in shares.items()}),
+        bar_chart("Against a dense network of the same shape", bars, linear_axis([total, dense], zero=True)),
+        folded(
+            f"Constants of the estimate ({hardware.name})",
+            table(["operation", "energy"], constants, "Constants", hide_caption=True),
+        ),
+    )
 
 
-def _dense(found: Energy, total: float) -> str:
-    assert found.dense_nj is not None
-    times = f", {found.dense_nj / total:.1f} × as much" if total > 0 else ""
-    return energy(found.dense_nj) + times
+def _dense(dense: float, total: float) -> str:
+    times = f", {dense / total:.1f} × as much" if total > 0 else ""
+    return energy(dense) + times

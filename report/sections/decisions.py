@@ -10,13 +10,13 @@ from axonnx.report.drawing.bars import Bar, bar_chart
 from axonnx.report.drawing.chart import chart, dots, line
 from axonnx.report.drawing.curves import shares
 from axonnx.report.drawing.reliability import reliability
-from axonnx.report.facts.inputs import Accuracy, EarlyExit
-from axonnx.report.facts.material import Material, is_shipped
+from axonnx.report.facts.material import Material, Right
 from axonnx.report.facts.measure import Measured
 from axonnx.report.html.blocks import cards, missing, section
 from axonnx.report.html.markup import Html, element
 from axonnx.report.html.numbers import count, known, number, percent
 from axonnx.runtime.measure.metrics import confusion_counts
+from axonnx.runtime.measure.profile_result import EarlyExit
 
 CERTAINTIES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
@@ -58,21 +58,21 @@ def early_exits(measured: Measured) -> list[EarlyExit]:
     return found
 
 
-def _gap(entries: tuple[Accuracy, ...]) -> Html | None:
+def _gap(entries: tuple[Right, ...]) -> Html | None:
     if not entries:
         return None
-    bars = [Bar(e.name, e.accuracy, percent(e.accuracy), e.interval, strong=is_shipped(e)) for e in entries]
-    lowest = min([entry.accuracy for entry in entries] + [entry.interval[0] for entry in entries if entry.interval])
+    bars = [Bar(e.text, e.accuracy, percent(e.accuracy), e.interval, strong=e.way == "file") for e in entries]
+    lowest = min(entry.interval[0] for entry in entries)
     low = next((start for start in (0.9, 0.75, 0.5) if lowest > start), 0.0)
-    on = dict.fromkeys(f"{'this file' if is_shipped(entry) else 'the others'} {entry.on}" for entry in entries)
+    on = dict.fromkeys(f"{'this file' if entry.way == 'file' else 'the others'} {entry.on}" for entry in entries)
     begin = f"Bars begin at {percent(low, 0)}. " if low else ""
     note = f"{begin}Whiskers: 95 % intervals; {', '.join(reversed(on))}. {_cost(entries)}"
     return bar_chart("Collapse gap", bars, share_axis(low=low), unit="accuracy of each way to run it", note=note)
 
 
-def _cost(entries: tuple[Accuracy, ...]) -> str:
-    bayesian = next((entry for entry in entries if entry.name.startswith("bayesian")), None)
-    shipped = next((entry for entry in entries if is_shipped(entry)), None)
+def _cost(entries: tuple[Right, ...]) -> str:
+    bayesian = next((entry for entry in entries if entry.way == "bayesian"), None)
+    shipped = next((entry for entry in entries if entry.way == "file"), None)
     if bayesian is None or shipped is None or bayesian.samples != shipped.samples:
         return ""
     points = 100 * (shipped.accuracy - bayesian.accuracy)
@@ -118,7 +118,7 @@ def _early(material: Material, measured: Measured | None) -> Html | None:
     if steps is None or not (profiled or measured is not None):
         return None
     exits = early_exits(measured) if measured is not None else list(profiled)
-    found = [(each.mean_steps, each.accuracy, each.stop_at) for each in exits if each.accuracy is not None]
+    found = [(each.mean_steps, each.accuracy, each.stop_at) for each in exits]
     points = sorted(point for point in found if all(known(value) for value in point))
     texts = [(s, a, f"certain to {percent(c, 0)}: {percent(a)} after {number(s)} steps") for s, a, c in points]
     if measured is not None and material.shipped is not None:

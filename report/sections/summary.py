@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from axonnx.report.facts.inputs import Divergence, Implementation, Verify
 from axonnx.report.facts.material import Material
 from axonnx.report.html.blocks import missing, table, tile
 from axonnx.report.html.markup import Content, Html, element
 from axonnx.report.html.numbers import DASH, count, energy, interval, number, percent, short, si, size
+from axonnx.runtime.measure.verify_result import Divergence, Implementation, VerifyResult
 
 MODES = {
     "mfa": "posterior means",
@@ -32,7 +32,7 @@ def verdict(material: Material) -> Html:
         command = f"axonnx verify {material.name} --run {material.run_name} -o verify.json"
         return _banner("open", "Not verified", missing("Nothing shows yet that the file is what was trained.", command))
     if verify.verdict == "equal":
-        return _banner("good", f"Verified: {count(verify.mismatches or 0)} mismatches", f"in {_compared(verify)}")
+        return _banner("good", f"Verified: {count(verify.mismatches)} mismatches", f"in {_compared(verify)}")
     found = "the file differs" if not verify.mismatches else f"{count(verify.mismatches)} mismatches"
     return _banner("bad", f"Not equal: {found}", _divergence(verify.first_divergence), _failures(verify))
 
@@ -59,7 +59,7 @@ def pipeline(material: Material) -> Html:
     return element("ol", [_step(*step) for step in steps], class_="pipeline", aria_label="Pipeline")
 
 
-def verification(verify: Verify | None) -> Html | None:
+def verification(verify: VerifyResult | None) -> Html | None:
     """Who was compared with whom."""
     if verify is None or not (verify.implementations or verify.stages):
         return None
@@ -71,7 +71,6 @@ def verification(verify: Verify | None) -> Html | None:
         element("summary", "How it was verified"),
         element("ul", stages, class_="stages") if stages else None,
         table(head, rows, "Implementations against the reference", hide_caption=True) if rows else None,
-        _unrounded(verify),
         open=verify.verdict == "different",
         class_="card",
     )
@@ -86,12 +85,11 @@ def _tiles(material: Material) -> list[Html]:
     spikes = material.spikes_per_inference()
     if spikes is not None:
         tiles.append(tile("Spikes per inference", short(spikes), _rate(material)))
-    if profile is not None and profile.energy is not None:
+    if profile is not None:
         dense = profile.energy.dense_nj
         tiles.append(tile("Energy per inference", energy(profile.energy.total_nj), f"dense: {energy(dense)}"))
-    if profile is not None and profile.latency_ms_per_step is not None:
         per_step = si(profile.latency_ms_per_step * 1e-3, "s")
-        tiles.append(tile("Time per step", per_step, f"engine {profile.engine or DASH}"))
+        tiles.append(tile("Time per step", per_step, f"engine {profile.engine}"))
     tiles.append(tile("File", size(model.size), f"sha256 {model.sha256[:8]}…"))
     tiles.append(tile("Parameters", short(model.parameters), f"{len(model.layers)} layers"))
     return tiles
@@ -109,9 +107,8 @@ def _banner(kind: str, title: str, *content: Content) -> Html:
     return element("div", element("span", sign, class_="sign", aria_hidden="true"), body, class_=f"verdict {kind}")
 
 
-def _compared(verify: Verify) -> str:
-    parts = {"spikes": verify.compared.spikes, "membranes": verify.compared.membranes, "logits": verify.compared.logits}
-    return ", ".join(f"{count(number)} {name}" for name, number in parts.items() if number is not None) or "all values"
+def _compared(verify: VerifyResult) -> str:
+    return ", ".join(f"{count(number)} {name}" for name, number in verify.compared)
 
 
 def _divergence(first: Divergence | None) -> str:
@@ -119,12 +116,11 @@ def _divergence(first: Divergence | None) -> str:
         return "No single value was named; see the stages."
     where = [(name, getattr(first, name)) for name in ("layer", "sample", "step", "neuron")]
     place = ", ".join(f"{name} {value}" for name, value in where if value is not None)
-    by = f" in {first.implementation}" if first.implementation else ""
     values = f"expected {_exactly(first.expected)}, found {_exactly(first.found)}"
     margin = ""
     if first.distance is not None:
         margin = f", {number(abs(first.distance))} from the threshold {_exactly(first.threshold)}"
-    return f"First divergence{by}: {place}: {values}{margin}."
+    return f"First divergence in {first.implementation}: {place}: {values}{margin}."
 
 
 def _exactly(value: float | None) -> str:
@@ -132,7 +128,7 @@ def _exactly(value: float | None) -> str:
     return DASH if value is None else f"{value:.9g}"
 
 
-def _failures(verify: Verify) -> Html | None:
+def _failures(verify: VerifyResult) -> Html | None:
     lines = [line for stage in verify.stages if not stage.ok for line in stage.lines]
     return element("ul", [element("li", line) for line in lines]) if lines else None
 
@@ -143,7 +139,7 @@ def _input(material: Material) -> str:
     return f"images of {shape}" if entering.steps is None else f"{entering.steps} steps of {shape}"
 
 
-def _verified(verify: Verify | None) -> tuple[str, str, bool | None]:
+def _verified(verify: VerifyResult | None) -> tuple[str, str, bool | None]:
     if verify is None:
         return DASH, "not done", False
     if verify.verdict == "equal":
@@ -155,7 +151,7 @@ def _profiled(material: Material) -> tuple[str, str, bool]:
     profile = material.profile
     if profile is None:
         return DASH, "not done", False
-    return (energy(profile.energy.total_nj) if profile.energy else "done"), f"{count(profile.samples)} samples", True
+    return energy(profile.energy.total_nj), f"{count(profile.samples)} samples", True
 
 
 def _step(name: str, value: str, detail: str, done: bool | None) -> Html:
@@ -166,15 +162,6 @@ def _step(name: str, value: str, detail: str, done: bool | None) -> Html:
 def _implementation(entry: Implementation) -> list[str]:
     differing = [count(entry.spikes_differing), count(entry.membranes_differing)]
     return [entry.name, count(entry.samples), *differing, number(entry.max_logit_difference)]
-
-
-def _unrounded(verify: Verify) -> Html | None:
-    plain = verify.unrounded
-    if plain is None or plain.equal_spikes is None:
-        return None
-    accuracy = f", accuracy {percent(plain.accuracy, 2)}" if plain.accuracy is not None else ""
-    equal = percent(plain.equal_spikes, 4)
-    return element("p", f"Before rounding to the grid: {equal} of spikes equal{accuracy}.", class_="note")
 
 
 def _mark(ok: bool) -> Html:

@@ -6,11 +6,10 @@ models; a version that is not known, or a key that is not, is refused.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning.settings import MOST_BINS, Binning
@@ -19,23 +18,10 @@ from axonnx.runtime.format.values import UNITS
 METADATA_KEY = "axonnx"
 FORMAT: Literal[1] = 1
 FINEST = 126  # 2^−126 is the smallest normal float32: sums of multiples of less would lose bits in some runtimes
-DEEPEST = 16  # lists and tables inside each other
 
 Size = Annotated[int, Field(ge=1, le=2**24)]
+Way = Literal["bayesian", "mean_field", "sampled", "stochastic", "unreduced", "file"]  # to run a trained network
 Shape = Annotated[tuple[Size, ...], Field(max_length=8)]
-
-
-def _plain_facts(value: Any, depth: int = 0) -> Any:
-    """Texts, finite numbers of 64 bits, and lists and tables of them."""
-    if depth > DEEPEST:
-        raise ValueError(f"more than {DEEPEST} lists and tables inside each other")
-    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _plain_facts(part, depth + 1)
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{value} is no finite number")
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise ValueError("an integer of more than 64 bits")
-    return value
 
 
 class Part(BaseModel):
@@ -134,6 +120,18 @@ class Measured(Part):
     seed: int = Field(0, ge=-(2**63), lt=2**64, description="of all noise that was drawn")
 
 
+class AccuracyContract(Part):
+    """How often one way to run the network is right, on the samples that ``measured`` names."""
+
+    way: Way = Field(description="which one")
+    draws: int = Field(1, ge=1, le=2**20, description="noisy passes, or weight sets that were drawn")
+    right: int = Field(ge=0, le=2**40, description="samples decided rightly")
+    samples: int = Field(ge=1, le=2**40, description="samples decided")
+    accuracy: float = Field(ge=0, le=1, description="right / samples")
+    interval: tuple[float, float] = Field(description="95 %, Wilson's")
+    nll: float = Field(ge=0, description="mean negative log-likelihood")
+
+
 class Contract(Part):
     """The file's complete contract."""
 
@@ -148,19 +146,18 @@ class Contract(Part):
     tie: Literal[">="] = Field(">=", description="a membrane on its threshold fires")
     reset_timing: Literal["next step"] = Field("next step", description="when a spike acts on its own membrane")
     logits: Literal["total / steps", "direct"] = Field(description="how logits come from the read-out")
-    accuracy: Annotated[dict[str, Any], AfterValidator(_plain_facts)] = Field(
-        default_factory=dict, description="measured at export, for each way to run"
-    )
+    accuracy: tuple[AccuracyContract, ...] = Field((), description="measured at export, for each way to run")
     measured: Measured | None = Field(None, description="what the accuracies were measured on")
     provenance: Provenance = Field(Provenance(), description="where the network comes from")
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
         """One name, one thing: activity is counted by layer, certificates are found by weight."""
-        names = {
+        names: dict[str, list[str]] = {
             "layers": [layer.name for layer in self.layers],
             "states": [state for layer in self.layers for state in layer.states],
             "certificates for": [synapse.weight for synapse in self.synapses],
+            "accuracies of": [entry.way for entry in self.accuracy],
         }
         for what, found in names.items():
             twice = [name for name, number in Counter(found).items() if number > 1]

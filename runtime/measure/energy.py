@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from axonnx.base.errors import AxonnxError
+from axonnx.runtime.measure.result_files import Found
+
+
+class EnergyParts(Found):
+    """nJ of each kind of operation, in one inference."""
+
+    accumulates: float
+    multiply_accumulates: float
+    membrane_updates: float
+
+    @property
+    def total(self) -> float:
+        """nJ of all of them."""
+        return self.accumulates + self.multiply_accumulates + self.membrane_updates
 
 
 class Hardware(BaseModel):
@@ -21,20 +34,16 @@ class Hardware(BaseModel):
     multiply_accumulate_pj: float = Field(default=4.6, ge=0, description="one product and sum: a graded input did")
     membrane_update_pj: float = Field(default=5.5, ge=0, description="decay, charge and reset of one neuron")
 
-    def cost_nj(self, accumulates: float, multiply_accumulates: float, membrane_updates: float) -> dict[str, float]:
+    def cost_nj(self, accumulates: float, multiply_accumulates: float, membrane_updates: float) -> EnergyParts:
         """nJ of each kind of operation."""
-        return {
-            "accumulates": 1e-3 * self.accumulate_pj * accumulates,
-            "multiply-accumulates": 1e-3 * self.multiply_accumulate_pj * multiply_accumulates,
-            "membrane updates": 1e-3 * self.membrane_update_pj * membrane_updates,
-        }
-
-    def constants(self) -> Mapping[str, float]:
-        """The table, by name."""
-        return {key: value for key, value in self.model_dump().items() if key != "name"}
+        return EnergyParts(
+            accumulates=1e-3 * self.accumulate_pj * accumulates,
+            multiply_accumulates=1e-3 * self.multiply_accumulate_pj * multiply_accumulates,
+            membrane_updates=1e-3 * self.membrane_update_pj * membrane_updates,
+        )
 
 
-def read_hardware(path: str | None) -> Hardware:
+def read_hardware(path: str | Path | None) -> Hardware:
     """The user's own table (TOML), or the default."""
     if path is None:
         return Hardware()

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.reference.interface import Chunk, Engine
 from axonnx.runtime.measure.energy import Hardware
 from axonnx.runtime.measure.metrics import expected_calibration_error, wilson_interval
+from axonnx.runtime.measure.profile_result import EarlyExit, Energy, LayerCost, ProfileResult, SynapseCost, Totals
 from axonnx.runtime.program.instructions import Conv, Linear, Program
 from axonnx.runtime.streams.decision import softmax
 from axonnx.runtime.streams.noise import stream_noise
@@ -44,8 +44,8 @@ class Counts:
 
 def profile(
     engine: Engine, batches: Iterable[tuple[Floats, NDArray[np.int64]]], hardware: Hardware, seed: int = 0
-) -> dict[str, Any]:
-    """Run labelled input [T, B, …] (or [B, …]) step by step through ``engine``; the figures as a JSON-ready mapping."""
+) -> ProfileResult:
+    """Run labelled input [T, B, …] (or [B, …]) step by step through ``engine``."""
     counts = Counts()
     for x, labels in batches:
         _add(engine, counts, x, labels, seed)
@@ -87,7 +87,7 @@ def _count(counts: Counts, program: Program, chunks: list[Chunk], x: Floats, lab
     counts.probabilities.append(np.stack([softmax(logits).mean(0) for logits in running]))
     for t, chunk in enumerate(chunks):
         if chunk.activity is None:
-            raise AxonnxError("this engine does not count operations; profile with --engine numba or numpy")
+            raise AxonnxError("this engine does not count operations; profile with the engine numba or numpy")
         for name, spikes in chunk.activity.spikes.items():
             counts.spikes[name] = counts.spikes.get(name, 0.0) + float(spikes.sum())
             counts.over_time.setdefault(name, np.zeros(len(chunks), np.float32))[t] += spikes.sum()
@@ -95,99 +95,77 @@ def _count(counts: Counts, program: Program, chunks: list[Chunk], x: Floats, lab
             counts.operations[name] = counts.operations.get(name, 0.0) + float(done.sum())
 
 
-def _figures(program: Program, engine: str, counts: Counts, hardware: Hardware) -> dict[str, Any]:
+def _figures(program: Program, engine: str, counts: Counts, hardware: Hardware) -> ProfileResult:
     steps = len(counts.probabilities[0])
-    neurons = {layer.name: layer.size for layer in program.layers}
-    layers = [
-        {
-            "name": name,
-            "neurons": size,
-            "rate": counts.spikes[name] / (counts.samples * size * steps),
-            "spikes_per_inference": counts.spikes[name] / counts.samples,
-        }
-        for name, size in neurons.items()
-    ]
-    synapses = [_synapse(program, i, counts, steps) for i in program.instructions if isinstance(i, Linear | Conv)]
-    updates = steps * sum(neurons.values()) if program.contract.kind == "spiking" else 0
-    totals = _totals(program, synapses, counts, updates, steps * sum(neurons.values()))
-    costs = hardware.cost_nj(totals["accumulates"], totals["multiply_accumulates"], updates)
-    dense = hardware.cost_nj(0, totals["dense_operations"], updates)
-    return {
-        "format": 1,
-        "model": program.name,
-        "samples": counts.samples,
-        "engine": engine,
-        "collapse": program.contract.collapse.mode,
-        "layers": layers,
-        "synapses": synapses,
-        "totals": totals,
-        "energy": {
-            "hardware": hardware.name,
-            "constants": dict(hardware.constants()),
-            "parts": costs,
-            "total_nj": sum(costs.values()),
-            "dense_nj": sum(dense.values()),
-        },
-        "rates_over_time": {
-            name: (total / (counts.samples * neurons[name])).tolist() for name, total in counts.over_time.items()
-        },
-        "latency_ms_per_step": 1e3 * statistics.median(counts.seconds),
-        **_quality(counts),
-    }
+    neurons = sum(layer.size for layer in program.layers)
+    synapses = tuple(_synapse(program, i, counts, steps) for i in program.instructions if isinstance(i, Linear | Conv))
+    updates = steps * neurons if program.contract.kind == "spiking" else 0
+    totals = _totals(program, synapses, counts, updates, steps * neurons)
+    costs = hardware.cost_nj(totals.accumulates, totals.multiply_accumulates, updates)
+    dense = hardware.cost_nj(0, totals.dense_operations, updates)
+    probabilities, labels = np.concatenate(counts.probabilities, 1), np.concatenate(counts.labels)
+    right = probabilities[-1].argmax(-1) == labels
+    return ProfileResult(
+        model=program.name,
+        samples=counts.samples,
+        engine=engine,
+        collapse=program.contract.collapse.mode,
+        layers=tuple(_layer(layer.name, layer.size, counts, steps) for layer in program.layers),
+        synapses=synapses,
+        totals=totals,
+        energy=Energy(hardware=hardware, parts=costs, total_nj=costs.total, dense_nj=dense.total),
+        latency_ms_per_step=1e3 * statistics.median(counts.seconds),
+        accuracy=float(right.mean()),
+        accuracy_interval=wilson_interval(int(right.sum()), len(right)),
+        ece=expected_calibration_error(probabilities[-1].max(-1), right),
+        early_exit=tuple(_early_exit(probabilities, labels, stop) for stop in STOPS) if steps > 1 else (),
+    )
 
 
-def _synapse(program: Program, synapse: Linear | Conv, counts: Counts, steps: int) -> dict[str, Any]:
+def _layer(name: str, neurons: int, counts: Counts, steps: int) -> LayerCost:
+    return LayerCost(
+        name=name,
+        neurons=neurons,
+        rate=counts.spikes[name] / (counts.samples * neurons * steps),
+        spikes_per_inference=counts.spikes[name] / counts.samples,
+        rate_over_time=tuple((counts.over_time[name] / (counts.samples * neurons)).tolist()),
+    )
+
+
+def _synapse(program: Program, synapse: Linear | Conv, counts: Counts, steps: int) -> SynapseCost:
     weight = program.constants[synapse.weight]
     done = counts.operations.get(synapse.name, 0.0) / counts.samples
     values = program.buffers[synapse.reads[0]].values
     graded = values.largest > 1 or values.bits > 0  # a product with 0 or ±1 is none
     outputs = program.buffers[synapse.writes[0]].size
-    fan_in = int(np.prod(weight.shape[1:]))
-    return {
-        "name": synapse.weight.removesuffix(".weight"),
-        "weights": int(weight.size),
-        "connection_sparsity": float((weight == 0).mean()),
-        "accumulates": 0.0 if graded else done,
-        "multiply_accumulates": done if graded else 0.0,
-        "dense_operations": steps * outputs * fan_in,
-    }
+    return SynapseCost(
+        name=synapse.weight.removesuffix(".weight"),
+        weights=int(weight.size),
+        connection_sparsity=float((weight == 0).mean()),
+        accumulates=0.0 if graded else done,
+        multiply_accumulates=done if graded else 0.0,
+        dense_operations=steps * outputs * int(np.prod(weight.shape[1:])),
+    )
 
 
-def _totals(
-    program: Program, synapses: list[dict[str, Any]], counts: Counts, updates: int, outputs: int
-) -> dict[str, Any]:
-    weights = sum(entry["weights"] for entry in synapses)
-    zeros = sum(entry["weights"] * entry["connection_sparsity"] for entry in synapses)
-    summed = {
-        key: sum(entry[key] for entry in synapses)
-        for key in ("accumulates", "multiply_accumulates", "dense_operations")
-    }
-    return {
-        "events_in": counts.events / counts.samples,
-        **summed,
-        "membrane_updates": updates,
-        "footprint_bytes": int(sum(value.nbytes for value in program.constants.values())),
-        "activation_sparsity": (counts.samples * outputs - sum(counts.spikes.values())) / (counts.samples * outputs),
-        "connection_sparsity": zeros / weights,
-    }
+def _totals(program: Program, synapses: Sequence[SynapseCost], counts: Counts, updates: int, outputs: int) -> Totals:
+    zeros = sum(entry.weights * entry.connection_sparsity for entry in synapses)
+    return Totals(
+        events_in=counts.events / counts.samples,
+        accumulates=sum(entry.accumulates for entry in synapses),
+        multiply_accumulates=sum(entry.multiply_accumulates for entry in synapses),
+        dense_operations=sum(entry.dense_operations for entry in synapses),
+        membrane_updates=updates,
+        footprint_bytes=sum(value.nbytes for value in program.constants.values()),
+        activation_sparsity=(counts.samples * outputs - sum(counts.spikes.values())) / (counts.samples * outputs),
+        connection_sparsity=zeros / sum(entry.weights for entry in synapses),
+    )
 
 
-def _quality(counts: Counts) -> Mapping[str, Any]:
-    probabilities, labels = np.concatenate(counts.probabilities, 1), np.concatenate(counts.labels)
-    final = probabilities[-1]
-    right = final.argmax(-1) == labels
-    return {
-        "accuracy": float(right.mean()),
-        "accuracy_interval": list(wilson_interval(int(right.sum()), len(right))),
-        "ece": expected_calibration_error(final.max(-1), right),
-        "early_exit": [_early_exit(probabilities, labels, stop) for stop in STOPS] if len(probabilities) > 1 else [],
-    }
-
-
-def _early_exit(probabilities: NDArray[np.float64], labels: NDArray[np.int64], stop: float) -> dict[str, float]:
+def _early_exit(probabilities: NDArray[np.float64], labels: NDArray[np.int64], stop: float) -> EarlyExit:
     """Decide at the first step at which the winner's probability reaches ``stop``, at the last one otherwise."""
     sure = probabilities.max(-1) >= stop
     sure[-1] = True
     when = sure.argmax(0)
     chosen = probabilities[when, np.arange(len(labels))].argmax(-1)
-    return {"stop_at": stop, "accuracy": float((chosen == labels).mean()), "mean_steps": float(when.mean() + 1)}
+    return EarlyExit(stop_at=stop, accuracy=float((chosen == labels).mean()), mean_steps=float(when.mean() + 1))

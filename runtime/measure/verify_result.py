@@ -6,16 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
+from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt
 
 from axonnx.base.errors import AxonnxError
+from axonnx.runtime.format.contract import AccuracyContract
 from axonnx.runtime.measure.metrics import wilson_interval
-
-
-class Found(BaseModel):
-    """A part of the result: types are strict, and keys of later versions are passed over."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+from axonnx.runtime.measure.result_files import Found
 
 
 class Stage(Found):
@@ -72,14 +68,15 @@ class Divergence(Found):
 
 
 class Accuracy(Found):
-    """The share of right decisions of one way to run the network."""
+    """The share of right decisions of the file, in one engine, or of the training network."""
 
-    name: str
+    of: Literal["file", "training"]
+    engine: str | None = Field(None, description="that ran the file")
     accuracy: float
-    interval: tuple[float, float] | None = None
-    samples: PositiveInt | None = None
-    right: NonNegativeInt | None = None
-    nll: float | None = None
+    interval: tuple[float, float]
+    samples: PositiveInt
+    right: NonNegativeInt
+    nll: float
 
 
 class Paired(Found):
@@ -112,6 +109,7 @@ class VerifyResult(Found):
     stages: tuple[Stage, ...] = ()
     implementations: tuple[Implementation, ...] = ()
     accuracy: tuple[Accuracy, ...] = ()
+    stated: tuple[AccuracyContract, ...] = Field((), description="the contract's accuracies, measured again")
     paired: Paired | None = None
     first_divergence: Divergence | None = None
 
@@ -132,6 +130,7 @@ class VerifyResult(Found):
                 "stages": tuple(stages),
                 "implementations": _by_name([entry for part in parts for entry in part.implementations]),
                 "accuracy": _accuracies([entry for part in parts for entry in part.accuracy]),
+                "stated": next((part.stated for part in parts if part.stated), ()),
                 "paired": Paired(**_sums(pairs)) if pairs else None,
                 "first_divergence": next((p.first_divergence for p in parts if p.first_divergence), None),
             }
@@ -186,17 +185,19 @@ def _by_name(entries: Iterable[Implementation]) -> tuple[Implementation, ...]:
 
 
 def _accuracies(entries: Sequence[Accuracy]) -> tuple[Accuracy, ...]:
-    return tuple(
-        _one_accuracy([e for e in entries if e.name == name]) for name in dict.fromkeys(e.name for e in entries)
-    )
+    return tuple(_one_accuracy([e for e in entries if e.of == of]) for of in dict.fromkeys(e.of for e in entries))
 
 
 def _one_accuracy(same: list[Accuracy]) -> Accuracy:
-    right, samples = (sum(getattr(entry, key) or 0 for entry in same) for key in ("right", "samples"))
-    if not samples or right > samples:
-        raise AxonnxError(f"the accuracy of {same[0].name!r} is {right} of {samples} samples; verify again")
-    nll = sum((entry.nll or 0.0) * (entry.samples or 0) for entry in same) / samples
-    interval = wilson_interval(right, samples)
-    return Accuracy(
-        name=same[0].name, accuracy=right / samples, interval=interval, samples=samples, right=right, nll=nll
+    right, samples = sum(entry.right for entry in same), sum(entry.samples for entry in same)
+    if right > samples:
+        raise AxonnxError(f"the accuracy of {same[0].of!r} is {right} of {samples} samples; verify again")
+    return same[0].model_copy(
+        update={
+            "accuracy": right / samples,
+            "interval": wilson_interval(right, samples),
+            "samples": samples,
+            "right": right,
+            "nll": sum(entry.nll * entry.samples for entry in same) / samples,
+        }
     )

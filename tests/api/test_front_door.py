@@ -16,7 +16,9 @@ NAMES = {
     "export_run",
     "load",
     "open_run",
+    "profile_file",
     "read_events",
+    "report_file",
     "train_run",
     "verify_file",
 }

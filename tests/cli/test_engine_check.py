@@ -13,13 +13,14 @@ from onnx import numpy_helper
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
 from axonnx.cli import main
-from axonnx.report.facts.inputs import read_verify
 from axonnx.runtime.engines.numba.engine import NumbaEngine
 from axonnx.runtime.engines.ort_engine import OrtEngine
 from axonnx.runtime.engines.reference import numpy_ops
 from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.measure.engine_check import check_engines
 from axonnx.runtime.measure.engine_inputs import KINDS, from_files, generated, on_thresholds
+from axonnx.runtime.measure.result_files import read_result
+from axonnx.runtime.measure.verify_result import VerifyResult
 from axonnx.runtime.readers import write_npz
 
 from ..runtime.streams.small_models import BINNING, SENSOR
@@ -136,7 +137,7 @@ def test_the_users_own_recordings(files, engines, folder, tmp_path, capsys):
     said, found = capsys.readouterr().out, json.loads((tmp_path / "engines.json").read_text())
     assert f"input: {folder}" in said
     with pytest.raises(AxonnxError, match=r"engines\.json: verdict"):
-        read_verify(tmp_path / "engines.json")  # it is no verification for a report to show
+        read_result(VerifyResult, tmp_path / "engines.json")  # it is no verification for a report to show
     assert "the training network was not part of this" in said
     assert found["training_network"] == "not compared"
     assert found["engines"] == "equal"

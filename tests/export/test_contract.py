@@ -13,7 +13,14 @@ from axonnx.export.write import build_model, write_model
 from axonnx.models import LIFSettings, RecurrentSNN, SpikingMLP
 from axonnx.runtime.binning import Binning
 from axonnx.runtime.events.sensor import Sensor
-from axonnx.runtime.format.contract import METADATA_KEY, Contract, InputContract, Provenance, read_contract
+from axonnx.runtime.format.contract import (
+    METADATA_KEY,
+    AccuracyContract,
+    Contract,
+    InputContract,
+    Provenance,
+    read_contract,
+)
 
 from .running import Exported, export
 from .small_networks import Recipe, build, input_of
@@ -37,7 +44,8 @@ def recurrent() -> Exported:
 def test_a_contract_comes_back_whole_from_a_file(tmp_path):
     torch.manual_seed(0)
     collapsed = collapse_network(RecurrentSNN(18, [12], 5), ARRIVING, CollapseSettings("sampled", 2, seed=9))
-    accuracy = {"this file": {"accuracy": 0.75, "interval": [0.5, 0.9], "nll": 0.1 + 0.2, "samples": 8}}
+    figures = {"right": 6, "samples": 8, "accuracy": 0.75, "interval": (0.5, 0.9), "nll": 0.1 + 0.2}
+    accuracy = (AccuracyContract(way="file", draws=2, **figures),)
     provenance = Provenance(checkpoint="ab" * 32, config="seed = 0\n", data="digits", versions={"torch": "2.13"})
     contract = make_contract(collapsed, CLASSES, "step", accuracy, provenance)
     write_model(build_model(collapsed, contract), tmp_path / "model.onnx")

@@ -56,9 +56,10 @@ def test_a_file_takes_the_frames_as_they_were_recorded(merged, capsys):
     assert f"  axonnx eval {file} --data {merged / 'data'}" in said
     assert contract_of(file).input.merging == MergingContract(recorded=STEPS, frames=2, clip=4)
     recorded = evaluated(capsys, file, "--data", merged / "data")  # the very command that export named
-    stated = contract_of(file).accuracy["this file: mfa"]
-    assert (recorded["samples"], recorded["accuracy"]) == (40, stated["accuracy"])
-    assert recorded["nll"] == pytest.approx(stated["nll"], rel=1e-6)  # torch's softmax is in float32
+    stated = contract_of(file).accuracy[-1]
+    assert stated.way == "file"
+    assert (recorded["samples"], recorded["accuracy"]) == (40, stated.accuracy)
+    assert recorded["nll"] == pytest.approx(stated.nll, rel=1e-6)  # torch's softmax is in float32
     x = np.concatenate([x.numpy() for x, _ in open_run(str(merged / "run")).data("test", None)], 1)
     labels = np.load(merged / "data" / "test.npz")["labels"]
     np.savez(merged / "steps.npz", frames=x.swapaxes(0, 1), labels=labels)

@@ -51,8 +51,9 @@ def test_prune_and_integers_report_before_and_after(runs, capsys):
     out = capsys.readouterr().out
     contract = contract_of("m.onnx")
     assert (contract.collapse.prune, contract.collapse.weights) == (1.0, "int8")
-    assert "before pruning and rounding" in contract.accuracy
-    assert "this file: mfa, int8, pruned below 1" in contract.accuracy
+    assert [entry.way for entry in contract.accuracy] == ["unreduced", "file"]
+    assert "before pruning and rounding  " in out
+    assert "this file: mfa, int8, pruned below 1  " in out
     zeros = [float(line.split()[2].rstrip("%")) for line in out.splitlines()[1:3]]
     assert min(zeros) > 5.0
     body = next(node for node in onnx.load("m.onnx").graph.node if node.op_type == "Scan").attribute[0].g
@@ -72,11 +73,11 @@ def test_form_and_trace(runs, form, traces):
 
 def test_calibrate(runs, capsys):
     assert main(["export", str(runs["spiking"]), "-o", "m.onnx", "--calibrate", "--passes", "2"]) == 0
-    contract = contract_of("m.onnx")
+    contract, said = contract_of("m.onnx"), capsys.readouterr()
     assert contract.collapse.calibrated
-    assert "this file: mfa, calibrated" in contract.accuracy
+    assert "this file: mfa, calibrated  " in said.out
     assert all(min(np.atleast_1d(layer.threshold)) > 0 for layer in contract.layers if layer.op == "LIF")
-    assert "hidden.0.neuron: rate" in capsys.readouterr().err
+    assert "hidden.0.neuron: rate" in said.err
 
 
 @pytest.mark.parametrize(

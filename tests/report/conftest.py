@@ -11,11 +11,15 @@ import torch
 from axonnx.base.fingerprints import sha256_of
 from axonnx.cli import export as export_command
 from axonnx.report.facts.data import read_samples
-from axonnx.report.facts.inputs import read_profile, read_run, read_verify
+from axonnx.report.facts.inputs import read_run
 from axonnx.report.facts.material import Material
 from axonnx.report.facts.measure import measure
 from axonnx.report.facts.model import view_model
 from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+from axonnx.runtime.measure.energy import Hardware
+from axonnx.runtime.measure.profile_result import ProfileResult
+from axonnx.runtime.measure.result_files import read_result
+from axonnx.runtime.measure.verify_result import VerifyResult
 from axonnx.train import run as train_run_module
 from axonnx.train.config.read import check_config
 
@@ -112,9 +116,8 @@ def material(model, run, samples, verify_json, profile_json) -> Material:
     """Everything that a report can show."""
     view = view_model(model)
     measured = measure(NumpyEngine(view.program), read_samples(samples, view.contract, 24), 4)
-    return Material(
-        view, "2025-01-01 12:00", read_run(run), read_verify(verify_json), read_profile(profile_json), measured
-    )
+    verified, profiled = read_result(VerifyResult, verify_json), read_result(ProfileResult, profile_json)
+    return Material(view, "2025-01-01 12:00", read_run(run), verified, profiled, measured)
 
 
 def write_json(path: Path, content: object) -> Path:
@@ -141,28 +144,37 @@ def verification(model: str) -> dict:
             {"name": "onnxruntime", "samples": 16, "spikes_differing": 0, "membranes_differing": 0}
             | {"max_logit_difference": 0.0}
         ],
-        "unrounded": {"equal_spikes": 0.9999, "accuracy": 0.98},
-        "accuracy": [{"name": "the file (numba)", "accuracy": 0.75, "interval": [0.5, 0.9], "samples": 12}],
+        "accuracy": [
+            {"of": "file", "engine": "numba", "accuracy": 0.75, "interval": [0.5, 0.9], "samples": 12, "right": 9}
+            | {"nll": 0.5}
+        ],
         "first_divergence": None,
     }
 
 
 def profile(model: str) -> dict:
-    layers = [{"name": f"hidden.{n}.neuron", "neurons": 12, "rate": 0.2, "spikes_per_inference": 20.5} for n in (0, 1)]
+    layers = [
+        {"name": f"hidden.{n}.neuron", "neurons": 12, "rate": 0.2, "spikes_per_inference": 20.5}
+        | {"rate_over_time": [0.1 + 0.2 * n] * STEPS}
+        for n in (0, 1)
+    ]
+    done = {"accumulates": 100.5, "multiply_accumulates": 0.0, "dense_operations": 1000}
     return {
         "format": 1,
         "model": model,
         "file_sha256": sha256_where(model),
         "samples": 24,
         "engine": "numba",
+        "collapse": "mfa",
         "layers": layers,
-        "synapses": [{"name": "hidden.0.synapse", "weights": 864, "accumulates": 100.5, "dense_operations": 1000}],
-        "totals": {"events_in": 77.5, "footprint_bytes": 4000, "activation_sparsity": 0.8},
-        "energy": {"constants": {"accumulate": 0.9}, "parts": {"accumulates": 1.5, "membrane updates": 0.5}}
-        | {"total_nj": 2.0, "dense_nj": 30.0},
-        "rates_over_time": {"hidden.0.neuron": [0.1] * STEPS, "hidden.1.neuron": [0.3] * STEPS},
+        "synapses": [{"name": "hidden.0.synapse", "weights": 864, "connection_sparsity": 0.1, **done}],
+        "totals": {"events_in": 77.5, "membrane_updates": 96, "footprint_bytes": 4000}
+        | {"activation_sparsity": 0.8, "connection_sparsity": 0.1, **done},
+        "energy": {"hardware": Hardware().model_dump(), "total_nj": 2.0, "dense_nj": 30.0}
+        | {"parts": {"accumulates": 1.5, "multiply_accumulates": 0.0, "membrane_updates": 0.5}},
         "latency_ms_per_step": 0.01,
         "accuracy": 0.75,
+        "accuracy_interval": [0.5, 0.9],
         "ece": 0.1,
         "early_exit": [{"stop_at": 0.9, "accuracy": 0.7, "mean_steps": 3.5}],
     }

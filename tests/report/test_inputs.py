@@ -1,43 +1,65 @@
-"""Files that others write: lenient on what is missing, strict on what is of another type."""
+"""Files that others write: of a run what is there is taken; results are whole, or refused with the place."""
 
 import json
+import math
 
 import numpy as np
 import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.report.facts.data import read_samples
-from axonnx.report.facts.inputs import read_profile, read_run, read_verify
+from axonnx.report.facts.inputs import read_run
 from axonnx.report.facts.model import view_model
+from axonnx.runtime.measure.profile_result import ProfileResult
+from axonnx.runtime.measure.result_files import read_result
 from axonnx.runtime.measure.sample_choice import choose_samples
+from axonnx.runtime.measure.verify_result import Divergence, VerifyResult
 
 from .conftest import profile, verification, write_json
 
 
+def read_verify(path):
+    return read_result(VerifyResult, path)
+
+
+def read_profile(path):
+    return read_result(ProfileResult, path)
+
+
 def test_a_whole_verification(tmp_path):
-    found = read_verify(write_json(tmp_path / "v.json", verification("m.onnx")))
+    found = read_verify(write_json(tmp_path / "v.json", verification("m.onnx") | {"later": "addition"}))
     assert found.compared.spikes == 12345
     assert found.implementations[0].name == "onnxruntime"
 
 
-def test_a_verdict_alone_is_enough(tmp_path):
-    found = read_verify(write_json(tmp_path / "v.json", {"verdict": "different", "later": "addition"}))
-    assert found.first_divergence is None
-    assert found.compared.spikes is None
-
-
-def test_an_empty_profile_is_one(tmp_path):
-    assert read_profile(write_json(tmp_path / "p.json", {})).layers == ()
+def test_a_whole_profile_and_half_of_one(tmp_path):
     assert read_profile(write_json(tmp_path / "p.json", profile("m.onnx"))).totals.events_in == 77.5
+    half = {key: value for key, value in profile("m.onnx").items() if key != "energy"}
+    with pytest.raises(AxonnxError, match=r"p.json: energy: Field required"):
+        read_profile(write_json(tmp_path / "p.json", half))
+
+
+def test_what_is_written_is_read_with_every_bit(tmp_path):
+    """A wrong number can be no number at all."""
+    divergence = Divergence(
+        implementation="numba", what="logit", layer="", sample=0, step=None, neuron=(0,), expected=0.1, found=math.nan
+    )
+    whole = VerifyResult(model="m", verdict="different", first_divergence=divergence)
+    (tmp_path / "v.json").write_text(whole.model_dump_json())
+    found = read_verify(tmp_path / "v.json")
+    assert math.isnan(found.first_divergence.found)
+    assert found.model_dump_json() == whole.model_dump_json()
+    kept = read_profile(write_json(tmp_path / "p.json", profile("m.onnx")))
+    assert ProfileResult.model_validate_json(kept.model_dump_json()) == kept
 
 
 @pytest.mark.parametrize(
     ("content", "place"),
     [
-        ({"verdict": "perhaps"}, "verdict"),
-        ({"verdict": "equal", "mismatches": "0"}, "mismatches"),
-        ({"verdict": "equal", "format": 2}, "format"),
-        ({"verdict": "equal", "stages": [{"name": "x", "ok": "yes"}]}, "stages.0.ok"),
+        ({"model": "m", "verdict": "perhaps"}, "verdict"),
+        ({"model": "m", "verdict": "equal", "mismatches": "0"}, "mismatches"),
+        ({"model": "m", "verdict": "equal", "format": 2}, "format"),
+        ({"model": "m", "verdict": "equal", "stages": [{"name": "x", "ok": "yes"}]}, "stages.0.ok"),
         ([], "the text itself"),
     ],
 )

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from axonnx.report.facts.data import read_samples
-from axonnx.report.facts.inputs import Accuracy, Divergence, Profile, Stage, Verify
 from axonnx.report.facts.material import Material
 from axonnx.report.facts.measure import Measured, Sample, measure
 from axonnx.report.facts.model import view_model
 from axonnx.report.page import ANCHORS, render
 from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+from axonnx.runtime.measure.profile_result import EarlyExit
+from axonnx.runtime.measure.verify_result import Accuracy, Divergence, Stage, VerifyResult
 
 from .html_check import Page
 
@@ -85,10 +86,17 @@ def test_a_file_alone_says_what_to_run(model):
 
 def test_a_divergence_is_red_and_exact(material):
     first = Divergence(
-        implementation="ort", layer="hidden.<1>", sample=4, step=7, neuron=(1, 2), expected=0.99999994, found=1.0
+        implementation="ort",
+        what="membrane",
+        layer="hidden.<1>",
+        sample=4,
+        step=7,
+        neuron=(1, 2),
+        expected=0.99999994,
+        found=1.0,
     )
-    stages = (Stage(name="free-running", ok=False, lines=("layer <b>hidden</b> differs",)),)
-    verify = Verify(verdict="different", mismatches=3, stages=stages, first_divergence=first)
+    stages = (Stage(name="engines", ok=False, lines=("layer <b>hidden</b> differs",)),)
+    verify = VerifyResult(model="m", verdict="different", mismatches=3, stages=stages, first_divergence=first)
     page = Page(render(replace(material, verify=verify)))
     assert page.faults == []
     assert page.count("div", "bad") == 1
@@ -98,26 +106,24 @@ def test_a_divergence_is_red_and_exact(material):
 
 
 def test_a_failed_structure_has_no_divergence_to_name(material):
-    page = Page(render(replace(material, verify=Verify(verdict="different"))))
+    page = Page(render(replace(material, verify=VerifyResult(model="m", verdict="different"))))
     assert "Not equal: the file differs" in page.text
     assert "No single value was named" in page.text
 
 
-def test_an_empty_profile_changes_nothing_but_its_section(material):
-    page = Page(render(replace(material, profile=Profile())))
+def test_without_a_profile_rates_are_those_measured_here(material):
+    page = Page(render(replace(material, profile=None)))
     assert page.faults == []
-    assert "Firing rates over time" in page.text  # measured here
+    assert "Firing rates over time" in page.text
 
 
 def test_numbers_that_are_none_are_dashes(material):
-    profile = Profile.model_validate(
-        {
-            "energy": {"total_nj": float("nan"), "parts": {"a": float("nan")}},
-            "rates_over_time": {"a": [0.1, float("nan")]},
-            "early_exit": ({"stop_at": 0.5, "mean_steps": float("nan"), "accuracy": float("nan")},),
-        }
-    )
-    text = render(replace(material, profile=profile))
+    nan = float("nan")
+    layers = [layer.model_copy(update={"rate_over_time": (0.1, nan)}) for layer in material.profile.layers]
+    energy = material.profile.energy.model_copy(update={"total_nj": nan})
+    exits = (EarlyExit(stop_at=0.5, accuracy=nan, mean_steps=nan),)
+    odd = {"layers": tuple(layers), "energy": energy, "early_exit": exits, "ece": nan}
+    text = render(replace(material, profile=material.profile.model_copy(update=odd)))
     page = Page(text)
     assert page.faults == []
     assert 'd="nan' not in text.lower()
@@ -171,9 +177,10 @@ def test_one_accuracy_of_the_file_on_one_set_of_samples(material):
     """What verification, profile and contract say about the file is of other samples, or forged: it is not shown."""
     assert material.verify is not None
     assert material.profile is not None
-    stated = {**material.model.contract.accuracy, "this file: mfa": {"accuracy": 0.1234, "interval": [0.1, 0.2]}}
+    *others, own = material.model.contract.accuracy
+    stated = (*others, own.model_copy(update={"accuracy": 0.1234, "interval": (0.1, 0.2)}))
     contract = material.model.contract.model_copy(update={"accuracy": stated})
-    verified = (Accuracy(name="the file (numba)", accuracy=0.4321, interval=(0.4, 0.5), samples=12),)
+    verified = (Accuracy(of="file", accuracy=0.4321, interval=(0.4, 0.5), samples=12, right=5, nll=1.0),)
     changed = replace(
         material,
         model=replace(material.model, program=replace(material.model.program, contract=contract)),
@@ -189,4 +196,4 @@ def test_one_accuracy_of_the_file_on_one_set_of_samples(material):
     unmeasured = replace(changed, measured=None)
     assert unmeasured.shipped.on == "verified on 12 test samples"
     assert "all 8 steps" not in Page(render(unmeasured)).text
-    assert replace(unmeasured, verify=None).shipped.on == "at export, on test samples"
+    assert replace(unmeasured, verify=None).shipped.on == "at export, on 12 test samples"

@@ -9,7 +9,8 @@ import pytest
 
 from axonnx.base.fingerprints import sha256_of
 from axonnx.cli import main
-from axonnx.cli import report as report_command
+from axonnx.report.facts.model import view_model
+from axonnx.reporting import other_weights
 
 from .conftest import profile, verification, write_json
 from .html_check import Page
@@ -69,11 +70,11 @@ def test_a_result_that_names_no_file_is_refused(tmp_path, model, capsys):
 
 
 def test_a_run_with_other_weights_is_pointed_out(tmp_path, model, run, monkeypatch):
-    view = report_command.view_model(model)
+    view = view_model(model)
     changed = view.contract.provenance.model_copy(update={"checkpoint": "0" * 64})
     contract = view.contract.model_copy(update={"provenance": changed})
-    assert report_command._other_run(view.contract, run) == []
-    assert "not those the file was exported from" in report_command._other_run(contract, run)[0]
+    assert other_weights(view.contract, run) == []
+    assert "not those the file was exported from" in other_weights(contract, run)[0]
 
 
 @pytest.mark.parametrize(
@@ -82,8 +83,8 @@ def test_a_run_with_other_weights_is_pointed_out(tmp_path, model, run, monkeypat
         ([], "which file?"),
         (["a.onnx", "--model", "b.onnx"], "which file?"),
         (["nothing.onnx"], "cannot be read"),
-        (["{model}", "--samples", "-1"], "--samples is -1"),
-        (["{model}", "--limit", "0"], "--limit is 0"),
+        (["{model}", "--samples", "-1"], "samples is -1"),
+        (["{model}", "--limit", "0"], "limit is 0"),
         (["{model}", "--samples", "9", "--limit", "5"], "at least the 9"),
         (["{model}", "-o", "{folder}"], "name the file to write"),
         (["{model}", "-o", "{folder}/none/report.html"], "no such folder"),

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from pydantic import BaseModel
@@ -15,6 +16,7 @@ TABLES = {
     "`collapse`": contract.CollapseContract,
     "`layers[]`": contract.LayerContract,
     "`synapses[]`": contract.SynapseContract,
+    "`accuracy[]`": contract.AccuracyContract,
     "`measured`": contract.Measured,
     "`provenance`": contract.Provenance,
 }
@@ -30,6 +32,11 @@ def rows_of(head: str) -> list[str]:
 def test_every_field_of_the_contract_is_described_and_no_other(head):
     model: type[BaseModel] = TABLES[head]
     assert sorted(rows_of(head)) == sorted(model.model_fields)
+
+
+def test_every_way_is_described():
+    (row,) = (line for line in PAGE.splitlines() if line.startswith("| `way` |"))
+    assert set(re.findall(r"`(\w+)`", row)) - {"way"} == set(get_args(contract.Way))
 
 
 def test_versions_are_those_of_the_code():

@@ -5,9 +5,8 @@ import json
 import numpy as np
 import torch
 
+from axonnx import profiling, reporting
 from axonnx.cli import main
-from axonnx.cli import profile as profile_command
-from axonnx.cli import report as report_command
 from axonnx.report.facts.model import view_model
 from axonnx.runtime.measure.metrics import wilson_interval
 from axonnx.runtime.measure.sample_choice import choose_samples
@@ -30,7 +29,7 @@ def test_a_profile_of_own_data_sorted_by_class_sees_all_classes(exported, tmp_pa
     labels = np.repeat(np.arange(10), 6)
     np.savez(tmp_path / "own.npz", frames=np.zeros((60, contract.steps, *contract.shape), np.uint8), labels=labels)
     seen = []
-    measure = profile_command.profile
+    measure = profiling.profile
 
     def spy(engine, batches, *options):
         batches = list(batches)
@@ -39,7 +38,7 @@ def test_a_profile_of_own_data_sorted_by_class_sees_all_classes(exported, tmp_pa
 
     model = str(exported())
     capsys.readouterr()
-    monkeypatch.setattr(profile_command, "profile", spy)
+    monkeypatch.setattr(profiling, "profile", spy)
     words = ["profile", model, "--data", str(tmp_path / "own.npz"), "--limit", "20", "--json"]
     assert main(words) == 0
     assert np.bincount(seen).tolist() == [2] * 10
@@ -50,5 +49,5 @@ def test_a_profile_of_own_data_sorted_by_class_sees_all_classes(exported, tmp_pa
 
 def test_a_report_takes_the_samples_that_a_profile_takes(run_folder, exported):
     test = open_run(str(run_folder)).prepared.splits.test
-    found = report_command._test_samples(str(run_folder), view_model(exported()), 40)
+    found = reporting.test_samples(run_folder, view_model(exported()), 40)
     assert found.labels.tolist() == test.labels[choose_samples(test.labels, 40)].tolist()

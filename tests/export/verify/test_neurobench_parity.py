@@ -67,12 +67,12 @@ def test_sparsity_and_effective_operations_equal_neurobench(largest, tmp_path):
     events = x.float()
     theirs = _neurobench(SnnTorchTwin(collapsed.network), events.transpose(0, 1))
     engine = NumpyEngine(compile_file(tmp_path / "twin.onnx"))
-    ours = profile(engine, [(events.numpy(), np.zeros(SAMPLES, np.int64))], Hardware())["totals"]
+    ours = profile(engine, [(events.numpy(), np.zeros(SAMPLES, np.int64))], Hardware()).totals
     operations = theirs["SynapticOperations"]
-    assert ours["activation_sparsity"] == theirs["ActivationSparsity"]
-    assert 0.5 < ours["activation_sparsity"] < 1.0
-    assert ours["accumulates"] == operations["Effective_ACs"]
-    assert ours["multiply_accumulates"] == operations["Effective_MACs"]
-    assert ours["dense_operations"] == operations["Dense"]
-    assert ours["connection_sparsity"] == theirs["ConnectionSparsity"]
+    assert ours.activation_sparsity == theirs["ActivationSparsity"]
+    assert 0.5 < ours.activation_sparsity < 1.0
+    assert ours.accumulates == operations["Effective_ACs"]
+    assert ours.multiply_accumulates == operations["Effective_MACs"]
+    assert ours.dense_operations == operations["Dense"]
+    assert ours.connection_sparsity == theirs["ConnectionSparsity"]
     assert (operations["Effective_MACs"] > 0) == (largest > 1)

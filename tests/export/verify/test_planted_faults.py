@@ -100,14 +100,14 @@ def _move_origin(contract: dict) -> None:
 
 
 def _forge_accuracy(contract: dict) -> None:
-    entry = contract["accuracy"]["this file: mfa"]
+    entry = contract["accuracy"][-1]
     entry["accuracy"], entry["interval"] = 0.999, [0.99, 1.0]
 
 
 def _forge_all_of_it(contract: dict) -> None:
     from axonnx.runtime.measure.metrics import wilson_interval
 
-    entry = contract["accuracy"]["this file: mfa"]
+    entry = contract["accuracy"][-1]
     entry["right"] = entry["samples"]
     entry["accuracy"], entry["interval"] = 1.0, list(wilson_interval(entry["right"], entry["samples"]))
 
@@ -118,8 +118,12 @@ TAMPERED: dict[str, tuple[Callable[[dict], None], str, str]] = {
     "bins seven times as long": (lambda c: _scale_bins(c, 7), "structure", "contract.input.binning.bin_us"),
     "another origin of time": (_move_origin, "structure", "contract.input.binning.origin"),
     "another centre": (lambda c: c["input"].update(centre=1), "structure", "contract.input.centre"),
-    "accuracy forged": (_forge_accuracy, "accuracies", "states for 'this file: mfa' 99.90 %"),
-    "accuracy forged with its count": (_forge_all_of_it, "accuracies", "states for 'this file: mfa' 100.00 %"),
+    "accuracy forged": (_forge_accuracy, "accuracies", "states for 'file' 99.90 %"),
+    "accuracy forged with its count": (_forge_all_of_it, "accuracies", "states for 'file' 100.00 %"),
+    "accuracy left out": (lambda c: c["accuracy"].pop(0), "accuracies", "states the accuracies ['mean_field', "),
+    "accuracy of fewer passes": (
+        lambda c: c["accuracy"][0].update(draws=1), "accuracies", "states for 'bayesian' "
+    ),
     "another data set": (lambda c: c["provenance"].update(data="mnist"), "structure", "contract.provenance.data"),
     "another threshold stated": (
         lambda c: c["layers"][0].update(threshold=5.0), "structure", "contract.layers[0].threshold"

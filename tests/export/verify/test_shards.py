@@ -21,7 +21,7 @@ SHARD = {
     "stages": [{"name": "structure", "ok": True, "lines": []}],
     "implementations": [{"name": "numpy", "max_logit_difference": 0.0, **dict.fromkeys(COUNTS, 1)}],
     "paired": {"samples": 4, "only_file": 0, "only_training": 0},
-    "accuracy": [{"name": "file", "right": 3, "samples": 4, "nll": 0.5, "accuracy": 0.75, "interval": [0.3, 0.9]}],
+    "accuracy": [{"of": "file", "right": 3, "samples": 4, "nll": 0.5, "accuracy": 0.75, "interval": [0.3, 0.9]}],
     "first_divergence": None,
 }
 OTHER = {**SHARD, "shard": "1/2"}
@@ -44,11 +44,11 @@ def test_results_add_up(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("odd", "fault"),
     [
-        (b"", "is no result of axonnx verify"),
+        (b"", "the text itself"),
         (b"[]", "the text itself"),
         (b"null", "the text itself"),
-        (b"[" * 100_000, "is no result of axonnx verify"),
-        (b"\xff\xfe", "is no result of axonnx verify"),
+        (b"[" * 100_000, "the text itself"),
+        (b"\xff\xfe", "cannot be read"),
         ({}, "model: Field required"),
         ({**SHARD, "format": 2}, "format"),
         ({**SHARD, "mismatches": -1}, "mismatches"),
@@ -95,7 +95,7 @@ def test_parts_that_repeat_miss_or_do_not_belong_together_are_refused(tmp_path, 
 
 def test_missing_files_and_folders_are_one_line(tmp_path, capsys):
     assert main(["verify", "--merge", str(tmp_path / "none.json")]) == 2
-    assert f"{tmp_path / 'none.json'}: No such file or directory" in capsys.readouterr().err
+    assert f"{tmp_path / 'none.json'}: cannot be read: " in capsys.readouterr().err
     (tmp_path / "a.json").write_text(json.dumps({**SHARD, "shard": "0/1"}))
     assert main(["verify", "--merge", str(tmp_path / "a.json"), "-o", str(tmp_path / "no" / "whole.json")]) == 2
     assert "cannot be written (No such file or directory)" in capsys.readouterr().err

@@ -43,10 +43,11 @@ def test_the_training_network_and_the_stated_accuracies_are_part_of_the_verdict(
     assert [stage["name"] for stage in result["stages"]] == [
         "structure", "operators", "collapse", "engines", "recordings", "decisions", "accuracies"
     ]  # fmt: skip
-    names = [entry["name"] for entry in result["accuracy"]]
-    assert names[:2] == ["the file (numba)", "training network"]
-    assert names[2:] == list(load_model(exported()).contract.accuracy)
-    assert all(low <= entry["accuracy"] <= high for entry in result["accuracy"] for low, high in [entry["interval"]])
+    assert [(entry["of"], entry["engine"]) for entry in result["accuracy"]] == [("file", "numba"), ("training", None)]
+    ways = [entry.way for entry in load_model(exported()).contract.accuracy]
+    assert [entry["way"] for entry in result["stated"]] == ways
+    for entry in (*result["accuracy"], *result["stated"]):
+        assert entry["interval"][0] <= entry["accuracy"] <= entry["interval"][1]
     assert result["paired"]["samples"] == 40
 
 
@@ -69,6 +70,7 @@ def test_shards_merge_to_the_whole(exported, verify, tmp_path, capsys):
     for key in ("samples", "right", "accuracy", "interval", "nll"):
         assert merged["accuracy"][0][key] == pytest.approx(whole["accuracy"][0][key])
     assert merged["paired"] == whole["paired"]
+    assert merged["stated"] == whole["stated"]
     stock = [next(e for e in r["implementations"] if e["name"] == "numba") for r in (merged, whole)]
     assert stock[0] == stock[1]
 

@@ -211,8 +211,18 @@ def test_bins_of_a_contract(bins, refused):
 
 
 def test_numbers_in_the_accuracy(refused):
-    assert "accuracy" in refused(contract(lambda facts: facts["accuracy"].update(test=10**400)))
-    assert "accuracy" in refused(contract(lambda facts: facts["accuracy"].update(test={"a": [1, float("nan")]})))
+    figures = {"way": "file", "right": 1, "samples": 2, "accuracy": 0.5, "interval": [0.1, 0.9], "nll": 0.7}
+    odd = [
+        {"samples": 10**400},
+        {"samples": 0},
+        {"nll": float("nan")},
+        {"interval": [0.1]},
+        {"way": "guessed"},
+        {"later": 1},
+    ]
+    for change in odd:
+        assert "accuracy" in refused(contract(lambda facts, change=change: facts.update(accuracy=[figures | change])))
+    assert "two accuracies of 'file'" in refused(contract(lambda facts: facts.update(accuracy=[figures, figures])))
 
 
 def outside(tensor):
