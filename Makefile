@@ -1,6 +1,7 @@
-# Everything happens in .venv; `make test` and `make demo` set it up on a machine that has only Python 3.11.
+# Everything happens in .venv; `make test` and `make demo` set it up on a machine that has only Python.
+# Another Python and another folder: make PYTHON=python3.13 VENV=.venv-3.13 test
 PYTHON ?= python3.11
-VENV   := .venv
+VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
@@ -12,7 +13,7 @@ help:            ## this list
 setup: $(READY)  ## virtual environment with everything pinned in constraints.txt
 
 $(READY): pyproject.toml constraints.txt
-	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found; run 'make PYTHON=/path/to/python3.11 …'" >&2; exit 2; }
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found; run 'make PYTHON=/path/to/python …', with Python 3.11 or later" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt setuptools wheel
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev]'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,25 +14,37 @@ from axonnx.experiments.plan import Plan
 from axonnx.experiments.store import Record
 from axonnx.experiments.tables import attenuation, gradient_norms
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STYLE = {"svg.hashsalt": "axonnx", "svg.fonttype": "none", "font.size": 9}
+
 
 def draw(path: Path, plan: Plan, records: Sequence[Record]) -> None:
     """Write the experiment's figure as SVG."""
     try:
         import matplotlib
-        from matplotlib.figure import Figure
     except ModuleNotFoundError:
         raise AxonnxError("figures need matplotlib: pip install 'axonnx[report]'") from None
-    with matplotlib.rc_context({"svg.hashsalt": "axonnx", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(10, 3.8), layout="constrained")
-        left, right = figure.subplots(1, 2)
-        FIGURES[plan.figure](left, right, plan, [record for record in records if "failed" not in record])
-        for axes in (left, right):
-            axes.grid(alpha=0.3)
-        handles, names = left.get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside right center", fontsize="small", frameon=False)
+    with matplotlib.rc_context(STYLE):
+        figure = make_figure(plan, records)
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary:
             figure.savefig(temporary, format="svg", metadata={"Date": None})
+
+
+def make_figure(plan: Plan, records: Sequence[Record]) -> Figure:
+    """Two panels and one legend; every label lies inside the figure."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    FIGURES[plan.figure](left, right, plan, [record for record in records if "failed" not in record])
+    for axes in (left, right):
+        axes.grid(alpha=0.3)
+    handles, names = left.get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside right center", fontsize="small", frameon=False)
+    return figure
 
 
 def _cases(plan: Plan, records: Sequence[Record]) -> list[tuple[str, str, list[Record]]]:
@@ -104,7 +116,7 @@ def _rejection(left: Any, right: Any, plan: Plan, records: Sequence[Record]) -> 
                 right.bar(number + shift, np.mean(values), 0.38, color=colour, hatch=hatch, alpha=0.8)
     left.set(xlabel="share of samples decided (%)", ylabel="accuracy on them (%)")
     left.invert_xaxis()
-    right.set(ylabel="AUROC, unknown classes (hatched: mutual information)", ylim=(0.4, 1.0), xticks=[])
+    right.set(ylabel="AUROC, unknown classes\n(hatched: mutual information)", ylim=(0.4, 1.0), xticks=[])
 
 
 def _pareto(left: Any, right: Any, plan: Plan, records: Sequence[Record]) -> None:

@@ -2,12 +2,14 @@
 
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from axonnx.cli import main
 
 ROOT = Path(__file__).parents[2]
+SVG = "{http://www.w3.org/2000/svg}"
 README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 # What makes a command of the tour short enough for a test; the commands are the README's otherwise.
@@ -70,15 +72,9 @@ def test_links_point_to_files():
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
-def test_the_layout_names_every_folder_and_only_files_that_exist():
-    table = README[README.index("## Layout") : README.index("## Results")]
-    assert all(
-        f"`{folder}/`" in table
-        for folder in ("models", "train", "export", "runtime", "experiments", "cli", "tests", "docs")
-    )
-    folder = ""
-    for row in table.splitlines():
-        if match := re.match(r"\| `(\w+)/`", row):
-            folder = match.group(1)
-        for name in re.findall(r"`([\w*/]+\.py)`", row.split("|")[1] if row.startswith("|") else ""):
-            assert list((ROOT / folder).glob(name)), f"{folder}/{name}"
+def test_the_picture_has_a_title_for_screen_readers():
+    picture = ElementTree.parse(ROOT / "docs/pipeline.svg").getroot()
+    named = {part.get("id") for part in picture if part.tag in (SVG + "title", SVG + "desc") and part.text}
+    assert picture.get("role") == "img"
+    assert set(picture.get("aria-labelledby").split()) == named == {"title", "description"}
+    assert "](docs/pipeline.svg)" in README
