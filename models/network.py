@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from axonnx.models.maths.current import Current, stack
 from axonnx.models.maths.firing import MEAN_FIELD, Fire
 from axonnx.models.maths.kl import Divergence
+from axonnx.models.per_sample import time_as_batch
 from axonnx.models.regulariser import Regulariser
 from axonnx.models.run import Observation, Run, State, stack_observations
 
@@ -81,7 +82,8 @@ class SpikingNetwork(Network):
         if not self.layerwise:
             return self._stepwise(events, fire, state)
         run = Run(self, fire, state, sequence=True)
-        logits, length = self.compute(events, run), events.shape[0]
+        with time_as_batch(self):
+            logits, length = self.compute(events, run), events.shape[0]
         return Output(logits, run.state(length), run.observations, run.divergences, run.currents)
 
     def step(self, x: Tensor, state: State | None = None, fire: Fire = MEAN_FIELD) -> Output:

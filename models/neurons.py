@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from axonnx.models.fast.leaky_sum import leaky_sum
 from axonnx.models.fast.lif import Recurrence, lif_sequence
-from axonnx.models.maths.current import Current
+from axonnx.models.maths.current import Current, needs_current, needs_spikes
 from axonnx.models.run import LIFState, Observation, ReadoutState, Run, stack_observations
 from axonnx.models.synapses import Recurrent
 from axonnx.models.variant import BAYESIAN, Variant
@@ -33,6 +33,7 @@ class BinaryNeuron(nn.Module):
 
     def forward(self, current: Current, run: Run) -> Tensor:
         """Spikes of the shape of the current."""
+        current = needs_current(current, run.name(self))
         gap = current.mean - self.threshold
         variance = current.variance
         if run.currents is not None:
@@ -144,6 +145,7 @@ class LIF(nn.Module):
 
     def forward(self, current: Current, run: Run) -> Tensor:
         """Spikes of the shape of the current; the state goes through ``run``."""
+        current = needs_current(current, run.name(self))
         if not run.sequence:
             return self._sequence(current.each(lambda moment: moment.unsqueeze(0)), run)[0]
         return self._sequence(current, run)
@@ -250,7 +252,7 @@ class LinearReadout(_Readout):
 
     def forward(self, spikes: Tensor, run: Run) -> Tensor:
         """Logits [B, classes]."""
-        return self.current(spikes)
+        return self.current(needs_spikes(spikes, run.name(self)))
 
 
 class LeakyReadout(_Readout):
@@ -264,7 +266,7 @@ class LeakyReadout(_Readout):
 
     def forward(self, spikes: Tensor, run: Run) -> Tensor:
         """Logits [B, classes] after the last time step of this pass."""
-        current = self.current(spikes)
+        current = self.current(needs_spikes(spikes, run.name(self)))
         current = current if run.sequence else current.unsqueeze(0)
         state = cast("ReadoutState | None", run.state_of(self))
         if state is None:

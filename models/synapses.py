@@ -13,7 +13,7 @@ import torch.nn.functional as nnf
 from torch import Tensor, nn
 
 from axonnx.models.fast.linear_moments import linear_moments
-from axonnx.models.maths.current import Current
+from axonnx.models.maths.current import Current, needs_spikes
 from axonnx.models.maths.posterior import GaussianPosterior
 from axonnx.models.normalisation import BatchNorm, ChannelScale, make_normalisation
 from axonnx.models.run import Run
@@ -48,7 +48,7 @@ class Synapse(nn.Module, ABC):
 
     def forward(self, x: Tensor, run: Run) -> Current:
         """The current that spikes (or graded input) ``x`` causes."""
-        current = self.moments(x)
+        current = self.moments(needs_spikes(x, run.name(self)))
         return self.norm(current, run) if isinstance(self.norm, BatchNorm) else current
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from axonnx.models import Network, Variant
 from axonnx.runtime.binning import Binning
 from axonnx.runtime.format.contract import MergingContract
 from axonnx.runtime.format.network_input import merge_frames
+from axonnx.train import own
+from axonnx.train.config.own import OwnSource, own_source
 from axonnx.train.config.settings import Config, DataConfig, ModelConfig, VariantConfig
 from axonnx.train.data.frames import Frames
 from axonnx.train.data.sets.registry import load
@@ -135,9 +138,43 @@ def _naming(key: str, faults: tuple[type[Exception], ...] = (ValueError,)) -> It
         raise AxonnxError(f"{key}: {fault}") from None
 
 
-def make_network(config: Config, prepared: Prepared) -> Network:
-    """The network for this data, with weights drawn from the run's seed."""
+def make_network(config: Config, prepared: Prepared, source: OwnSource | None = None) -> Network:
+    """The network for this data, with weights drawn from the run's seed; one's own from its ``source``."""
     torch.manual_seed(config.seed)
+    source = source or own_source(config.model, Path())
+    return _shipped(config, prepared) if source is None else _own(config, prepared, source)
+
+
+def _own(config: Config, prepared: Prepared, source: OwnSource) -> Network:
+    idle = [key for key in ("hidden", *RESIDUAL_SETTINGS, "readout_decay") if getattr(config.model, key) is not None]
+    if idle:
+        raise AxonnxError(f"model.{idle[0]} is for shipped networks; put it into model.arguments")
+    variant = make_variant(config.variant)
+    refuse_idle_noise(config, variant)
+    channels, height, width = prepared.shape[-3:]
+    given = {
+        "inputs": channels * height * width,
+        "shape": (channels, height, width),
+        "classes": len(prepared.splits.classes),
+        "steps": prepared.steps,
+        "variant": variant if prepared.steps is None else variant.through_time(prepared.steps),
+        "settings": _lif_settings(config.model),
+    }
+    network = own.build(source, given, config.model.arguments or {}, _not_to_ignore(config, variant))
+    _refuse_count(sum(value.numel() for value in network.parameters()))
+    return network
+
+
+def _not_to_ignore(config: Config, variant: Variant) -> dict[str, str]:
+    """Arguments that a constructor must take, for these settings mean something to them."""
+    set_here = [f"model.{key}" for key in NEURON_SETTINGS if getattr(config.model, key) is not None]
+    found = {"settings": set_here[0]} if set_here else {}
+    if any(getattr(variant, key) != getattr(Variant(), key) for key in LAYER_SETTINGS):
+        found["variant"] = "variant"
+    return found
+
+
+def _shipped(config: Config, prepared: Prepared) -> Network:
     kind, steps = config.model.network, prepared.steps
     spiking = not kind.startswith("binary")
     if spiking != (steps is not None):
@@ -168,7 +205,10 @@ def make_network(config: Config, prepared: Prepared) -> Network:
 def _refuse_too_large(kind: str, options: dict[str, Any]) -> None:
     """Count parameters on a device without memory, before any of them is made."""
     with torch.device("meta"):
-        count = sum(value.numel() for value in NETWORKS[kind](**options).parameters())
+        _refuse_count(sum(value.numel() for value in NETWORKS[kind](**options).parameters()))
+
+
+def _refuse_count(count: int) -> None:
     if count > MOST_PARAMETERS:
         raise AxonnxError(
             f"a network of {count:,} parameters; at most {MOST_PARAMETERS:,} are made. Choose smaller sizes"
@@ -186,6 +226,7 @@ NETWORKS: dict[str, Any] = {
     "spiking-resnet": models.SpikingResNet,
 }
 RESIDUAL_SETTINGS: tuple[str, ...] = ("widths", "blocks", "shortcut", "stem_stride", "stream", "block_scale")
+LAYER_SETTINGS = ("spread", "normalisation", "granularity", "estimator", "init", "initial_std")  # of a variant
 NEURON_SETTINGS = ("threshold", "decay", "learn_decay", "reset", "base_std")
 
 
@@ -193,6 +234,8 @@ def _options(model: ModelConfig, kind: str) -> dict[str, Any]:
     """The sizes that were given, refused where this network has no such size."""
     takes = RESIDUAL_SETTINGS if "resnet" in kind else ("hidden",)
     takes += () if kind.startswith("binary") else ("readout_decay",)
+    if model.arguments:
+        raise AxonnxError(f"model.arguments is for one's own networks; {kind!r} takes {', '.join(takes)}")
     given = {key: getattr(model, key) for key in ("hidden", *RESIDUAL_SETTINGS, "readout_decay")}
     given = {key: value for key, value in given.items() if value is not None}
     wrong = sorted(set(given) - set(takes))

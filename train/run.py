@@ -14,6 +14,7 @@ import torch
 from axonnx.base.errors import AxonnxError
 from axonnx.models import Network
 from axonnx.train.build import Prepared, make_network, prepare
+from axonnx.train.config.own import OwnSource, kept_source, own_source
 from axonnx.train.config.read import parse_config, read_config, to_toml
 from axonnx.train.config.settings import Config
 from axonnx.train.data.left_out import classes_left_out, left_out
@@ -56,10 +57,12 @@ def train_run(
     with nullcontext(here) if here is not None else world() as present:
         folder = RunFolder(_out(configuration, out))
         config = _config(folder, configuration, settings, resume)
+        source = _source(folder, configuration, config, resume)
+        config = config if source is None else source.kept_in(config)
         if not resume and not overwrite:
             folder.check_free()
         present.wait()  # no process looks once the first one writes
-        return _train(folder, config, resume, overwrite, present, progress or Silent())
+        return _train(folder, config, source, resume, overwrite, present, progress or Silent())
 
 
 def _out(configuration: str | Path | Config | None, out: str | Path | None) -> Path:
@@ -87,17 +90,32 @@ def _config(
     return read_config(str(configuration), settings)
 
 
+def _source(
+    folder: RunFolder, configuration: str | Path | Config | None, config: Config, resume: bool
+) -> OwnSource | None:
+    """The source of one's own network: a run's own copy, or what the configuration names."""
+    if resume:
+        return kept_source(config.model, folder.path)
+    return own_source(config.model, Path(configuration).parent if isinstance(configuration, str | Path) else Path())
+
+
 def _train(
-    folder: RunFolder, config: Config, resume: bool, overwrite: bool, here: World, progress: Progress
+    folder: RunFolder,
+    config: Config,
+    source: OwnSource | None,
+    resume: bool,
+    overwrite: bool,
+    here: World,
+    progress: Progress,
 ) -> Finished:
     prepared = prepare(config.data)
-    network = make_network(config, prepared)
+    network = make_network(config, prepared, source)
     training = new_training(network, config, here.device(config.device))
     with folder.locked() if here.leads else nullcontext():
         changed = _restore(folder, training, prepared, config) if resume else ""
         if here.leads:
             if not resume:
-                folder.create(config, overwrite)
+                folder.create(config, overwrite, source)
             folder.log(f"{'resumed' if resume else 'started'} after epoch {training.epochs_done}{changed}")
             _tell_data(folder, prepared, progress)
         _go_on(folder, training, prepared, config, here, progress)
@@ -170,7 +188,7 @@ def load_run(path: str | Path, device: str | None = None) -> tuple[Config, Prepa
     folder = RunFolder(Path(path))
     config = folder.config()
     prepared = prepare(config.data)
-    network = make_network(config, prepared)
+    network = make_network(config, prepared, kept_source(config.model, folder.path))
     _refuse_other_data(folder, load_checkpoint(folder.checkpoint, network), prepared, config)
     return config, prepared, network.to(World().device(device or config.device))
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse import ops
-from axonnx.models.maths.current import Current
+from axonnx.models.maths.current import Current, needs_current
 from axonnx.models.neurons import Reset
 from axonnx.models.pooling import AveragePool2d
 from axonnx.models.run import LIFState, Observation, ReadoutState, Run, stack_observations
@@ -114,6 +114,7 @@ class CollapsedBinaryNeuron(nn.Module):
 
     def forward(self, current: Current, run: Run) -> Tensor:
         """Spikes of the shape of the current."""
+        current = needs_current(current, run.name(self))
         if self.stochastic:
             noise = _needed(run.noise(self, current.mean), run.name(self))
             variance = _variance(current)
@@ -158,6 +159,7 @@ class CollapsedLIF(nn.Module):
 
     def forward(self, current: Current, run: Run) -> Tensor:
         """Spikes of the shape of the current; state goes through ``run``."""
+        current = needs_current(current, run.name(self))
         if not self.stochastic:
             current = Current(current.mean)
         if not run.sequence:

@@ -22,9 +22,11 @@ from axonnx.export.collapse.layers import (
     CollapsedSynapse,
 )
 from axonnx.models import LIF, AveragePool2d, BinaryNeuron, GaussianPosterior, LeakyReadout, LinearReadout, Network
+from axonnx.models.checking import INSTEAD, LAYERS
 from axonnx.models.normalisation import BatchNorm
 from axonnx.models.synapses import Conv2d, Synapse
 
+DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 Mode = Literal["mfa", "sampled", "stochastic"]
 
 
@@ -76,6 +78,8 @@ def _replacement(module: nn.Module, choose: WeightChoice, stochastic: bool) -> n
         return _lif(module, choose, stochastic)
     if isinstance(module, BinaryNeuron):
         return CollapsedBinaryNeuron(module.threshold.clone(), stochastic)
+    if isinstance(module, DROPOUT):
+        return nn.Identity()  # after training it is
     if isinstance(module, AveragePool2d):
         return CollapsedPool(module.window)
     if isinstance(module, LeakyReadout):
@@ -159,7 +163,7 @@ def _refuse_leftovers(network: nn.Module) -> None:
     left = [name for name, _ in network.named_parameters()]
     if left:
         owner = network.get_submodule(left[0].rpartition(".")[0])
+        instead = INSTEAD.get(type(owner), LAYERS)
         raise AxonnxError(
-            f"parameter {left[0]!r} belongs to a {type(owner).__name__}, which cannot be collapsed: build the network "
-            f"of axonnx.models layers (Linear, Conv2d, LIF, BinaryNeuron, read-outs)"
+            f"parameter {left[0]!r} belongs to a {type(owner).__name__}, which cannot be collapsed; use {instead}"
         )

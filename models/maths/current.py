@@ -45,6 +45,27 @@ class Current:
         return Current(function(self.mean), None if variance is None else function(variance))
 
 
+def needs_current(given: object, layer: str) -> Current:
+    """``given``, refused where it is no ``Current``."""
+    if isinstance(given, Current):
+        return given
+    what = f"a plain tensor {list(given.shape)}" if isinstance(given, Tensor) else f"a {type(given).__name__}"
+    raise ValueError(
+        f"the neurons {layer!r} got {what}; they take the Current of a synapse: self.synapse(x, run) of "
+        f"axonnx.models.Linear or Conv2d (torch.nn.Linear gives a tensor), or Current(mean) of a tensor"
+    )
+
+
+def needs_spikes(given: object, layer: str) -> Tensor:
+    """``given``, refused where it is no tensor."""
+    if isinstance(given, Tensor):
+        return given
+    raise ValueError(
+        f"the layer {layer!r} got a {type(given).__name__}; it takes a tensor of spikes or input. Put neurons (LIF, "
+        f"BinaryNeuron) between two synapses"
+    )
+
+
 def stack(steps: Sequence[Current]) -> Current:
     """Currents of single time steps as one with a time axis."""
     variances = [variance for step in steps if (variance := step.variance) is not None]

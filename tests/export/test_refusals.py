@@ -163,7 +163,7 @@ def test_logits_are_the_readouts(change):
 def test_foreign_layers_with_weights():
     text = refusal(with_input(lambda net, x, run: net.foreign(x), foreign=nn.Linear(12, 12)))
     assert text.startswith("parameter 'foreign.weight' belongs to a Linear, which cannot be collapsed")
-    assert "build the network of axonnx.models layers" in text
+    assert "use axonnx.models.Linear, called as self.layer(x, run)" in text
 
 
 def test_linear_synapses_on_three_axes():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import isfinite
 from typing import Annotated, Any, Literal
 
@@ -19,6 +20,10 @@ from pydantic import (
 from axonnx.train.data.augment import Augmentation
 
 Size = Annotated[int, Field(gt=0, le=2**24)]  # of a layer: torch counts no further than 2^63 in all
+
+
+SHIPPED_NETWORKS = ("binary-mlp", "binary-resnet", "spiking-mlp", "recurrent-snn", "spiking-resnet")
+OWN_NETWORK = re.compile(r"[^\n\0]+:[A-Za-z_]\w*")  # a file or a module, and a class in it
 
 
 class Section(BaseModel):
@@ -58,9 +63,14 @@ class DataConfig(Section):
 class ModelConfig(Section):
     """Which network. Sizes that the network does not have are refused when it is built."""
 
-    network: Literal["binary-mlp", "binary-resnet", "spiking-mlp", "recurrent-snn", "spiking-resnet"] = Field(
-        description="the network's architecture"
+    network: str = Field(
+        description="binary-mlp, binary-resnet, spiking-mlp, recurrent-snn, spiking-resnet, or one's own: "
+        "'my_network.py:MyNet'"
     )
+    network_sha256: str | None = Field(
+        default=None, description="of the source of one's own network; a run folder's configuration has it"
+    )
+    arguments: dict[str, Any] | None = Field(default=None, description="keyword arguments of one's own network")
     hidden: tuple[Size, ...] | None = Field(default=None, max_length=256, description="sizes of dense hidden layers")
     widths: tuple[Size, ...] | None = Field(default=None, max_length=16, description="channels of each residual stage")
     blocks: PositiveInt | None = Field(default=None, le=1024, description="residual blocks in each stage")
@@ -84,6 +94,14 @@ class ModelConfig(Section):
     base_std: NonNegativeFloat | None = Field(
         default=None, description="σ_base at the start, the noise of the threshold"
     )
+
+    @field_validator("network")
+    @classmethod
+    def _shipped_or_own(cls, value: str) -> str:
+        if value not in SHIPPED_NETWORKS and not OWN_NETWORK.fullmatch(value):
+            known = ", ".join(map(repr, SHIPPED_NETWORKS))
+            raise ValueError(f"expected {known}, or one's own, 'my_network.py:MyNet'")
+        return value
 
 
 class VariantConfig(Section):

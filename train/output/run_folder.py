@@ -1,6 +1,7 @@
 """A run's folder: all that a run leaves behind, readable without this program.
 
 config.toml    the resolved configuration; ``axonnx train config.toml`` repeats the run
+network.py     the source of one's own network, whose sha256 stands in config.toml
 data.json      samples of each class in each part, and what binning left out of them
 results.csv    a row for each epoch
 metrics.json   final figures for each part of the data
@@ -26,7 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.files import remove_leftovers, write_text
+from axonnx.base.files import remove_leftovers, replacing, write_text
+from axonnx.train.config.own import COPY, OwnSource
 from axonnx.train.config.read import read_config, to_toml
 from axonnx.train.config.settings import Config
 
@@ -55,15 +57,18 @@ class RunFolder:
                 f"another folder: --out DIR"
             )
 
-    def create(self, config: Config, overwrite: bool = False) -> None:
+    def create(self, config: Config, overwrite: bool = False, source: OwnSource | None = None) -> None:
         """Start anew; a folder that holds a run already is not touched without ``overwrite``."""
         if not overwrite:
             self.check_free()
-        for name in ("metrics.json", "data.json", "curves.png", "results.csv", "log.txt"):
+        for name in ("metrics.json", "data.json", "curves.png", "results.csv", "log.txt", COPY):
             (self.path / name).unlink(missing_ok=True)
         for folder in (self.checkpoint, self.tensorboard):
             shutil.rmtree(folder, ignore_errors=True)
         self.path.mkdir(parents=True, exist_ok=True)
+        if source is not None:
+            with replacing(self.path / COPY) as temporary:
+                temporary.write_bytes(source.code)
         write_text(self.path / "config.toml", to_toml(config))
 
     @contextmanager
