@@ -1,5 +1,14 @@
 """Faults of the user's making, as one exception that a command line can print and end with exit code 2."""
 
+from collections.abc import Sequence
+
 
 class AxonnxError(ValueError):
-    """A fault in what the user gave: the text says where, what was found, what was expected, what to do."""
+    """A fault in what the user gave: the text says where, what was found, what was expected, what to do.
+
+    ``options`` are the arguments that would mend it, by their names; the command line shows them as its own.
+    """
+
+    def __init__(self, text: str = "", *, options: Sequence[str] = ()) -> None:
+        super().__init__(text)
+        self.options = tuple(options)

@@ -6,7 +6,7 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from axonnx.base.errors import AxonnxError
@@ -34,13 +34,19 @@ def guarded(name: str, action: Callable[[], int]) -> int:
     except ModuleNotFoundError as missing:
         return _missing_package(name, missing)
     except AxonnxError as fault:
-        return _say(f"{name}: {fault}", WRONG_USE)
+        return _say(f"{name}: {fault}{_flags(fault.options)}", WRONG_USE)
     except OSError as fault:
         _discard_output_of_a_full_device()
         return _say(f"{name}: {_input_output(fault)}", WRONG_USE)
     except Exception:
         traceback.print_exc()
         return _say(f"{name}: {REPORT}", OUR_FAULT)
+
+
+def _flags(options: Sequence[str]) -> str:
+    """Arguments of the library as options of the command line."""
+    flags = ", ".join(f"--{option.replace('_', '-')}" for option in options)
+    return f" ({flags})" if flags else ""
 
 
 def _say(line: str, code: int) -> int:

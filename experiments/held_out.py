@@ -27,7 +27,7 @@ def groups_of(plan: Plan, scale: Scale, chosen: str) -> list[int]:
     except ValueError:
         groups = []
     if not groups or not set(groups) <= set(known):
-        raise AxonnxError(f"--hold-out {chosen}: expected 'all' or some of {','.join(map(str, known))}")
+        raise AxonnxError(f"held out {chosen!r}: expected 'all' or some of {','.join(map(str, known))}")
     return groups
 
 

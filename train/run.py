@@ -176,8 +176,8 @@ def _tell_data(folder: RunFolder, prepared: Prepared, progress: Progress) -> Non
 def _stopped(folder: RunFolder, training: Training, fault: NonFiniteError, here: World) -> str:
     """What to do after a stop; also in the log."""
     kept = f"The checkpoint after epoch {training.epochs_done} is intact"
-    begin = f"{kept}: change {folder.path}/config.toml and go on with --resume"
-    text = f"{fault}. " + (begin if training.epochs_done else "No epoch was finished: begin again with --overwrite")
+    begin = f"{kept}: change {folder.path}/config.toml and resume"
+    text = f"{fault}. " + (begin if training.epochs_done else "No epoch was finished: begin again and overwrite")
     if here.leads:
         folder.log(f"stopped: {text}")
     return text

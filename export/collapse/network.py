@@ -67,7 +67,7 @@ def needs_posterior(network: Network) -> None:
     posteriors = [module for module in network.modules() if isinstance(module, GaussianPosterior)]
     if any(posterior.log_std is None for posterior in posteriors):
         raise AxonnxError(
-            "this network has no posterior (a surrogate-gradient baseline): only --collapse mfa has a meaning for it"
+            "this network has no posterior (a surrogate-gradient baseline): only the mode mfa has a meaning for it"
         )
 
 

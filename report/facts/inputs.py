@@ -63,7 +63,7 @@ def read_run(path: str | Path) -> RunFiles:
     folder = Path(path)
     config = _optional(folder / "config.toml")
     if config is None:
-        raise AxonnxError(f"{folder}: no run here (config.toml is missing); name a folder that training wrote")
+        raise AxonnxError(f"{folder}: no run here (config.toml is missing). Start one: axonnx train")
     return RunFiles(folder, _rows(folder / "results.csv"), _metrics(folder / "metrics.json"), config)
 
 

@@ -26,7 +26,7 @@ def measuring_engine(program: Program, name: str = "auto") -> Engine:
             return NumbaEngine(program)
         except ModuleNotFoundError:
             if name == "numba":
-                raise AxonnxError("--engine numba: numba is not installed; pip install 'axonnx[fast]'") from None
+                raise AxonnxError("engine numba: numba is not installed; pip install 'axonnx[fast]'") from None
     return NumpyEngine(program)
 
 

@@ -74,7 +74,9 @@ def open_labelled(place: Path, contract: Contract, part: str | None = None, fit:
     """A folder of class folders, also one with parts train/ and test/ above them, or an npz of frames and labels."""
     if not place.is_dir():
         if part is not None:
-            raise AxonnxError(f"{place}: a file has no parts; leave --part {part} out, all of its samples are taken")
+            raise AxonnxError(
+                f"{place}: a file has no parts; leave the part {part!r} out, all of its samples are taken"
+            )
         return _frames(place, contract)
     named = _parts(place)
     if part is None and named:

@@ -37,7 +37,8 @@ class Adapter:
         if (resize or crop == "centre") and source is None:
             raise AxonnxError(
                 f"the source does not say how large its sensor is, so it cannot be fitted to {size(target)}: state it, "
-                f"e.g. --sensor 128x128"
+                f"e.g. 128x128",
+                options=("sensor",),
             )
         self.target, self.source, self.resize = target, source, resize
         self.merge_polarities = merge_polarities
@@ -48,7 +49,8 @@ class Adapter:
         if source is not None and source.polarities > target.polarities and not merge_polarities:
             raise AxonnxError(
                 f"the source's sensor has {source.polarities} polarities and the network's {target.polarities}; "
-                f"take all events for one polarity with --merge-polarities"
+                f"merge polarities to take all events for one",
+                options=("merge_polarities",),
             )
 
     def __call__(self, events: Events) -> Events:
@@ -96,7 +98,8 @@ def refuse_larger(source: Sensor, target: Sensor) -> None:
     if source.width > target.width or source.height > target.height:
         raise AxonnxError(
             f"the source's sensor is {size(source)} and the network's {size(target)}: say how it is to fit, "
-            f"with --resize, --crop centre or --crop X,Y"
+            f"resized, or cropped at the centre or at X,Y",
+            options=("resize", "crop"),
         )
 
 

@@ -48,6 +48,7 @@ def _refuse_wide(source: FileSource, target: Sensor) -> None:
         except AxonnxError:
             raise AxonnxError(
                 f"{source.name}: its events reach over {size(reach)} pixels and the network's sensor is {size(target)}."
-                f" State the sensor's size and say how it is to fit: --sensor WxH with --resize, --crop centre or "
-                f"--crop X,Y. With --sensor {target.width}x{target.height} events beyond it are dropped and counted"
+                f" State the sensor's size and whether to resize it or to crop its centre or a part at X,Y. Where "
+                f"{target.width}x{target.height} is stated, events beyond it are dropped and counted",
+                options=("sensor", "resize", "crop"),
             ) from None

@@ -88,7 +88,8 @@ class CsvSource(LiveSource):
             if len(rest) > LONGEST_LINE:
                 raise AxonnxError(
                     f"{STDIN}: no end of a line within {LONGEST_LINE} bytes; expected csv, t,x,y,p. Binary records are "
-                    f"read with --format records"
+                    f"read with the format records",
+                    options=("format",),
                 )
             yield from self._parsed(lines)
         yield from self._parsed([rest])

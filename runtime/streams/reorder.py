@@ -87,6 +87,7 @@ class Reorder:
     def _fault(self, first: int, times: NDArray[np.int64], lateness: int) -> AxonnxError:
         return AxonnxError(
             f"stream: event {self._seen + first} (t = {int(times[first])} µs) lies {lateness} µs before one that came "
-            f"earlier; sorted are events up to {self.tolerance_us} µs late. Raise --tolerance-us, or drop and count "
-            f"such events with --on-disorder drop (a whole recording can be sorted with --on-disorder sort)"
+            f"earlier; sorted are events up to {self.tolerance_us} µs late. Raise the tolerance, or drop and count "
+            f"such events (a whole recording can be sorted)",
+            options=("tolerance_us", "on_disorder"),
         )

@@ -130,7 +130,9 @@ def _recording(path: Path, format_name: str | None, index: int | None) -> Record
         raise AxonnxError(f"{path}: holds no recording")
     if index is None and len(recordings) > 1:
         last = len(recordings) - 1
-        raise AxonnxError(f"{path}: holds {len(recordings)} recordings; choose one with --index 0 … {last}")
+        raise AxonnxError(
+            f"{path}: holds {len(recordings)} recordings; choose one by its index, 0 … {last}", options=("index",)
+        )
     if not 0 <= (index or 0) < len(recordings):
         raise AxonnxError(f"{path}: has no recording {index}; expected an index from 0 to {len(recordings) - 1}")
     return recordings[index or 0]

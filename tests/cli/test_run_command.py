@@ -158,7 +158,8 @@ def test_a_larger_sensor_is_refused_unless_told_how(run, files, tmp_path):
     write_npz(path, some(width=16, height=12), WIDE)
     code, _, err = run(files["plain"], path)
     assert code == 2
-    assert "the source's sensor is 16×12 and the network's 8×6: say how it is to fit, with --resize" in err
+    assert "the source's sensor is 16×12 and the network's 8×6: say how it is to fit, resized" in err
+    assert err.endswith("(--resize, --crop)\n")
     _, (*_, resized), _ = run(files["plain"], path, "--resize")
     assert (resized["binned"], resized["dropped"]) == (400, {})
     for crop in ("centre", "2,1"):
@@ -185,7 +186,7 @@ def test_a_sensor_that_no_one_states_is_judged_by_its_events(run, files, tmp_pat
     assert "its events reach over 16×12 pixels and the network's sensor is 8×6" in err
     code, _, err = run(files["plain"], tmp_path / "wide.npz", "--resize")
     assert code == 2
-    assert "state it, e.g. --sensor 128x128" in err
+    assert "state it, e.g. 128x128 (--sensor)" in err
     _, (*_, stated), _ = run(files["plain"], tmp_path / "wide.npz", "--sensor", "8x6")
     assert stated["binned"] + stated["dropped"]["off_sensor"] == 400
     _, (*_, resized), _ = run(files["plain"], tmp_path / "wide.npz", "--sensor", "16x12", "--resize")
@@ -207,7 +208,8 @@ def test_disorder_is_refused_dropped_or_sorted(run, files, tmp_path, recording):
     path, straight = tmp_path / "mixed.npz", run(files["plain"], recording)[1]
     code, _, err = run(files["plain"], path)
     assert code == 2
-    assert "Raise --tolerance-us, or drop and count such events with --on-disorder drop" in err
+    assert "Raise the tolerance, or drop and count such events" in err
+    assert err.endswith("(--tolerance-us, --on-disorder)\n")
     _, (*_, dropped), _ = run(files["plain"], path, "--on-disorder", "drop")
     assert dropped["binned"] + dropped["dropped"]["disorder"] == 400
     assert dropped["dropped"]["disorder"] > 5

@@ -210,7 +210,7 @@ def test_neurons_that_run_twice():
 @pytest.mark.parametrize("mode", ["sampled", "stochastic"])
 def test_baselines_have_no_posterior_to_draw_from(mode):
     network = SpikingMLP(12, [8], 3, variant("sg-nbn-1"))
-    assert "only --collapse mfa has a meaning for it" in refusal(network, settings=CollapseSettings(mode))
+    assert "only the mode mfa has a meaning for it" in refusal(network, settings=CollapseSettings(mode))
 
 
 @pytest.mark.parametrize(

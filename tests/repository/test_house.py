@@ -1,6 +1,7 @@
 """Where every line lives: small folders, plain names, printing in one place, and tests that mirror the tree."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,26 @@ def uses(source: str) -> set[str]:
     return found
 
 
+def flags(source: str) -> set[str]:
+    """Options of the command line, as ``--option``, in the texts of a source; docstrings may name them."""
+    tree = ast.parse(source)
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docs = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and _is_text(node.body)}
+    texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return {
+        flag for node in texts if id(node) not in docs for flag in re.findall(r"(?<![\w-])--[a-z][\w-]*", node.value)
+    }
+
+
+def _is_text(body: list[ast.stmt]) -> bool:
+    return bool(body) and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
+
+
+def library() -> list[Path]:
+    """Every module but those of the command line."""
+    return [path for folder in folders() for path in folder.glob("*.py") if path.relative_to(ROOT).parts[0] != "cli"]
+
+
 @pytest.mark.parametrize("folder", [str(path.relative_to(ROOT)) for path in folders()])
 def test_a_folder_is_small_and_its_modules_do_not_repeat_its_name(folder):
     names = modules(ROOT / folder)
@@ -52,10 +73,23 @@ def test_the_name_check_bites():
 
 
 def test_only_the_command_line_prints_and_reads_words():
-    paths = [path for folder in folders() for path in folder.glob("*.py") if path.relative_to(ROOT).parts[0] != "cli"]
-    found = {str(path.relative_to(ROOT)): uses(path.read_text("utf-8")) for path in paths}
+    found = {str(path.relative_to(ROOT)): uses(path.read_text("utf-8")) for path in library()}
     assert {path: names for path, names in found.items() if names} == {}
     assert uses("import argparse\nprint(1)") == {"argparse", "print"}
+
+
+def test_only_the_command_line_names_its_options():
+    """A page has style sheets, whose names look the same, and commands to type."""
+    page = {ROOT / "report" / folder for folder in ("drawing", "html", "sections")}
+    found = {str(path.relative_to(ROOT)): flags(path.read_text("utf-8")) for path in library()}
+    pages = {str(path.relative_to(ROOT)) for path in library() if path.parent in page}
+    assert {path: names for path, names in found.items() if names and path not in pages} == {}
+
+
+def test_the_check_of_options_bites():
+    assert flags('raise AxonnxError(f"{path}: choose one with --index 0 … {last}")') == {"--index"}
+    assert flags('RESTORE = "train again with --on-disorder drop"') == {"--on-disorder"}
+    assert flags('def f():\n    """As --live draws it."""\n    return "a -- b, 3--4"') == set()
 
 
 def test_tests_mirror_the_tree():

@@ -101,7 +101,7 @@ def test_the_last_checkpoint_stays_and_can_be_loaded(config_file, tmp_path, pois
     assert axonnx(["train", source, "--out", str(out), "--quiet"]) == 2
     said = capsys.readouterr().err
     assert "epoch 3, batch 3: the membranes of layer 'hidden.0.neuron' are not finite" in said
-    assert f"The checkpoint after epoch 2 is intact: change {out}/config.toml and go on with --resume" in said
+    assert f"The checkpoint after epoch 2 is intact: change {out}/config.toml and resume" in said
     assert read_index(out / "checkpoint")["epochs_done"] == 2
     assert all(value.isfinite().all() for value in weights_of(out).values())
     network, _ = tiny_network(RunFolder(out).config())
@@ -131,5 +131,5 @@ def test_the_run_goes_on_after_it(config_file, tmp_path, monkeypatch):
 
 def test_in_the_first_epoch_there_is_nothing_to_go_back_to(config_file, poison):
     poison(LAYERS[1])
-    with pytest.raises(NonFiniteError, match="No epoch was finished: begin again with --overwrite"):
+    with pytest.raises(NonFiniteError, match="No epoch was finished: begin again and overwrite"):
         main([config_file(), "--out", "run", "--quiet"])

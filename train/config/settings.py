@@ -35,7 +35,7 @@ class Section(BaseModel):
 class DataConfig(Section):
     """Which samples, and how they become the network's input."""
 
-    name: str = Field(description="a data set's name (axonnx train --list), or the path of one's own data")
+    name: str = Field(description="a data set's name, or the path of one's own data")
     root: str | None = Field(default=None, description="where its files are; else the environment variable AXONNX_DATA")
     options: dict[str, Any] = Field(default={}, description="options of that data set")
     classes: tuple[NonNegativeInt, ...] | None = Field(

@@ -15,12 +15,12 @@ ROOT_VARIABLE = "AXONNX_DATA"
 def data_root(root: str | Path | None, data_set: str) -> Path:
     """The folder that holds data sets: the argument, else the environment variable AXONNX_DATA."""
     chosen = root if root is not None else os.environ.get(ROOT_VARIABLE)
-    advice = f"pass root (--data-root) or set {ROOT_VARIABLE} to the folder that holds the data"
+    advice = f"pass its root or set {ROOT_VARIABLE} to the folder that holds the data"
     if not chosen:
-        raise AxonnxError(f"{data_set}: no data folder given; {advice}")
+        raise AxonnxError(f"{data_set}: no data folder given; {advice}", options=("data_root",))
     folder = Path(chosen).expanduser()
     if not folder.is_dir():
-        raise AxonnxError(f"{data_set}: {folder} is not a folder; {advice}")
+        raise AxonnxError(f"{data_set}: {folder} is not a folder; {advice}", options=("data_root",))
     return folder
 
 

@@ -25,7 +25,7 @@ from axonnx.base.files import remove_leftovers, replacing, write_text
 
 FORMAT = 1
 INDEX = "checkpoint.json"
-RESTORE = "restore the run folder from a copy, or train again with --overwrite"
+RESTORE = "restore the run folder from a copy, or train again and overwrite it"
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def read_index(folder: Path) -> dict[str, Any]:
     """What a checkpoint says of itself."""
     path = folder / INDEX
     if not path.is_file():
-        raise AxonnxError(f"{folder}: no checkpoint ({INDEX} is missing). Train first: axonnx train … --out RUN")
+        raise AxonnxError(f"{folder}: no checkpoint ({INDEX} is missing). Train first: axonnx train")
     try:
         index: dict[str, Any] = json.loads(path.read_text("utf-8"))
         found, written = index["format"], index.pop("sha256", None)

@@ -53,8 +53,8 @@ class RunFolder:
         """Refuse a folder that holds a run already."""
         if (self.path / "config.toml").exists():
             raise AxonnxError(
-                f"{self.path}: holds a run already. Go on with it: --resume; discard it: --overwrite; or name "
-                f"another folder: --out DIR"
+                f"{self.path}: holds a run already. Resume it, overwrite it, or name another folder",
+                options=("resume", "overwrite", "out"),
             )
 
     def create(self, config: Config, overwrite: bool = False, source: OwnSource | None = None) -> None:
@@ -89,15 +89,14 @@ class RunFolder:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # freed by the system when this process ends
         except BlockingIOError:
             raise AxonnxError(
-                f"{self.path}: another training writes here at this moment. Wait for its end, or name another folder: "
-                f"--out DIR"
+                f"{self.path}: another training writes here at this moment. Wait for its end, or name another folder"
             ) from None
 
     def config(self) -> Config:
         """The configuration of the run that is here."""
         path = self.path / "config.toml"
         if not path.is_file():
-            raise AxonnxError(f"{self.path}: no run here (config.toml is missing). Start one: axonnx train … --out DIR")
+            raise AxonnxError(f"{self.path}: no run here (config.toml is missing). Start one: axonnx train")
         return read_config(str(path))
 
     def write_results(self, rows: Sequence[dict[str, Any]]) -> None:
@@ -122,7 +121,7 @@ class RunFolder:
         if len(rows) < epochs or any(row.get("epoch") != i for i, row in enumerate(rows[:epochs], 1)):
             raise AxonnxError(
                 f"{path}: does not hold the rows of epochs 1 to {epochs}, after which the checkpoint was taken; "
-                f"restore it from a copy, or train again with --overwrite"
+                f"restore it from a copy, or train again and overwrite it"
             )
         return rows[:epochs]
 

@@ -67,7 +67,7 @@ def test_events_wait_until_their_order_is_settled():
 def test_beyond_the_tolerance_is_refused_with_place_and_remedy():
     buffer = Reorder(tolerance_us=10)
     buffer.push(numbered([100, 200]))
-    with pytest.raises(AxonnxError, match=r"event 3 \(t = 150 µs\) lies 60 µs before .* Raise --tolerance-us, or drop"):
+    with pytest.raises(AxonnxError, match=r"event 3 \(t = 150 µs\) lies 60 µs before .* Raise the tolerance, or drop"):
         buffer.push(numbered([210, 150]))
 
 

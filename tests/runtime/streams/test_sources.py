@@ -56,7 +56,7 @@ def test_of_many_recordings_one_must_be_chosen(tmp_path):
     path = tmp_path / "many.npz"
     np.savez(path, t=SOME["t"], x=SOME["x"], offsets=np.array([0, 10, 60, 100]))
     assert len(all_of(open_source(str(path), index=1))) == 50
-    with pytest.raises(AxonnxError, match="holds 3 recordings; choose one with --index 0 … 2"):
+    with pytest.raises(AxonnxError, match="holds 3 recordings; choose one by its index, 0 … 2"):
         open_source(str(path))
     with pytest.raises(AxonnxError, match="has no recording 3"):
         open_source(str(path), index=3)
@@ -132,7 +132,7 @@ def test_csv_without_and_with_names(text, events):
         (b"1,70000,3,1\n", r"x\[0\] is 70000; expected 0 to 65535"),
         (b"9223372036854775808,0,0,0\n", r"line 1, column t: found '9223372036854775808'"),
         (b"\xff\xfe\xfd\n", r"is no UTF-8 text"),
-        (bytes(5000), r"no end of a line within 4096 bytes; .* --format records"),
+        (bytes(5000), r"no end of a line within 4096 bytes; .* the format records"),
     ],
 )
 def test_csv_faults_name_the_line(text, fault):

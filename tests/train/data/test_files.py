@@ -14,7 +14,7 @@ def test_the_argument_comes_before_the_environment(tmp_path, monkeypatch):
 
 
 def test_without_a_folder_the_error_says_how_to_give_one(tmp_path, monkeypatch):
-    with pytest.raises(AxonnxError, match=r"mine: no data folder given; .*--data-root.*AXONNX_DATA"):
+    with pytest.raises(AxonnxError, match=r"mine: no data folder given; .*root.*AXONNX_DATA"):
         data_root(None, "mine")
     monkeypatch.setenv("AXONNX_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(AxonnxError, match="nowhere is not a folder"):

@@ -85,7 +85,7 @@ def test_a_damaged_tensor_file_is_refused(run, kind, damage):
         path.unlink()
     text = refused(run, also_eval=kind == "weights")  # eval needs no optimiser
     assert text.startswith(f"{path}: missing" if damage == "missing" else f"{path}: damaged (its sha256 is not the one")
-    assert "restore the run folder from a copy, or train again with --overwrite" in text
+    assert "restore the run folder from a copy, or train again and overwrite it" in text
 
 
 def test_a_file_that_is_no_tensor_file_though_its_hash_is_right(run):

@@ -141,7 +141,10 @@ def test_the_default_folder_has_the_name_of_the_configuration(config_file, tmp_p
 def test_a_run_is_not_overwritten_unasked(finished, config_file, tmp_path, capsys):
     before = {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()}
     assert axonnx(["train", config_file(), "--out", str(finished)]) == 2
-    assert "holds a run already. Go on with it: --resume; discard it: --overwrite" in capsys.readouterr().err
+    assert (
+        "holds a run already. Resume it, overwrite it, or name another folder (--resume, --overwrite, --out)"
+        in capsys.readouterr().err
+    )
     assert before == {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()}
 
 
