@@ -15,12 +15,16 @@ from axonnx.models.run import State
 
 OURS = (GaussianPosterior, LIF, LeakyReadout, LinearReadout, BatchNorm, ChannelScale)  # what has parameters
 READOUTS = (LeakyReadout, LinearReadout)
-INSTEAD = {
+INSTEAD: dict[type[nn.Module], str] = {
     nn.Linear: "axonnx.models.Linear, called as self.layer(x, run)",
     nn.Conv2d: "axonnx.models.Conv2d, called as self.layer(x, run)",
     nn.BatchNorm1d: "the variant's normalisation, which is part of axonnx.models.Linear",
     nn.BatchNorm2d: "the variant's normalisation, which is part of axonnx.models.Conv2d",
 }
+KNOWN = (
+    *(nn.ModuleList, nn.ModuleDict, nn.Sequential, nn.Identity, nn.Flatten, nn.AvgPool2d),
+    *(nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d),
+)
 LAYERS = "layers of axonnx.models: Linear, Conv2d, LIF, BinaryNeuron, LeakyReadout, LinearReadout"
 
 
@@ -45,6 +49,11 @@ def check_network(network: Network, shape: tuple[int, ...], classes: int) -> Non
 def check_layers(network: nn.Module) -> None:
     """Refuse parameters of layers that have no collapsed form."""
     for name, module in network.named_modules():
+        if type(module).__module__.startswith("torch.nn.") and not isinstance(module, (*KNOWN, *INSTEAD)):
+            raise ValueError(
+                f"the layer {name!r} is a torch.nn.{type(module).__name__}, which has no form that gives the same bits "
+                f"in every runtime; known are {', '.join(kind.__name__ for kind in KNOWN)}, and {LAYERS}"
+            )
         if next(module.parameters(recurse=False), None) is None or isinstance(module, OURS):
             continue
         kind = type(module)

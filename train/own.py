@@ -39,6 +39,18 @@ def load_class(source: OwnSource) -> type[Network]:
     return found
 
 
+def reference(kind: type[Network]) -> str:
+    """What a configuration calls this class: its file and its name."""
+    name, module = kind.__qualname__, sys.modules.get(kind.__module__)
+    file = getattr(module, "__file__", None)
+    if kind.__module__ == "__main__" or file is None or "." in name:
+        raise AxonnxError(
+            f"{name}: a run keeps the file of its network's class, and this one stands in {kind.__module__}; write it "
+            f"at the top of a file of its own, and import it from there"
+        )
+    return f"{file}:{name}"
+
+
 def build(
     source: OwnSource, given: Mapping[str, Any], arguments: Mapping[str, Any], needed: Mapping[str, str]
 ) -> Network:

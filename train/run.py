@@ -13,9 +13,11 @@ import torch
 
 from axonnx.base.errors import AxonnxError
 from axonnx.models import Network
+from axonnx.runtime.format.contract import InputContract
+from axonnx.train.arriving import input_contract
 from axonnx.train.build import Prepared, make_network, prepare
 from axonnx.train.config.own import OwnSource, kept_source, own_source
-from axonnx.train.config.read import parse_config, read_config, to_toml
+from axonnx.train.config.read import as_tree, check_config, parse_config, read_config, to_toml
 from axonnx.train.config.settings import Config
 from axonnx.train.data.left_out import classes_left_out, left_out
 from axonnx.train.distributed import World, world
@@ -27,6 +29,7 @@ from axonnx.train.output.curves import draw_curves
 from axonnx.train.output.progress import Progress, Silent
 from axonnx.train.output.run_folder import RunFolder
 from axonnx.train.output.tensorboard import open_board
+from axonnx.train.own import reference
 
 
 @dataclass(frozen=True)
@@ -37,12 +40,19 @@ class Finished:
     training: Training
     classes: tuple[str, ...]
     metrics: Mapping[str, Any]
+    arriving: InputContract
+
+    @property
+    def network(self) -> Network:
+        """The trained network; ``export_network(run.network, run.arriving, run.classes, "model.onnx")`` exports it."""
+        return self.training.network
 
 
 def train_run(
-    configuration: str | Path | Config | None = None,
+    configuration: str | Path | Config | type[Network] | None = None,
     out: str | Path | None = None,
     *,
+    data: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
     resume: bool = False,
     overwrite: bool = False,
@@ -51,12 +61,15 @@ def train_run(
 ) -> Finished:
     """Train as a shipped configuration, a TOML file or a ``Config`` says, and leave everything in the folder ``out``.
 
+    Or give the class of your own network and its ``data``, a data set's name or a path; ``settings`` has its arguments:
+    ``train_run(MyNet, "runs/mine", data="frames.npz", settings={"model.arguments": {"hidden": 32}})``.
+
     ``settings`` replaces single ones: ``{"optimiser.epochs": 3}``. ``resume`` goes on with the run that ``out`` holds,
     to the same bits; ``overwrite`` discards it. The folder is ``runs/NAME`` unless given.
     """
     with nullcontext(here) if here is not None else world() as present:
         folder = RunFolder(_out(configuration, out))
-        config = _config(folder, configuration, settings, resume)
+        config = _config(folder, configuration, _with_data(settings, data), resume)
         source = _source(folder, configuration, config, resume)
         config = config if source is None else source.kept_in(config)
         if not resume and not overwrite:
@@ -65,16 +78,25 @@ def train_run(
         return _train(folder, config, source, resume, overwrite, present, progress or Silent())
 
 
-def _out(configuration: str | Path | Config | None, out: str | Path | None) -> Path:
+Configuration = str | Path | Config | type[Network] | None
+
+
+def _with_data(settings: Mapping[str, Any] | None, data: str | Path | None) -> Mapping[str, Any] | None:
+    return settings if data is None else {"data.name": str(data), **(settings or {})}
+
+
+def _out(configuration: Configuration, out: str | Path | None) -> Path:
     if out is not None:
         return Path(out)
+    if isinstance(configuration, type):
+        return Path("runs") / configuration.__name__
     if configuration is None or isinstance(configuration, Config):
         raise AxonnxError("which folder is the run's? Give out; it follows from a configuration's name alone")
     return Path("runs") / Path(configuration).stem
 
 
 def _config(
-    folder: RunFolder, configuration: str | Path | Config | None, settings: Mapping[str, Any] | None, resume: bool
+    folder: RunFolder, configuration: Configuration, settings: Mapping[str, Any] | None, resume: bool
 ) -> Config:
     if resume:
         if settings:
@@ -85,14 +107,22 @@ def _config(
         if settings:
             raise AxonnxError("settings replace those of a name or a file; put them into the Config itself")
         return configuration
+    if isinstance(configuration, type):
+        tree = as_tree({"model.network": reference(configuration), **(settings or {})})
+        return check_config(tree, configuration.__name__)
+    given: object = configuration
+    if isinstance(given, Network):
+        kind = type(given).__name__
+        raise AxonnxError(
+            f"train_run got a network, which a run folder could not make again; give its class, {kind}, and its "
+            f"arguments as settings={{'model.arguments': {{…}}}}"
+        )
     if configuration is None:
-        raise AxonnxError("which configuration? Give a shipped name, a .toml file, or a Config")
+        raise AxonnxError("which configuration? Give a shipped name, a .toml file, a Config, or your network's class")
     return read_config(str(configuration), settings)
 
 
-def _source(
-    folder: RunFolder, configuration: str | Path | Config | None, config: Config, resume: bool
-) -> OwnSource | None:
+def _source(folder: RunFolder, configuration: Configuration, config: Config, resume: bool) -> OwnSource | None:
     """The source of one's own network: a run's own copy, or what the configuration names."""
     if resume:
         return kept_source(config.model, folder.path)
@@ -120,7 +150,7 @@ def _train(
             _tell_data(folder, prepared, progress)
         _go_on(folder, training, prepared, config, here, progress)
         metrics = _close(folder, training, prepared, config) if here.leads else {}
-    return Finished(folder.path, training, prepared.splits.classes, metrics)
+    return Finished(folder.path, training, prepared.splits.classes, metrics, input_contract(config, prepared))
 
 
 def _go_on(

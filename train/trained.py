@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from axonnx.models import Network
 from axonnx.runtime.format.contract import InputContract, Provenance
 from axonnx.runtime.measure.sample_choice import choose_samples
+from axonnx.train.arriving import input_contract
 from axonnx.train.build import Prepared, make_variant
 from axonnx.train.config.read import to_toml
 from axonnx.train.config.settings import Config
-from axonnx.train.data.frames import Frames
 from axonnx.train.loop import part_feed
 from axonnx.train.output.checkpoint import read_index
 from axonnx.train.run import load_run
@@ -59,25 +58,3 @@ def open_run(run: str | Path) -> Trained:
     """Read a run folder."""
     config, prepared, network = load_run(run, "cpu")
     return Trained(config, prepared, network.eval(), input_contract(config, prepared), Path(run))
-
-
-def input_contract(config: Config, prepared: Prepared) -> InputContract:
-    """What the network was fed in training."""
-    return InputContract(
-        name="events",
-        shape=prepared.shape[-3:],
-        steps=prepared.steps,
-        binning=prepared.binning,
-        merging=prepared.merging,
-        centre=config.data.centre,
-        shift=config.data.shift,
-        largest=_largest(config, prepared),
-    )
-
-
-def _largest(config: Config, prepared: Prepared) -> int:
-    if prepared.binning is not None:
-        return prepared.binning.limit
-    parts = [data.frames for data in prepared.splits.parts.values() if isinstance(data, Frames)]
-    values = [int(np.max(frames)) for frames in parts] + [int(np.min(frames)) for frames in parts]
-    return max(1, *(abs(value - config.data.centre) for value in values))

@@ -1,11 +1,16 @@
 """One's own network trains, resumes and is read back with the very code it was trained with; faults are named."""
 
 import hashlib
+import importlib
+import re
+from pathlib import Path
 
 import pytest
 import torch
 
+import axonnx
 from axonnx.base.errors import AxonnxError
+from axonnx.models import SpikingNetwork
 from axonnx.train.config.read import read_config
 from axonnx.train.output.progress import Silent
 from axonnx.train.run import train_run
@@ -181,6 +186,12 @@ def test_code_that_is_no_network(text, found, frames, here):
         ("self.more = nn.Linear(6, 6)", USUAL, "'more' is a torch.nn.modules.linear.Linear with parameters of its own"),
         ("self.more = nn.Linear(6, 6)", USUAL, "use axonnx.models.Linear, called as self.layer(x, run)"),
         ("self.more = nn.Conv2d(1, 1, 1)", USUAL, "use axonnx.models.Conv2d, called as self.layer(x, run)"),
+        ("self.more = nn.MaxPool2d(2)", USUAL, "'more' is a torch.nn.MaxPool2d, which has no form that gives the same"),
+        (
+            "self.more = nn.ReLU()",
+            USUAL,
+            "known are ModuleList, ModuleDict, Sequential, Identity, Flatten",
+        ),
         ("self.scale = nn.Parameter(torch.ones(1))", USUAL, "which have no exported form; use layers of axonnx.models"),
         ("self.more = LeakyReadout(6, classes)", USUAL, "2 read-outs (readout, more); expected one"),
         ("del self.readout", "return x.sum((0, 2, 3, 4))", "the network has no read-out; expected one"),
@@ -234,3 +245,31 @@ def test_shipped_networks_take_no_arguments(frames):
 def test_a_network_is_shipped_or_a_file_and_a_class():
     with pytest.raises(AxonnxError, match=r"model.network: .*expected 'binary-mlp', .*or one's own, 'my_network.py"):
         read_config("digits-saccade", {"model.network": "spiking-mpl"})
+
+
+def test_a_class_is_trained_resumed_and_exported_from_python(frames, here, monkeypatch):
+    write_network(here, GOOD, "networks_of_this_test.py")
+    monkeypatch.syspath_prepend(here)
+    kind = importlib.import_module("networks_of_this_test").Net
+    settings = {"model.arguments": {"hidden": 6}, "optimiser.epochs": 3, "optimiser.batch_size": 8, "eval_samples": 2}
+    whole = axonnx.train_run(kind, data=frames, settings=settings)
+    assert whole.folder == Path("runs/Net")
+    assert {path.name for path in whole.folder.iterdir()} >= {"network.py", "results.csv", "metrics.json"}
+    with pytest.raises(KeyboardInterrupt):
+        axonnx.train_run(kind, "stopped", data=frames, settings=settings, progress=Stops())
+    run = axonnx.train_run(kind, "stopped", resume=True)
+    assert same_bits(weights_of(whole.folder), weights_of(run.folder))
+    file = axonnx.export_network(run.network, run.arriving, run.classes, "mine.onnx")
+    assert axonnx.load(file.path).contract.classes == run.classes
+
+
+def test_what_no_run_folder_could_make_again(frames, here):
+    class Within(SpikingNetwork):
+        pass
+
+    for given, text in (
+        (Within, "a run keeps the file of its network's class, and this one stands in"),
+        (tiny_network(tiny_config(frames))[0], "give its class, SpikingMLP, and its arguments as settings="),
+    ):
+        with pytest.raises(AxonnxError, match=re.escape(text)):
+            train_run(given, "run", data=frames)

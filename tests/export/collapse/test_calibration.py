@@ -11,11 +11,11 @@ from axonnx.export.calibrate import _threshold_for, calibrate, firing_rates
 from axonnx.export.collapsed import collapse_network
 from axonnx.models import Network, SpikingNetwork
 from axonnx.runtime.format.contract import InputContract
+from axonnx.train.arriving import input_contract
 from axonnx.train.build import make_network, prepare
 from axonnx.train.config.read import read_config
 from axonnx.train.distributed import World
 from axonnx.train.loop import fit, make_feeds
-from axonnx.train.trained import input_contract
 
 from ..running import Comparison, export
 from ..small_networks import Recipe, build, counts, input_of

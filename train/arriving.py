@@ -1,0 +1,32 @@
+"""What a network is fed, as the contract of its file states it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from axonnx.runtime.format.contract import InputContract
+from axonnx.train.build import Prepared
+from axonnx.train.config.settings import Config
+from axonnx.train.data.frames import Frames
+
+
+def input_contract(config: Config, prepared: Prepared) -> InputContract:
+    """What the network was fed in training."""
+    return InputContract(
+        name="events",
+        shape=prepared.shape[-3:],
+        steps=prepared.steps,
+        binning=prepared.binning,
+        merging=prepared.merging,
+        centre=config.data.centre,
+        shift=config.data.shift,
+        largest=_largest(config, prepared),
+    )
+
+
+def _largest(config: Config, prepared: Prepared) -> int:
+    if prepared.binning is not None:
+        return prepared.binning.limit
+    parts = [data.frames for data in prepared.splits.parts.values() if isinstance(data, Frames)]
+    values = [int(np.max(frames)) for frames in parts] + [int(np.min(frames)) for frames in parts]
+    return max(1, *(abs(value - config.data.centre) for value in values))
