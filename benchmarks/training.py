@@ -117,7 +117,7 @@ def saved_megabytes(network: nn.Module, x: Tensor, fire: object) -> float:
 def report(medians: dict[str, float], threads: int) -> str:
     """The table."""
     base, sg = medians["snnTorch RLeaky"], medians["surrogate gradient (sg-nbn-1)"]
-    way = "without numba" if kernels.load("lif_kernels") is None else "with numba"
+    way = "without numba" if kernels.compiled("lif_kernels") is None else "with numba"
     lines = [
         f"Training step, 700-256-256-20 recurrent, T = {STEPS}, batch {BATCH}, {threads} thread(s), {way}, medians:",
         "",

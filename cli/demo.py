@@ -21,7 +21,7 @@ from axonnx.runtime.measure.result_files import read_result
 from axonnx.runtime.measure.verify_result import VerifyResult
 from axonnx.runtime.readers import write_npz
 from axonnx.train.data.recordings import Recordings
-from axonnx.train.data.sets.registry import load
+from axonnx.train.data.sets.registry import load_data_set
 
 CONFIGURATION = "digits-saccade"
 MODES = {"mfa": (), "sampled": ("--members", "4"), "stochastic": ()}
@@ -86,7 +86,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _recording(folder: Path) -> tuple[str, str]:
     """A test recording as a file of events."""
-    test = load(CONFIGURATION).test
+    test = load_data_set(CONFIGURATION).test
     assert isinstance(test, Recordings)
     path = folder / "recording.npz"
     write_npz(path, test[0], test.sensor)

@@ -111,11 +111,11 @@ def _training_data(contract: Contract) -> dict[str, Any]:
 
 def data_set(name: str, contract: Contract, part: str, root: str | None) -> LabelledData:
     """A part of a data set by name, loaded as in the file's own training where that was on it."""
-    from axonnx.train.data.sets.registry import load as load_data
+    from axonnx.train.data.sets.registry import load_data_set
 
     trained = _training_data(contract)
     own = trained if trained.get("name") == name else {}
-    splits = load_data(name, root=root or own.get("root"), **own.get("options", {}))
+    splits = load_data_set(name, root=root or own.get("root"), **own.get("options", {}))
     if part not in splits.parts:
         raise AxonnxError(f"{name}: has no part {part!r}; it has {', '.join(splits.parts)}")
     strangers = [each for each in contract.classes if each not in splits.classes]

@@ -51,7 +51,7 @@ def _print(run: StreamRun | FrameRun, engine: Engine, options: argparse.Namespac
     decisions = _chosen(run.decisions(), options.limit)
     if isinstance(run, StreamRun) and isinstance(run.adapter, Seen):
         show(decisions, run.adapter, sys.stdout)
-    for decision in decisions:  # of which none is left once they were shown
+    for decision in decisions:  # already consumed by --live
         print(decision_json(decision) if options.json else decision_line(decision, length), flush=True)
     facts = {"model": engine.program.name, "engine": engine.name, "source": options.source, **run.summary()}
     print(summary_json(facts) if options.json else summary_lines(facts), flush=True)

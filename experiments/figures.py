@@ -55,9 +55,9 @@ def _cases(plan: Plan, records: Sequence[Record]) -> list[tuple[str, str, list[R
 
 def _band(axes: Any, x: Any, values: Any, name: str, colour: str) -> None:
     """Mean and standard deviation of values [seeds, len(x)]."""
-    mean, spread = np.mean(values, 0), np.std(values, 0)
+    mean, std = np.mean(values, 0), np.std(values, 0)
     axes.plot(x, mean, label=name, color=colour)
-    axes.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+    axes.fill_between(x, mean - std, mean + std, color=colour, alpha=0.15, linewidth=0)
 
 
 def _curves(left: Any, right: Any, plan: Plan, records: Sequence[Record]) -> None:

@@ -66,7 +66,7 @@ class BatchNorm(nn.Module):
             mean, variance = self.running_mean[rows], self.running_variance[rows]
         gain = self.scale[rows] * torch.rsqrt(variance + self.epsilon)
         shift = self.bias[rows] - mean * gain
-        return Current(x * self._spread(gain, run) + self._spread(shift, run))
+        return Current(x * self._broadcast(gain, run) + self._broadcast(shift, run))
 
     def folded(self) -> tuple[Tensor, Tensor]:
         """The scale and bias of the running statistics."""
@@ -102,7 +102,7 @@ class BatchNorm(nn.Module):
         unbiased = variance * (count / max(count - 1, 1))
         self.running_variance[rows] += self.momentum * (unbiased - self.running_variance[rows])
 
-    def _spread(self, row: Tensor, run: Run) -> Tensor:
+    def _broadcast(self, row: Tensor, run: Run) -> Tensor:
         """Shape [C] or [T, C] to broadcast over [(T,) B, C, …]."""
         row = row.reshape(*row.shape, *(1,) * self.spatial)
         if self.steps is None:

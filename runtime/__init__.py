@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from axonnx.runtime.engines.reference.interface import Activity, Chunk, Engine
     from axonnx.runtime.engines.reference.state import State
     from axonnx.runtime.format.contract import Contract
-    from axonnx.runtime.format.model_file import ModelFile, load_model
+    from axonnx.runtime.format.model_file import ModelFile, read_model_file
     from axonnx.runtime.model import Model, load
     from axonnx.runtime.program.compilation import compile_file
     from axonnx.runtime.program.instructions import Program
@@ -39,7 +39,7 @@ _HOMES = {
     "State": "runtime.engines.reference.state",
     "compile_file": "runtime.program.compilation",
     "load": "runtime.model",
-    "load_model": "runtime.format.model_file",
+    "read_model_file": "runtime.format.model_file",
 }
 
 __all__ = [
@@ -58,7 +58,7 @@ __all__ = [
     "State",
     "compile_file",
     "load",
-    "load_model",
+    "read_model_file",
 ]
 
 

@@ -15,7 +15,7 @@ from axonnx.runtime.engines.reference.interface import Activity, Chunk, Engine
 from axonnx.runtime.engines.reference.state import State, check_state
 from axonnx.runtime.engines.stepper import Stepper, make_stepper
 from axonnx.runtime.format.contract import Contract
-from axonnx.runtime.format.model_file import load_model
+from axonnx.runtime.format.model_file import read_model_file
 from axonnx.runtime.format.network_input import to_input
 from axonnx.runtime.program.compilation import Compilation
 from axonnx.runtime.program.instructions import Program
@@ -175,7 +175,7 @@ def load(path: str | os.PathLike[str], engine: EngineName = "auto", threads: int
         raise AxonnxError(f"engine {engine!r}; expected one of {', '.join(ENGINES)}")
     if threads < 1:
         raise AxonnxError(f"{threads} threads; expected one or more")
-    file = load_model(path)
+    file = read_model_file(path)
     graph = step_graph(file)
     program = Compilation(file, graph).program()
     return Model(program, make_engine(engine, program, graph, threads))

@@ -22,7 +22,7 @@ from axonnx.train import own
 from axonnx.train.config.own import OwnSource, own_source
 from axonnx.train.config.settings import Config, DataConfig, ModelConfig, VariantConfig
 from axonnx.train.data.frames import Frames
-from axonnx.train.data.sets.registry import load
+from axonnx.train.data.sets.registry import load_data_set
 from axonnx.train.data.splits import DataSplits
 from axonnx.train.noise import refuse_idle_noise
 
@@ -44,7 +44,7 @@ class Prepared:
 
 def prepare(config: DataConfig) -> Prepared:
     """Load the data set and work out how it is binned."""
-    splits = load(config.name, root=config.root, **config.options)
+    splits = load_data_set(config.name, root=config.root, **config.options)
     if config.classes is not None:
         splits = splits.with_classes(config.classes)
     if config.held_out is not None:

@@ -33,7 +33,7 @@ class World:
         return network if self.size == 1 else DistributedDataParallel(network)
 
     def wait(self) -> None:
-        """Until every process is here."""
+        """Barrier across all processes."""
         if self.size > 1:
             dist.barrier()
 

@@ -89,7 +89,7 @@ def _batches(
         frames = binned(data, prepared.binning).data
         return Batches(frames if chosen is None else frames.subset(chosen), **options)
     kept = data if chosen is None else data.subset(chosen)
-    return Batches(kept, binning=prepared.binning, center=config.data.centre, **options)
+    return Batches(kept, binning=prepared.binning, centre=config.data.centre, **options)
 
 
 def fit(

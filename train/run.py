@@ -234,7 +234,7 @@ def final_metrics(network: Network, prepared: Prepared, config: Config) -> dict[
 def _restore(folder: RunFolder, training: Training, prepared: Prepared, config: Config) -> str:
     """Go back to the checkpoint; what it returns says which settings were changed by hand since."""
     if not folder.checkpoint.joinpath(INDEX).exists():
-        return ""  # killed before the first checkpoint: the beginning is where it goes on
+        return ""  # no checkpoint yet: start from epoch 0
     position = load_checkpoint(folder.checkpoint, training.network, training.optimiser)
     _refuse_other_data(folder, position, prepared, config)
     training.epochs_done, training.multipliers = position.epochs_done, position.multipliers

@@ -54,7 +54,7 @@ def finest_grid(parts: list[Part], largest_integer: int | None = None, where: st
         raise AxonnxError(
             f"{where}: sums of up to {total:g}, with {bits} bits behind the input's point, are exact on a grid of "
             f"2^{-s} at the finest, on which weights vanish. Let fewer or smaller numbers arrive (clip or centre the "
-            f"input), or train again, with a lower rate, where weights have grown beyond measure"
+            f"input), or train again, with a lower learning rate, where weights diverged"
         )
     return s
 

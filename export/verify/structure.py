@@ -17,7 +17,7 @@ from axonnx.export.contract import make_contract
 from axonnx.export.verify.constants_check import constants_of
 from axonnx.export.write import build_model
 from axonnx.runtime.format.contract import Contract
-from axonnx.runtime.format.model_file import ModelFile, load_model
+from axonnx.runtime.format.model_file import ModelFile, read_model_file
 from axonnx.runtime.format.names import TRACE
 from axonnx.runtime.program.compilation import compile_program
 from axonnx.runtime.program.instructions import Program
@@ -58,7 +58,7 @@ class Subject:
 
 def open_subject(path: str | Path, trained: Trained) -> Subject:
     """Load the file, and collapse the run again in the way that the file declares."""
-    file = load_model(path)
+    file = read_model_file(path)
     program, how = compile_program(file), file.contract.collapse
     settings = CollapseSettings(how.mode, how.members, how.seed or 0, how.prune, how.weights)
     thresholds: Mapping[str, Tensor] = {}

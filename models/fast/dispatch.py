@@ -18,7 +18,7 @@ _WORTH_A_THREAD = 1 << 18  # elements
 
 
 @cache
-def load(name: str) -> ModuleType | None:
+def compiled(name: str) -> ModuleType | None:
     """The kernels of module ``name``, or None where numba is not installed."""
     try:
         return import_module(f"axonnx.models.fast.{name}")

@@ -32,7 +32,7 @@ def applies(layer: Layer, drive: Drive, membrane: Tensor, remembered: Tensor | N
         and drive.mean.dim() > 2
         and kernels.cover(*layer[:5], *drive, membrane, remembered, last_spikes)
         and (layer.spread is None or bool((last_spikes * last_spikes == last_spikes).all()))
-        and kernels.load(_KERNELS) is not None
+        and kernels.compiled(_KERNELS) is not None
     )
 
 
@@ -204,7 +204,7 @@ def _recurrent_buffers(layer: Layer, like: Tensor) -> tuple[Tensor | None, Tenso
 
 
 def _compiled() -> ModuleType:
-    compiled = kernels.load(_KERNELS)
+    compiled = kernels.compiled(_KERNELS)
     assert compiled is not None, "applies() was asked first"
     return compiled
 

@@ -19,7 +19,7 @@ def linear_moments(x: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tens
 
 def sum_of_squares(x: Tensor) -> Tensor:
     """Σ_j x_j² over the last axis, which stays as one."""
-    compiled = kernels.load("moment_kernels") if kernels.cover(x) else None
+    compiled = kernels.compiled("moment_kernels") if kernels.cover(x) else None
     if compiled is None:
         summed: Tensor = torch.linalg.vecdot(x, x).unsqueeze(-1)
         return summed

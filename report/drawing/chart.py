@@ -60,7 +60,7 @@ def chart(
 
 
 def field(title: str, marks: Iterable[Html], width: float = FIELD, height: float = FIELD) -> Html:
-    """The stretching SVG, named for those who hear it."""
+    """An SVG that stretches, with a title for screen readers."""
     return element(
         "svg",
         element("title", title),

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from axonnx.runtime.format.contract import Contract, LayerContract, SynapseContract
-from axonnx.runtime.format.model_file import load_model
+from axonnx.runtime.format.model_file import read_model_file
 from axonnx.runtime.program.compilation import compile_program
 from axonnx.runtime.program.instructions import Conv, Floats, Linear, Neurons, Program
 
@@ -89,7 +89,7 @@ class ModelView:
 
 def view_model(path: str | Path) -> ModelView:
     """Read, check and compile a file."""
-    file = load_model(path)
+    file = read_model_file(path)
     data = file.path.read_bytes()
     opset = next(entry.version for entry in file.proto.opset_import if entry.domain in ("", "ai.onnx"))
     return ModelView(file.path, len(data), hashlib.sha256(data).hexdigest(), opset, compile_program(file))

@@ -53,7 +53,7 @@ class AutoEngine:
         self._busy: Busy | None = None
 
     def initial_state(self, batch: int) -> State:
-        """Silence."""
+        """All-zero state."""
         return self.events.initial_state(batch)
 
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:

@@ -34,7 +34,7 @@ class OrtEngine:
         self._traces = trace_sources(program)
 
     def initial_state(self, batch: int) -> State:
-        """Silence."""
+        """All-zero state."""
         return zero_state(self.program, batch)
 
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:

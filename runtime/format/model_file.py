@@ -34,7 +34,7 @@ class ModelFile:
         return self.path.name
 
 
-def load_model(path: str | os.PathLike[str]) -> ModelFile:
+def read_model_file(path: str | os.PathLike[str]) -> ModelFile:
     """Read an exported file; whatever is not one, or is of a version not known here, is refused with the reason."""
     path = Path(path)
     data = _read(path)

@@ -23,7 +23,7 @@ from axonnx.runtime.engines.reference.interface import Engine
 from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
 from axonnx.runtime.engines.reference.state import State
 from axonnx.runtime.format.contract import Contract
-from axonnx.runtime.format.model_file import ModelFile, load_model
+from axonnx.runtime.format.model_file import ModelFile, read_model_file
 from axonnx.runtime.format.names import CLOCK, LOGITS, NEXT, TRACE, under
 from axonnx.runtime.format.results import member_logits
 from axonnx.runtime.measure.engine_inputs import EngineInput, generated, on_thresholds
@@ -124,7 +124,7 @@ def check_engines(path: Path, data: Callable[[Contract], EngineInput] | None = N
     """
     found = EngineCheck(str(path), sha256_of(path))
     try:
-        file = load_model(path)
+        file = read_model_file(path)
         graph = step_graph(file)
         program = Compilation(file, graph).program()
     except AxonnxError as refusal:

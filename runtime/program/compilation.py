@@ -14,7 +14,7 @@ from onnx import helper
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.format.certificates import Synapse
 from axonnx.runtime.format.contract import InputContract
-from axonnx.runtime.format.model_file import ModelFile, load_model
+from axonnx.runtime.format.model_file import ModelFile, read_model_file
 from axonnx.runtime.format.names import CLOCK, NEXT, NOW_TRACE, TRACE, trace_key
 from axonnx.runtime.format.names import SPIKES as SPIKES_OF
 from axonnx.runtime.format.opset import DOMAIN, OPS
@@ -41,7 +41,7 @@ __all__ = ["Compilation", "compile_file", "compile_program", "input_values"]
 
 def compile_file(path: str | os.PathLike[str]) -> Program:
     """The program of the file at ``path``."""
-    return compile_program(load_model(path))
+    return compile_program(read_model_file(path))
 
 
 def compile_program(file: ModelFile) -> Program:

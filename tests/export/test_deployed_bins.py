@@ -10,7 +10,7 @@ from axonnx.runtime.model import load
 from axonnx.runtime.readers import write_npz
 from axonnx.train.config.read import check_config
 from axonnx.train.data.cache import binned
-from axonnx.train.data.sets.registry import load as load_data
+from axonnx.train.data.sets.registry import load_data_set
 from axonnx.train.run import train_run
 from axonnx.train.trained import open_run
 
@@ -52,7 +52,7 @@ def trained(own, tmp_path_factory):
 def test_the_loader_states_the_origin_and_the_binning_follows_it(trained):
     prepared = open_run(str(trained)).prepared
     assert prepared.splits.origin == prepared.binning.origin == "first"
-    embedded = load_data("digits-saccade")
+    embedded = load_data_set("digits-saccade")
     assert (embedded.origin, embedded.test.places) == ("zero", None)
 
 
@@ -65,7 +65,7 @@ def test_original_recordings_give_the_frames_of_training(own, trained):
             original = part.original(index)
             assert original.events["t"][0] >= SWITCHED_ON
             np.testing.assert_array_equal(bin_events(original.events, prepared.binning).frames, frames[index])
-    embedded = load_data("digits-saccade").test
+    embedded = load_data_set("digits-saccade").test
     np.testing.assert_array_equal(embedded.original(3).events, embedded[3])
 
 

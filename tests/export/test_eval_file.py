@@ -16,7 +16,7 @@ from axonnx.runtime.format.contract import InputContract, MergingContract
 from axonnx.runtime.measure.metrics import measure
 from axonnx.runtime.model import load
 from axonnx.train.config.read import check_config
-from axonnx.train.data.sets.registry import load as load_data
+from axonnx.train.data.sets.registry import load_data_set
 from axonnx.train.run import train_run
 from axonnx.train.trained import open_run
 
@@ -70,7 +70,7 @@ def test_a_file_takes_the_frames_as_they_were_recorded(merged, capsys):
 
 
 def test_a_data_set_by_name(tmp_path, capsys):
-    splits = load_data("digits-saccade")
+    splits = load_data_set("digits-saccade")
     assert splits.sensor is not None
     binning = Binning.over(duration_us=300_000, bins=3, sensor=splits.sensor, downsample=2, origin="first")
     entering = InputContract(name="events", shape=binning.frame_shape, steps=3, binning=binning, largest=binning.limit)

@@ -23,7 +23,7 @@ NAMES = {
     "State",
     "compile_file",
     "load",
-    "load_model",
+    "read_model_file",
 }
 
 FRESH = """

@@ -60,7 +60,7 @@ class Batches:
     shuffle: bool = True
     drop_last: bool = False
     shard: tuple[int, int] = (0, 1)
-    center: int | tuple[int, ...] = 0
+    centre: int | tuple[int, ...] = 0
     dtype: Literal["float32", "uint8"] = "float32"
 
     def __post_init__(self) -> None:
@@ -131,8 +131,8 @@ class Batches:
         if self.dtype == "uint8":
             return np.ascontiguousarray(frames)
         values = frames.astype(np.float32, order="C")
-        if self.center != 0:
-            values -= np.asarray(self.center, np.float32).reshape(-1, 1, 1)
+        if self.centre != 0:
+            values -= np.asarray(self.centre, np.float32).reshape(-1, 1, 1)
         return values
 
 
@@ -163,11 +163,11 @@ def _check_input(batches: Batches) -> None:
         if binning is None or binning.sensor != data.sensor:
             found = "none" if binning is None else f"one for {binning.sensor!r}"
             raise AxonnxError(f"batches: events of {data.sensor!r} need a binning for that sensor; got {found}")
-        if batches.center != 0:
-            raise AxonnxError("batches: center is for frames and images; event counts start at 0")
+        if batches.centre != 0:
+            raise AxonnxError("batches: centre is for frames and images; event counts start at 0")
     elif binning is not None:
         raise AxonnxError("batches: frames are binned already; leave binning out")
-    elif not isinstance(batches.center, int) and len(batches.center) != data.channels:
-        raise AxonnxError(f"batches: {len(batches.center)} values of center for {data.channels} channels")
-    if batches.center != 0 and batches.dtype == "uint8":
-        raise AxonnxError("batches: center gives negative values, which uint8 cannot hold; use float32")
+    elif not isinstance(batches.centre, int) and len(batches.centre) != data.channels:
+        raise AxonnxError(f"batches: {len(batches.centre)} values of centre for {data.channels} channels")
+    if batches.centre != 0 and batches.dtype == "uint8":
+        raise AxonnxError("batches: centre gives negative values, which uint8 cannot hold; use float32")

@@ -101,7 +101,7 @@ class NumbaEngine:
         self._classes = len(program.contract.classes)
 
     def initial_state(self, batch: int) -> State:
-        """Silence."""
+        """All-zero state."""
         return PackedState(0, np.zeros((batch, self.plan.storage.kept), np.float32), self.plan)
 
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:

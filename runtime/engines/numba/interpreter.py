@@ -99,7 +99,7 @@ def operate(g: Table, r: Long, memory: Floats, constants: Floats) -> Any:
 
 @compiled
 def rest(g: Table, r: Long, memory: Floats, constants: Floats, tables: Ints, step: Long) -> Any:
-    """The instructions that no synapse and no spike is in."""
+    """Instructions other than synapses and neurons."""
     op = g[r + 0]
     if op == ARITHMETIC:
         operate(g, r, memory, constants)
@@ -121,7 +121,7 @@ def rest(g: Table, r: Long, memory: Floats, constants: Floats, tables: Ints, ste
 
 @compiled
 def keep_trace(g: Table, r: Long, memory: Floats, trace: Floats, begin: Long) -> Any:
-    """What a layer did, for whoever wants to see it."""
+    """Copy a layer's spikes and membranes to the trace."""
     size = g[r + neurons.SIZE]
     copy_row(trace, begin + g[r + neurons.TRACE_SPIKES], memory, g[r + neurons.NEXT_SPIKES], size)
     if g[r + neurons.TRACE_MEMBRANE] >= 0:

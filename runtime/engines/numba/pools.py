@@ -1,4 +1,4 @@
-"""Constants of a plan, one after the other, and memory that begins where the machine likes it."""
+"""Constants of a plan, one after the other, and cache-line-aligned buffers."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Engine(Protocol):
         ...
 
     def initial_state(self, batch: int) -> State:
-        """Silence."""
+        """All-zero state."""
         ...
 
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:

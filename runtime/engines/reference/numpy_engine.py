@@ -39,7 +39,7 @@ class NumpyEngine:
         self._rows = {i.weight: np.ascontiguousarray(program.constants[i.weight].T) for i in linear}
 
     def initial_state(self, batch: int) -> State:
-        """Silence."""
+        """All-zero state."""
         return zero_state(self.program, batch)
 
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:

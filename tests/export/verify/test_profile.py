@@ -19,7 +19,7 @@ from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.measure.energy import Hardware, read_hardware
 from axonnx.runtime.measure.profile import profile
 from axonnx.runtime.program.compilation import compile_file
-from axonnx.train.data.sets.registry import load as load_data
+from axonnx.train.data.sets.registry import load_data_set
 from axonnx.train.output.checkpoint import read_index
 
 
@@ -103,7 +103,7 @@ def test_the_command_compares_modes_and_draws(exported, run_folder, tmp_path, ca
     assert [entry["file_sha256"] for entry in found] == [sha256_of(path) for path in models]
     index = read_index(run_folder / "checkpoint")
     assert {entry["checkpoint_sha256"] for entry in found} == {index["files"]["weights"]["sha256"]}
-    assert {entry["data_sha256"] for entry in found} == {load_data("digits-saccade").test.digest}
+    assert {entry["data_sha256"] for entry in found} == {load_data_set("digits-saccade").test.digest}
 
 
 def test_own_data_needs_no_run(exported, tmp_path, capsys):

@@ -64,9 +64,9 @@ def test_one_flipped_weight_bit_is_off_the_grid_and_named(exported, verify, tmp_
 
 
 def test_a_weight_one_grid_step_away_is_found_in_the_structure_and_in_the_running_network(exported, verify, tmp_path):
-    from axonnx.runtime.format.model_file import load_model
+    from axonnx.runtime.format.model_file import read_model_file
 
-    grid = next(s.grid for s in load_model(exported()).contract.synapses if s.name == "hidden.0.synapse")
+    grid = next(s.grid for s in read_model_file(exported()).contract.synapses if s.name == "hidden.0.synapse")
     path = edited(exported(), tmp_path / "step.onnx", change("hidden.0.synapse.weight", move_by_one_grid_step(grid)))
     code, result = verify(path)
     assert code == 1

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from axonnx.cli import main
-from axonnx.runtime.format.model_file import load_model
+from axonnx.runtime.format.model_file import read_model_file
 
 MODES = {
     "mfa": (),
@@ -44,7 +44,7 @@ def test_the_training_network_and_the_stated_accuracies_are_part_of_the_verdict(
         "structure", "operators", "collapse", "engines", "recordings", "decisions", "accuracies"
     ]  # fmt: skip
     assert [(entry["of"], entry["engine"]) for entry in result["accuracy"]] == [("file", "numba"), ("training", None)]
-    ways = [entry.way for entry in load_model(exported()).contract.accuracy]
+    ways = [entry.way for entry in read_model_file(exported()).contract.accuracy]
     assert [entry["way"] for entry in result["stated"]] == ways
     for entry in (*result["accuracy"], *result["stated"]):
         assert entry["interval"][0] <= entry["accuracy"] <= entry["interval"][1]
@@ -53,7 +53,7 @@ def test_the_training_network_and_the_stated_accuracies_are_part_of_the_verdict(
 
 def test_the_result_is_bound_to_file_checkpoint_and_data(exported, verify):
     _, result = verify(exported())
-    provenance = load_model(exported()).contract.provenance
+    provenance = read_model_file(exported()).contract.provenance
     assert result["file_sha256"] == hashlib.sha256(exported().read_bytes()).hexdigest()
     assert (result["checkpoint_sha256"], result["data_sha256"]) == (provenance.checkpoint, provenance.data_digest)
 

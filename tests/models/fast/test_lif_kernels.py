@@ -323,7 +323,7 @@ def test_a_spiking_resnet_learns_the_same_both_ways(monkeypatch):
     found = []
     for compiled in (True, False):
         if not compiled:
-            monkeypatch.setattr(kernels, "load", lambda name: None)
+            monkeypatch.setattr(kernels, "compiled", lambda name: None)
         torch.manual_seed(6)
         output = network(events, Sample())
         network.zero_grad()
@@ -346,11 +346,12 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 import torch
-from axonnx.models import RecurrentSNN, Sample, kernels
+from axonnx.models import RecurrentSNN, Sample
+from axonnx.models.fast import dispatch as kernels
 network = RecurrentSNN(12, (9, 7), 3)
 output = network((torch.rand(5, 4, 12) < 0.3).float(), Sample())
 (output.logits.sum() + network.regulariser(output)).backward()
-assert kernels.load("lif_kernels") is None and output.divergences == {}
+assert kernels.compiled("lif_kernels") is None and output.divergences == {}
 assert all(p.grad is not None and p.grad.isfinite().all() for p in network.parameters())
 """
 

@@ -67,9 +67,9 @@ def test_centring_is_exact():
     data = images(9)
     means = channel_means(data)
     assert means == tuple(round(float(data.frames[:, channel].mean())) for channel in range(3))
-    (x, _), *_ = Batches(data, batch_size=9, shuffle=False, center=means).epoch(0)
+    (x, _), *_ = Batches(data, batch_size=9, shuffle=False, centre=means).epoch(0)
     assert np.array_equal(x, data.frames.astype(int) - np.array(means)[:, None, None])
-    (x, _), *_ = Batches(data, batch_size=9, shuffle=False, center=128).epoch(0)
+    (x, _), *_ = Batches(data, batch_size=9, shuffle=False, centre=128).epoch(0)
     assert np.array_equal(x, data.frames.astype(int) - 128)
     assert x.dtype == np.float32
 
@@ -141,8 +141,8 @@ def test_batches_change_from_one_to_the_next():
         ({"shard": (2, 2)}, r"shard \(2, 2\)"),
         ({"shard": (0, 11)}, "10 samples make no batch for 11 process"),
         ({"batch_size": 11, "drop_last": True}, "make no batch"),
-        ({"center": (1, 2)}, "2 values of center for 3 channels"),
-        ({"center": 3, "dtype": "uint8"}, "use float32"),
+        ({"centre": (1, 2)}, "2 values of centre for 3 channels"),
+        ({"centre": 3, "dtype": "uint8"}, "use float32"),
         ({"augmentation": Augmentation(drop=0.5)}, "drop does not work on images"),
         ({"binning": Binning.over(100, 2, Sensor(width=5, height=4))}, "binned already"),
     ],
@@ -161,8 +161,8 @@ def test_recordings_need_a_binning_for_their_sensor(make_recordings):
         Batches(data, Binning.over(100, 2, Sensor(width=9)))
     with pytest.raises(AxonnxError, match="crop does not work on events"):
         Batches(data, right, Augmentation(crop=2))
-    with pytest.raises(AxonnxError, match="center is for frames"):
-        Batches(data, right, center=3)
+    with pytest.raises(AxonnxError, match="centre is for frames"):
+        Batches(data, right, centre=3)
 
 
 def test_an_epoch_cannot_start_beyond_its_end():

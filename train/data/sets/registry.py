@@ -52,7 +52,7 @@ def available() -> dict[str, str]:
     return {name: known.description for name, known in DATA_SETS.items()}
 
 
-def load(
+def load_data_set(
     name_or_path: str | Path,
     *,
     root: str | Path | None = None,

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from axonnx.runtime.binning import Binning, bin_batch
-from axonnx.train.data.sets.registry import load
+from axonnx.train.data.sets.registry import load_data_set
 from axonnx.train.data.sets.shd import read_shd
 
 pytestmark = pytest.mark.data
 
 
 def test_regenerated_digits(real_data):
-    splits = load("shd-regenerated", root=real_data)
+    splits = load_data_set("shd-regenerated", root=real_data)
     assert (len(splits.train), len(splits.test)) == (3761, 900)
     assert (len(splits.train.events), len(splits.test.events)) == (21_348_196, 5_910_310)
     assert set(splits.test.groups) == {4}
@@ -27,14 +27,14 @@ def test_the_layout_of_the_published_file(real_data):
 
 
 def test_gestures_as_frames(real_data):
-    splits = load("dvs-gesture-32x32", root=real_data)
+    splits = load_data_set("dvs-gesture-32x32", root=real_data)
     assert (splits.train.frames.shape, splits.test.frames.shape) == ((935, 49, 2, 32, 32), (240, 49, 2, 32, 32))
     assert (splits.train.groups.min(), splits.test.groups.max()) == (1, 23)
     assert np.bincount(splits.test.labels).min() > 10
 
 
 def test_the_first_thousand_of_nmnist(real_data):
-    splits = load("nmnist-1000", root=real_data)
+    splits = load_data_set("nmnist-1000", root=real_data)
     assert (len(splits.train), len(splits.test), len(splits.train.events)) == (1000, 100, 4_133_231)
     binning = Binning.over(320_000, 4, splits.sensor)
     train, test = (
@@ -46,7 +46,7 @@ def test_the_first_thousand_of_nmnist(real_data):
 
 
 def test_part_of_cifar10(real_data):
-    splits = load("cifar10-5000", root=real_data)
+    splits = load_data_set("cifar10-5000", root=real_data)
     assert (splits.train.frames.shape, splits.test.frames.shape) == ((5000, 3, 32, 32), (1000, 3, 32, 32))
     assert np.bincount(splits.train.labels).tolist() == [500] * 10
     assert np.bincount(splits.test.labels).tolist() == [100] * 10
