@@ -5,6 +5,9 @@ They are the operators of ``axonnx.runtime.format.opset``, one for one, with the
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -13,17 +16,51 @@ from axonnx.models.maths.current import Current
 from axonnx.models.maths.firing import decide
 from axonnx.models.neurons import Reset, integrate
 from axonnx.models.run import LIFState
+from axonnx.runtime.format.opset import OPS
 
 LIBRARY = "axonnx"
+Shape = tuple[int, ...]
+OPERATORS: dict[str, Any] = {}  # by the name in the operator set
 
 
-@torch.library.custom_op(f"{LIBRARY}::heaviside", mutates_args=())
+def _same(shape: Shape) -> Shape:
+    return shape
+
+
+def _halved(shape: Shape) -> Shape:
+    return (*shape[:-2], shape[-2] // 2, shape[-1] // 2)
+
+
+def operator(name: str, shape: Callable[[Shape], Shape] = _same) -> Callable[[Callable[..., Any]], Any]:
+    """The decorated function is the operator ``name``; each output's shape follows from that of the first input."""
+
+    def outputs(first: Tensor, *rest: Tensor) -> Tensor | tuple[Tensor, ...]:
+        made = tuple(first.new_empty(shape(tuple(first.shape))) for _ in OPS[name].outputs)
+        return made if len(made) > 1 else made[0]
+
+    def register(function: Callable[..., Any]) -> Any:
+        OPERATORS[name] = torch.library.custom_op(f"{LIBRARY}::{OPS[name].function}", mutates_args=())(function)
+        OPERATORS[name].register_fake(outputs)
+        return OPERATORS[name]
+
+    return register
+
+
+def operator_of(target: object) -> str | None:
+    """The name of the spike operator that a traced node calls."""
+    return _NAMES.get(str(target))
+
+
+_NAMES = {f"{LIBRARY}.{op.function}.default": op.name for op in OPS.values()}
+
+
+@operator("Heaviside")
 def heaviside(current: Tensor, threshold: Tensor) -> Tensor:
     """o = 1 where I ≥ θ"""
     return decide(current - threshold, None, None)
 
 
-@torch.library.custom_op(f"{LIBRARY}::stochastic_heaviside", mutates_args=())
+@operator("StochasticHeaviside")
 def stochastic_heaviside(current: Tensor, variance: Tensor, noise: Tensor, threshold: Tensor) -> Tensor:
     """o = 1 where I + κ ε ≥ θ"""
     return decide(current - threshold, variance, noise)
@@ -36,13 +73,13 @@ def _lif(
     return after, decide(after - threshold, None, None)
 
 
-@torch.library.custom_op(f"{LIBRARY}::lif", mutates_args=())
+@operator("LIF")
 def lif(current: Tensor, membrane: Tensor, spikes: Tensor, decay: Tensor, threshold: Tensor) -> tuple[Tensor, Tensor]:
     """One step of a LIF layer whose spikes subtract θ."""
     return _lif(current, membrane, spikes, decay, threshold, "subtract")
 
 
-@torch.library.custom_op(f"{LIBRARY}::lif_to_zero", mutates_args=())
+@operator("LIFToZero")
 def lif_to_zero(
     current: Tensor, membrane: Tensor, spikes: Tensor, decay: Tensor, threshold: Tensor
 ) -> tuple[Tensor, Tensor]:
@@ -58,7 +95,7 @@ def _stochastic_lif(
     return membrane, variance, decide(membrane - threshold, variance + base, noise)
 
 
-@torch.library.custom_op(f"{LIBRARY}::stochastic_lif", mutates_args=())
+@operator("StochasticLIF")
 def stochastic_lif(
     current: Tensor,
     arriving_variance: Tensor,
@@ -77,7 +114,7 @@ def stochastic_lif(
     )
 
 
-@torch.library.custom_op(f"{LIBRARY}::stochastic_lif_to_zero", mutates_args=())
+@operator("StochasticLIFToZero")
 def stochastic_lif_to_zero(
     current: Tensor,
     arriving_variance: Tensor,
@@ -94,58 +131,21 @@ def stochastic_lif_to_zero(
     return _stochastic_lif(Current(current, arriving_variance), noise, state, decay, threshold, base_variance, "zero")
 
 
-@torch.library.custom_op(f"{LIBRARY}::leaky_sum", mutates_args=())
+@operator("LeakySum")
 def leaky_sum(current: Tensor, membrane: Tensor, total: Tensor, decay: Tensor) -> tuple[Tensor, Tensor]:
     """h' = β h + I;   s' = s + h'"""
     after = decay * membrane + current
     return after, total + after
 
 
-@torch.library.custom_op(f"{LIBRARY}::recurrent_activity", mutates_args=())
+@operator("RecurrentActivity")
 def recurrent_activity(spikes: Tensor) -> Tensor:
     """Σ_k o_k² − o_i²"""
     squares = spikes * spikes
     return squares.sum(-1, keepdim=True) - squares
 
 
-@torch.library.custom_op(f"{LIBRARY}::pool_pairs", mutates_args=())
+@operator("PoolPairs", shape=_halved)
 def pool_pairs(x: Tensor) -> Tensor:
     """((a + b) + (c + d)) · ¼ over squares of 2 × 2"""
     return pooling.pool_pairs(x)
-
-
-@pool_pairs.register_fake
-def _(x: Tensor) -> Tensor:
-    return x.new_empty((*x.shape[:-2], x.shape[-2] // 2, x.shape[-1] // 2))
-
-
-@heaviside.register_fake
-def _(current: Tensor, threshold: Tensor) -> Tensor:
-    return torch.empty_like(current)
-
-
-@stochastic_heaviside.register_fake
-def _(current: Tensor, variance: Tensor, noise: Tensor, threshold: Tensor) -> Tensor:
-    return torch.empty_like(current)
-
-
-@lif.register_fake
-@lif_to_zero.register_fake
-def _(current: Tensor, membrane: Tensor, spikes: Tensor, decay: Tensor, threshold: Tensor) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(current), torch.empty_like(current)
-
-
-@stochastic_lif.register_fake
-@stochastic_lif_to_zero.register_fake
-def _(current: Tensor, *rest: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    return torch.empty_like(current), torch.empty_like(current), torch.empty_like(current)
-
-
-@leaky_sum.register_fake
-def _(current: Tensor, membrane: Tensor, total: Tensor, decay: Tensor) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(current), torch.empty_like(current)
-
-
-@recurrent_activity.register_fake
-def _(spikes: Tensor) -> Tensor:
-    return torch.empty_like(spikes)

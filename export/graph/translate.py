@@ -18,6 +18,7 @@ from onnx import helper, numpy_helper
 from torch import fx
 
 from axonnx.base.errors import AxonnxError
+from axonnx.export.collapse.ops import operator_of
 from axonnx.export.step.trace import Trace, constant, operands
 from axonnx.models import Network
 from axonnx.runtime.format.opset import DOMAIN, OPS
@@ -62,7 +63,7 @@ class Translation:
         self.done: dict[Any, fx.Node] = {}
         self.names: set[str] = set()
         self.outputs: dict[tuple[fx.Node, int], str] = {}
-        self.of_neurons = {trace.layer(node) for node in trace.calls() if SPIKE_OPS.get(str(node.target)) in NEURONS}
+        self.of_neurons = {trace.layer(node) for node in trace.calls() if operator_of(node.target) in NEURONS}
 
     def run(self, inputs: list[str], wanted: list[fx.Node]) -> list[str]:
         """Translate what ``wanted`` needs; the names of its values."""
@@ -106,7 +107,7 @@ class Translation:
             self.outputs |= {(node, n): out for (source, n), out in self.outputs.items() if source is first}
             return
         self.done[key] = node
-        spike_op = SPIKE_OPS.get(str(node.target))
+        spike_op = operator_of(node.target)
         if spike_op is not None:
             self._spike_op(node, spike_op)
         elif _is_item(node):
@@ -136,18 +137,7 @@ class Translation:
 
 
 Rule = Callable[[Translation, fx.Node], str]
-NEURONS = set(OPS) - {"RecurrentActivity", "PoolPairs"}
-SPIKE_OPS = {
-    "axonnx.heaviside.default": "Heaviside",
-    "axonnx.stochastic_heaviside.default": "StochasticHeaviside",
-    "axonnx.lif.default": "LIF",
-    "axonnx.lif_to_zero.default": "LIFToZero",
-    "axonnx.stochastic_lif.default": "StochasticLIF",
-    "axonnx.stochastic_lif_to_zero.default": "StochasticLIFToZero",
-    "axonnx.leaky_sum.default": "LeakySum",
-    "axonnx.recurrent_activity.default": "RecurrentActivity",
-    "axonnx.pool_pairs.default": "PoolPairs",
-}
+NEURONS = {op.name for op in OPS.values() if op.neurons}
 
 
 def _shape(node: Any) -> list[int]:
@@ -286,12 +276,12 @@ def check_operators(trace: Trace) -> None:
     output = next(node for node in trace.graph.nodes if node.op == "output")
     needed = _needed(output.all_input_nodes)
     for node in trace.calls():
-        known = node.target in RULES or str(node.target) in SPIKE_OPS or _is_item(node) or _is_size(node)
+        known = node.target in RULES or operator_of(node.target) is not None or _is_item(node) or _is_size(node)
         if node in needed and not known:
             raise AxonnxError(
                 f"{trace.where(node)}: the operator {node.target} has no form that gives the same bits in every "
                 f"runtime. Build the step of axonnx.models layers, sums, reshapes, concatenations, zero padding, "
-                f"slices and average pooling over power-of-two windows ({len(RULES) + len(SPIKE_OPS)} operators are "
+                f"slices and average pooling over power-of-two windows ({len(RULES) + len(OPS)} operators are "
                 f"known)"
             )
         if node in needed and node.kwargs:  # the rules read positions alone

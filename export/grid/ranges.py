@@ -14,7 +14,9 @@ import torch
 from torch import fx
 
 from axonnx.base.errors import AxonnxError
+from axonnx.export.collapse.ops import operator_of
 from axonnx.export.step.trace import Trace, operands
+from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.format.values import UNITS
 
 aten = torch.ops.aten
@@ -120,10 +122,10 @@ def _joined(node: fx.Node, known: Known) -> Range | None:
 
 
 def _item(node: fx.Node, known: Known) -> Range | None:
-    """Outputs of a spike operator: the spikes come last."""
+    """One of a spike operator's outputs."""
     source, number = operands(node)
-    outputs = {"lif": 2, "lif_to_zero": 2, "stochastic_lif": 3, "stochastic_lif_to_zero": 3}
-    return SPIKES if outputs.get(_spike_op(source)) == number + 1 else None
+    op = operator_of(getattr(source, "target", None))
+    return SPIKES if op is not None and OPS[op].outputs[number] == OPS[op].spikes else None
 
 
 def _activity(node: fx.Node, known: Known) -> Range | None:
@@ -152,23 +154,28 @@ RULES: dict[Any, Callable[[fx.Node, Known], Range | None]] = {
 }
 
 
+def _any(node: fx.Node, known: Known) -> Range | None:
+    """Any real number; of several outputs each is asked for by itself (``_item``)."""
+
+
+# Of the operators that give anything but spikes alone.
+SPIKE_OP_RANGES: dict[str, Callable[[fx.Node, Known], Range | None]] = {
+    **{op.name: _any for op in OPS.values() if op.neurons},
+    "RecurrentActivity": _activity,
+    "PoolPairs": _any,
+}
+
+
 def _range(node: fx.Node, known: Known, trace: Trace) -> Range | None:
     if getattr(node.target, "__name__", "") == "getitem":
         return _item(node, known)
-    op = _spike_op(node)
-    if op in ("heaviside", "stochastic_heaviside"):
-        return SPIKES
-    if op == "recurrent_activity":
-        return _activity(node, known)
+    op = operator_of(node.target)
+    if op is not None:
+        return SPIKES if OPS[op].outputs == (OPS[op].spikes,) else SPIKE_OP_RANGES[op](node, known)
     if node.target == aten.avg_pool2d.default:
         return _mean(node, known, trace.where(node))
     rule = RULES.get(node.target)
     return None if rule is None else rule(node, known)
-
-
-def _spike_op(node: Any) -> str:
-    name = str(getattr(node, "target", ""))
-    return name.split(".")[1] if name.startswith("axonnx.") else ""
 
 
 def _operand(argument: Any, known: Known) -> Range | None:

@@ -20,19 +20,10 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.model_file import ModelFile
 from axonnx.runtime.format.names import CLOCK, NEXT, NOW_TRACE, SPIKES, TOTAL, TRACE
-from axonnx.runtime.format.opset import DOMAIN
+from axonnx.runtime.format.opset import DOMAIN, OPS
 from axonnx.runtime.format.results import member_logits
 
 Floats = NDArray[np.float32]
-# Where a neuron's membrane and variance are found: an output of its node, or an input of one without memory.
-MEMBRANES = {
-    "LIF": ("output", 0, None),
-    "LIFToZero": ("output", 0, None),
-    "StochasticLIF": ("output", 0, 1),
-    "StochasticLIFToZero": ("output", 0, 1),
-    "Heaviside": ("input", 0, None),
-    "StochasticHeaviside": ("input", 0, 1),
-}
 DECIDED = "decided/"
 
 
@@ -137,14 +128,14 @@ def _cut(graph: onnx.GraphProto, file: ModelFile) -> tuple[dict[str, str], dict[
     variances: dict[str, str] = {}
     spikes: dict[str, str] = {}
     for node in graph.node:
-        if node.domain == DOMAIN and node.op_type in MEMBRANES:
-            side, membrane, variance = MEMBRANES[node.op_type]
-            names = node.output if side == "output" else node.input
-            membranes[node.name] = names[membrane]
-            if variance is not None:
-                variances[node.name] = names[variance]
-            spikes[node.name] = node.output[-1]
-            node.output[-1] = DECIDED + node.output[-1]
+        op = OPS[node.op_type] if node.domain == DOMAIN else None
+        if op is not None and op.spikes is not None and op.membrane is not None:
+            inputs, outputs = tuple(node.input), tuple(node.output)
+            membranes[node.name] = op.value(op.membrane, inputs, outputs)
+            if op.variance is not None:
+                variances[node.name] = op.value(op.variance, inputs, outputs)
+            spikes[node.name] = op.value(op.spikes, inputs, outputs)
+            node.output[op.outputs.index(op.spikes)] = DECIDED + spikes[node.name]
     given = set(spikes.values())
     kept = [v for v in graph.output if v.name not in given and not v.name.startswith((TRACE, NOW_TRACE))]
     known = {value.name for value in kept}
@@ -153,7 +144,7 @@ def _cut(graph: onnx.GraphProto, file: ModelFile) -> tuple[dict[str, str], dict[
     del graph.output[:]
     graph.output.extend([*kept, *(_any(name) for name in extra)])
     graph.input.extend(_any(name) for name in spikes.values())
-    expected = [layer.name for layer in file.contract.layers if layer.op in MEMBRANES]
+    expected = [layer.name for layer in file.contract.layers if layer.op in OPS and OPS[layer.op].spikes]
     if sorted(expected) != sorted(spikes):
         raise AxonnxError(f"{file.name}: its contract names the neurons {sorted(expected)}, its graph {sorted(spikes)}")
     return membranes, variances, spikes

@@ -11,34 +11,12 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from axonnx.export.collapse import ops
-from axonnx.runtime.engines.reference import numpy_ops
+from axonnx.export.collapse.ops import OPERATORS
+from axonnx.runtime.engines.reference.numpy_ops import KERNELS
 from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, OPS, VERSION, function
 
 Floats = NDArray[np.float32]
 NEURONS = 64
-PARAMETERS = ("decay", "threshold", "base_variance")
-
-TORCH: dict[str, Any] = {
-    "Heaviside": ops.heaviside,
-    "StochasticHeaviside": ops.stochastic_heaviside,
-    "LIF": ops.lif,
-    "LIFToZero": ops.lif_to_zero,
-    "StochasticLIF": ops.stochastic_lif,
-    "StochasticLIFToZero": ops.stochastic_lif_to_zero,
-    "LeakySum": ops.leaky_sum,
-    "RecurrentActivity": ops.recurrent_activity,
-    "PoolPairs": ops.pool_pairs,
-}
-KERNELS: dict[str, Any] = {
-    "Heaviside": numpy_ops.heaviside,
-    "StochasticHeaviside": numpy_ops.stochastic_heaviside,
-    "LIF": numpy_ops.lif,
-    "LIFToZero": numpy_ops.lif_to_zero,
-    "StochasticLIF": numpy_ops.stochastic_lif,
-    "StochasticLIFToZero": numpy_ops.stochastic_lif_to_zero,
-    "LeakySum": numpy_ops.leaky_sum,
-}
 
 
 def check_op(name: str, seed: int = 0) -> tuple[int, list[str]]:
@@ -49,9 +27,8 @@ def check_op(name: str, seed: int = 0) -> tuple[int, list[str]]:
     others = {
         "onnxruntime": _session(model).run(None, feeds),
         "onnx.reference": ReferenceEvaluator(model).run(None, feeds),
+        "numpy kernel": _kernel(name, feeds),
     }
-    if name in KERNELS:
-        others["numpy kernel"] = _kernel(name, feeds)
     different = [
         f"{name}: {who} differs from torch in {int((a != b).sum())} of {a.size} numbers of {output!r}"
         for who, found in others.items()
@@ -76,7 +53,7 @@ def awkward_inputs(name: str, random: np.random.Generator) -> dict[str, Floats]:
         feeds["decay"] = random.uniform(0.0, 1.0, NEURONS).astype(np.float32)  # each neuron's own
     if "base_variance" in feeds:
         feeds["base_variance"] = np.array(0.04, np.float32)
-    for key in set(feeds) - set(PARAMETERS):
+    for key in set(feeds) - set(OPS[name].parameters):
         if feeds[key].ndim == 2:
             feeds[key][0] = 0.0  # silence
     if "current" in feeds and "threshold" in feeds:  # a membrane exactly on its threshold
@@ -101,14 +78,13 @@ def one_op_model(name: str, feeds: dict[str, Floats]) -> onnx.ModelProto:
 
 
 def _torch(name: str, feeds: dict[str, Floats]) -> list[Floats]:
-    found = TORCH[name](*(torch.from_numpy(np.asarray(value)) for value in feeds.values()))
+    found = OPERATORS[name](*(torch.from_numpy(np.asarray(value)) for value in feeds.values()))
     return [part.numpy() for part in (found if isinstance(found, tuple) else (found,))]
 
 
 def _kernel(name: str, feeds: dict[str, Floats]) -> list[Floats]:
-    parameters = {key: feeds[key] for key in PARAMETERS if key in feeds}
-    found = KERNELS[name](*(value for key, value in feeds.items() if key not in PARAMETERS), parameters)
-    return list(found)
+    parameters = {key: feeds[key] for key in OPS[name].parameters}
+    return list(KERNELS[name](*(value for key, value in feeds.items() if key not in parameters), parameters))
 
 
 def _session(model: onnx.ModelProto) -> Any:

@@ -8,33 +8,17 @@ multiply-adds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import onnx
 from onnx import parser
 
-DOMAIN = "ai.axonnx"
+from axonnx.runtime.format.spike_op import DOMAIN, ONNX_OPSET, SpikeOp
+
+__all__ = ["DOMAIN", "IR_VERSION", "ONNX_OPSET", "OPS", "VERSION", "SpikeOp", "function"]
+
 VERSION = 1
-ONNX_OPSET = 20
 IR_VERSION = 10  # read by onnxruntime since 1.18 (2024)
-
-
-@dataclass(frozen=True)
-class SpikeOp:
-    """An operator's name, what it computes, and its body in ONNX's textual form."""
-
-    name: str
-    formula: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    body: str
-
-    @property
-    def text(self) -> str:
-        """The function as ONNX's parser reads it."""
-        signature = f"{self.name} ({', '.join(self.inputs)}) => ({', '.join(self.outputs)})"
-        return f'<opset_import: ["" : {ONNX_OPSET}], domain: "{DOMAIN}">\n{signature} {{\n{self.body}\n}}'
 
 
 _NOISY_DECISION = """

@@ -249,7 +249,7 @@ def arity(node: onnx.NodeProto) -> tuple[int, int, int]:
 
 
 def _fires(instruction: Instruction) -> bool:
-    return isinstance(instruction, Neurons) and instruction.spike_op != "LeakySum"
+    return isinstance(instruction, Neurons) and OPS[instruction.spike_op].spikes is not None
 
 
 def _needed(nodes: tuple[onnx.NodeProto, ...], wanted: list[str]) -> list[onnx.NodeProto]:

@@ -16,22 +16,20 @@ from axonnx.runtime.program.instructions import Neurons, PoolPairs, RecurrentAct
 if TYPE_CHECKING:
     from axonnx.runtime.program.compilation import Compilation
 
-PARAMETERS = ("decay", "threshold", "base_variance")
-
 
 def _neurons(c: Compilation, node: onnx.NodeProto) -> None:
     op = OPS[node.op_type]
     c.attributes(node, {})
     numbered = list(enumerate(op.inputs))
-    operands = {name: c.buffer(node, number) for number, name in numbered if name not in PARAMETERS}
-    parameters = {name: c.constant(node, number) for number, name in numbered if name in PARAMETERS}
+    operands = {name: c.buffer(node, number) for number, name in numbered if name not in op.parameters}
+    parameters = {name: c.constant(node, number) for number, name in numbered if name in op.parameters}
     shape = operands["current"].shape
     for name, buffer in operands.items():
         if buffer.shape != shape:
             raise c.fault(node, f"its {name} is of {list(buffer.shape)}, its current of {list(shape)}")
     _check_parameters(c, node, parameters, shape)
     for name, output in zip(op.outputs, node.output, strict=True):
-        c.write(output, shape, SPIKES if name.endswith("spikes") else REAL)
+        c.write(output, shape, SPIKES if name == op.spikes else REAL)
     names = {name: buffer.name for name, buffer in operands.items()}
     c.emit(Neurons(node.name, tuple(names.values()), tuple(node.output), op.name, _layer(c, node), names, parameters))
 
@@ -76,7 +74,7 @@ def _pool_pairs(c: Compilation, node: onnx.NodeProto) -> None:
 
 
 SPIKE_RULES: dict[str, Callable[[Compilation, onnx.NodeProto], None]] = {
-    **dict.fromkeys(OPS, _neurons),
+    **{op.name: _neurons for op in OPS.values() if op.neurons},
     "RecurrentActivity": _recurrent_activity,
     "PoolPairs": _pool_pairs,
 }

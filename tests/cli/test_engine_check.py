@@ -76,8 +76,8 @@ def test_a_tie_that_does_not_fire_is_found(files, monkeypatch):
         membrane, spikes = (np.array(each) for each in FIRED(*given))
         return membrane, np.where(membrane == given[-1]["threshold"], np.float32(0), spikes)
 
-    FIRED = numpy_ops.NEURONS["LIF"]
-    monkeypatch.setitem(numpy_ops.NEURONS, "LIF", strict)
+    FIRED = numpy_ops.KERNELS["LIF"]
+    monkeypatch.setitem(numpy_ops.KERNELS, "LIF", strict)
     found = check_engines(files["plain"])
     assert not found.equal
     assert str(found.first_difference).startswith("numba: spikes/hidden.0.neuron [0, ")

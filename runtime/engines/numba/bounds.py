@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.engines.numba import conv, neurons
-from axonnx.runtime.engines.numba import opcodes as codes
-from axonnx.runtime.engines.numba import synapses as linear
+from axonnx.runtime.engines.numba import rows as kinds
 from axonnx.runtime.engines.numba.layout import LANES
 
-Row = Sequence[int]
 ADDRESSES = 2**31  # event lists and tables hold integers of 32 bits
 
 
@@ -44,47 +41,49 @@ class Pools:
     steps: int
 
 
-def check_rows(rows: Sequence[Row], pools: Pools, tables: NDArray[np.int32], where: str) -> None:
+def check_rows(rows: Sequence[tuple[int, ...]], pools: Pools, tables: NDArray[np.int32], where: str) -> None:
     """Refuse a program whose rows are not as wide as their kernels read, or reach beyond a pool."""
     for size in (pools.memory, pools.events, pools.tables, pools.constants):
         if size >= ADDRESSES:
             raise AxonnxError(f"{where}: its buffers or weights hold {size} numbers; less than 2³¹ can be addressed")
     for number, row in enumerate(rows):
-        if len(row) != codes.WIDTHS[row[0]] or len(row) > codes.COLUMNS:
-            raise _fault(where, number, row, f"{len(row)} numbers wide; expected {codes.WIDTHS[row[0]]}")
-        for pool, begin, size in REACHES[row[0]](row, pools):
+        kind = kinds.KINDS[row[0]]
+        if len(row) != len(kind._fields) or len(row) > kinds.COLUMNS:
+            raise _fault(where, number, row, f"{len(row)} numbers wide; expected {len(kind._fields)}")
+        named = kind(*row)
+        for pool, begin, size in REACHES[kind](named, pools):
             if begin < 0 or size < 0 or begin + size > getattr(pools, pool):
                 reach = f"reaches {pool} {begin} … {begin + size} of {getattr(pools, pool)}"
                 raise _fault(where, number, row, reach)
-        if row[0] == codes.MOVE:
-            sources = tables[row[1] : row[1] + row[2]]
+        if isinstance(named, kinds.Move):
+            sources = tables[named.table : named.table + named.size]
             if sources.min(initial=-1) < -1 or sources.max(initial=-1) >= pools.memory:
                 raise _fault(where, number, row, "gathers from beyond its memory")
 
 
-def _fault(where: str, number: int, row: Row, text: str) -> AxonnxError:
+def _fault(where: str, number: int, row: tuple[int, ...], text: str) -> AxonnxError:
     return AxonnxError(
         f"{where}: instruction {number} of the compiled program (code {row[0]}) is or does too much: {text}"
     )
 
 
-def _load(row: Row, pools: Pools) -> Iterator[Reach]:
-    _, at, channels, pixels, pitch, out = row
-    yield Reach("outside", at, channels * pixels)
-    yield Reach("memory", out, pixels if pitch == 1 else (pixels - 1) * pitch + channels)
+def _load(row: kinds.Load, pools: Pools) -> Iterator[Reach]:
+    yield Reach("outside", row.at, row.channels * row.pixels)
+    spread = (row.pixels - 1) * row.pitch + row.channels
+    yield Reach("memory", row.out, row.pixels if row.pitch == 1 else spread)
 
 
-def _events(at: int, starts: int, size: int) -> Iterator[Reach]:
+def _events(listed: int, starts: int, size: int) -> Iterator[Reach]:
     """A list of so many at most, written eight and read sixteen at a time, and its counts."""
-    yield Reach("events", at, size + LANES)
+    yield Reach("events", listed, size + LANES)
     yield Reach("events", starts, size // LANES + 1)
 
 
-def _scan(row: Row, pools: Pools) -> Iterator[Reach]:
-    yield Reach("memory", row[1], row[2])
-    yield from _events(row[3], row[4], row[2])
-    if row[0] == codes.SCAN_INPUT:
-        yield Reach("events", row[5], 1)
+def _scan(row: kinds.Scan | kinds.ScanInput, pools: Pools) -> Iterator[Reach]:
+    yield Reach("memory", row.source, row.size)
+    yield from _events(row.listed, row.starts, row.size)
+    if isinstance(row, kinds.ScanInput):
+        yield Reach("events", row.plain, 1)
 
 
 def _begin(bias: int, size: int) -> Iterator[Reach]:
@@ -92,106 +91,103 @@ def _begin(bias: int, size: int) -> Iterator[Reach]:
         yield Reach("constants", bias, size)
 
 
-def _linear(row: Row, pools: Pools) -> Iterator[Reach]:
-    inputs, size = row[linear.INPUTS] - 1, row[linear.SIZE]
-    yield Reach("memory", row[linear.SOURCE], inputs)
-    yield Reach("memory", row[linear.OUT], size)
-    yield from _events(row[linear.LIST], row[linear.STARTS], inputs)
-    yield Reach("constants", row[linear.WEIGHTS], (inputs + 1) * size)
-    yield from _begin(row[linear.BIAS], size)
-    for place in (linear.COUNT, linear.PLAIN):
-        yield Reach("events", row[place], 1)
+def _linear(row: kinds.Linear, pools: Pools) -> Iterator[Reach]:
+    inputs, size = row.inputs - 1, row.size
+    yield Reach("memory", row.source, inputs)
+    yield Reach("memory", row.out, size)
+    yield from _events(row.listed, row.starts, inputs)
+    yield Reach("constants", row.weights, (inputs + 1) * size)
+    yield from _begin(row.bias, size)
+    for place in (row.counted, row.plain):
+        yield Reach("events", place, 1)
 
 
-def _conv(row: Row, pools: Pools) -> Iterator[Reach]:
-    pitch, into = row[conv.PITCH], row[conv.OUT_PITCH]
-    size = row[conv.HEIGHT] * row[conv.WIDTH] * pitch
-    window = row[conv.WINDOW_HEIGHT] * row[conv.WINDOW_WIDTH] * pitch
-    yield Reach("memory", row[conv.SOURCE], size)
-    yield Reach("memory", row[conv.OUT], row[conv.OUT_HEIGHT] * row[conv.OUT_WIDTH] * into)
-    yield Reach("memory", row[conv.ZEROS], pitch)
-    yield from _events(row[conv.LIST], row[conv.STARTS], size)
-    yield Reach("constants", row[conv.WEIGHTS], (window + 1) * into)
-    yield from _begin(row[conv.BIAS], into)
-    for place in (conv.ROWS, conv.INPUTS):
-        yield Reach("events", row[place], window + LANES)
-    for place in (conv.COUNT, conv.PLAIN):
-        yield Reach("events", row[place], 1)
-    for place in (conv.STRIDE_Y, conv.STRIDE_X, conv.TOP, conv.LEFT, conv.DILATION_Y, conv.DILATION_X):
-        if not 0 <= row[place] < ADDRESSES:  # products with sizes stay within 64 bits
-            yield Reach("memory", 0, row[place] if row[place] < 0 else ADDRESSES)
+def _conv(row: kinds.Conv, pools: Pools) -> Iterator[Reach]:
+    size = row.height * row.width * row.pitch
+    window = row.window_height * row.window_width * row.pitch
+    yield Reach("memory", row.source, size)
+    yield Reach("memory", row.out, row.out_height * row.out_width * row.out_pitch)
+    yield Reach("memory", row.zeros, row.pitch)
+    yield from _events(row.listed, row.starts, size)
+    yield Reach("constants", row.weights, (window + 1) * row.out_pitch)
+    yield from _begin(row.bias, row.out_pitch)
+    for place in (row.rows, row.inputs):
+        yield Reach("events", place, window + LANES)
+    for place in (row.counted, row.plain):
+        yield Reach("events", place, 1)
+    for number in (row.stride_y, row.stride_x, row.top, row.left, row.dilation_y, row.dilation_x):
+        if not 0 <= number < ADDRESSES:  # products with sizes stay within 64 bits
+            yield Reach("memory", 0, number if number < 0 else ADDRESSES)
 
 
-def _fire(row: Row, pools: Pools) -> Iterator[Reach]:
-    size, kind = row[neurons.SIZE], row[neurons.KIND]
-    places, periods = [neurons.CURRENT, neurons.NEXT_SPIKES], [neurons.THRESHOLD]
-    if kind != neurons.STATELESS:
-        places += [neurons.MEMBRANE, neurons.SPIKES, neurons.NEXT_MEMBRANE]
-        periods += [neurons.DECAY]
-    if row[0] == codes.FIRE_NOISY:
-        places += [neurons.ARRIVING, neurons.NOISE]
-        places += [neurons.VARIANCE, neurons.NEXT_VARIANCE] if kind != neurons.STATELESS else []
-        periods += [neurons.BASE] if kind != neurons.STATELESS else []
-    yield from (Reach("memory", row[place], size) for place in places)
-    yield from (Reach("constants", row[place], row[place + 1]) for place in periods)
-    yield from _events(row[neurons.LIST], row[neurons.STARTS], size)
-    for place in (neurons.TRACE_SPIKES, neurons.TRACE_MEMBRANE):
-        if row[place] >= 0:
-            yield Reach("trace", row[place], size)
+def _fire(row: kinds.Fire, pools: Pools) -> Iterator[Reach]:
+    places, constants = [row.current, row.next_spikes], [(row.threshold, row.threshold_period)]
+    if row.kind != kinds.STATELESS:
+        places += [row.membrane, row.spikes, row.next_membrane]
+        constants += [(row.decay, row.decay_period)]
+    if row.code == kinds.FIRE_NOISY:
+        places += [row.arriving, row.noise]
+        places += [row.variance, row.next_variance] if row.kind != kinds.STATELESS else []
+        constants += [(row.base, row.base_period)] if row.kind != kinds.STATELESS else []
+    yield from (Reach("memory", place, row.size) for place in places)
+    yield from (Reach("constants", place, period) for place, period in constants)
+    yield from _events(row.listed, row.starts, row.size)
+    for place in (row.trace_spikes, row.trace_membrane):
+        if place >= 0:
+            yield Reach("trace", place, row.size)
 
 
-def _leaky_sum(row: Row, pools: Pools) -> Iterator[Reach]:
-    yield from (Reach("memory", at, row[1]) for at in row[2:7])
-    yield Reach("constants", row[7], row[8])
+def _leaky_sum(row: kinds.LeakySum, pools: Pools) -> Iterator[Reach]:
+    for place in (row.current, row.membrane, row.total, row.next_membrane, row.next_total):
+        yield Reach("memory", place, row.size)
+    yield Reach("constants", row.decay, row.decay_period)
 
 
-def _arithmetic(row: Row, pools: Pools) -> Iterator[Reach]:
-    yield Reach("memory", row[2], row[3])
-    for constant, at, period in (row[4:7], row[7:10]):
-        yield Reach("constants" if constant else "memory", at, period)
+def _arithmetic(row: kinds.Arithmetic, pools: Pools) -> Iterator[Reach]:
+    yield Reach("memory", row.out, row.size)
+    yield Reach("constants" if row.a_constant else "memory", row.a, row.a_period)
+    yield Reach("constants" if row.b_constant else "memory", row.b, row.b_period)
 
 
-def _pool(row: Row, pools: Pools) -> Iterator[Reach]:
-    _, source, out, height, width, pitch, *window = row
-    rows, columns = window or (2, 2)
-    yield Reach("memory", source, height * rows * width * columns * pitch)
-    yield Reach("memory", out, height * width * pitch)
+def _pool(row: kinds.PoolPairs | kinds.AveragePool, pools: Pools) -> Iterator[Reach]:
+    window = row.rows * row.columns if isinstance(row, kinds.AveragePool) else 2 * 2
+    yield Reach("memory", row.source, row.height * row.width * window * row.pitch)
+    yield Reach("memory", row.out, row.height * row.width * row.pitch)
 
 
-def _activity(row: Row, pools: Pools) -> Iterator[Reach]:
-    yield Reach("memory", row[1], row[3])
-    yield Reach("memory", row[2], row[4])
+def _activity(row: kinds.Activity, pools: Pools) -> Iterator[Reach]:
+    yield Reach("memory", row.source, row.neurons)
+    yield Reach("memory", row.out, row.size)
 
 
-def _move(row: Row, pools: Pools) -> Iterator[Reach]:
-    yield Reach("tables", row[1], row[2])
-    yield Reach("memory", row[3], row[2])
+def _move(row: kinds.Move, pools: Pools) -> Iterator[Reach]:
+    yield Reach("tables", row.table, row.size)
+    yield Reach("memory", row.out, row.size)
 
 
-def _row(row: Row, pools: Pools) -> Iterator[Reach]:
-    yield Reach("memory", row[1], row[3])
-    yield Reach("constants", row[2], pools.steps * row[3])
+def _row(row: kinds.StepRow, pools: Pools) -> Iterator[Reach]:
+    yield Reach("memory", row.out, row.size)
+    yield Reach("constants", row.table, pools.steps * row.size)
 
 
-def _copy(row: Row, pools: Pools) -> Iterator[Reach]:
-    yield Reach("memory", row[1], row[3])
-    yield Reach("memory", row[2], row[3])
+def _copy(row: kinds.Copy, pools: Pools) -> Iterator[Reach]:
+    yield Reach("memory", row.out, row.size)
+    yield Reach("memory", row.source, row.size)
 
 
-REACHES: dict[int, Callable[[Row, Pools], Iterator[Reach]]] = {
-    codes.LOAD: _load,
-    codes.SCAN: _scan,
-    codes.SCAN_INPUT: _scan,
-    codes.LINEAR: _linear,
-    codes.CONV: _conv,
-    codes.FIRE: _fire,
-    codes.FIRE_NOISY: _fire,
-    codes.LEAKY_SUM: _leaky_sum,
-    codes.ARITHMETIC: _arithmetic,
-    codes.MOVE: _move,
-    codes.ACTIVITY: _activity,
-    codes.POOL_PAIRS: _pool,
-    codes.AVERAGE_POOL: _pool,
-    codes.ROW: _row,
-    codes.COPY: _copy,
+REACHES: dict[type, Callable[[Any, Pools], Iterator[Reach]]] = {
+    kinds.Load: _load,
+    kinds.Scan: _scan,
+    kinds.ScanInput: _scan,
+    kinds.Linear: _linear,
+    kinds.Conv: _conv,
+    kinds.Fire: _fire,
+    kinds.LeakySum: _leaky_sum,
+    kinds.Arithmetic: _arithmetic,
+    kinds.Move: _move,
+    kinds.Activity: _activity,
+    kinds.PoolPairs: _pool,
+    kinds.AveragePool: _pool,
+    kinds.StepRow: _row,
+    kinds.Copy: _copy,
 }

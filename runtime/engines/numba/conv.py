@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from axonnx.runtime.engines.numba.events import close
 from axonnx.runtime.engines.numba.jit import Long, compiled, inlined
 from axonnx.runtime.engines.numba.lists import item, shift_list
+from axonnx.runtime.engines.numba.rows import Conv, columns
 from axonnx.runtime.engines.numba.synapses import add_listed, begin, row_of
 from axonnx.runtime.engines.numba.vectors import add_product, load, splat, store, zeros16, zeros32, zeros64
 
@@ -22,12 +23,7 @@ Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
 Table = NDArray[np.int64]
 
-# Where a convolution's numbers stand in its row of the table; see numba_plan.
-SOURCE, LIST, STARTS, GRADED, WEIGHTS, OUT, BIAS = 1, 2, 3, 4, 5, 6, 7
-HEIGHT, WIDTH, CHANNELS, PITCH, OUT_HEIGHT, OUT_WIDTH, OUT_PITCH = 8, 9, 10, 11, 12, 13, 14
-WINDOW_HEIGHT, WINDOW_WIDTH, STRIDE_Y, STRIDE_X, TOP, LEFT, DILATION_Y, DILATION_X = 15, 16, 17, 18, 19, 20, 21, 22
-COUNT, DENSE_ABOVE, OUTPUTS = 23, 24, 25
-ROWS, INPUTS, ZEROS, PLAIN = 26, 27, 28, 29  # where one window's rows are listed, and their inputs; where zeros are
+AT = columns(Conv)
 
 
 @inlined
@@ -54,21 +50,33 @@ def sparse_pixels(
 
     All numbers of the table are read before the loop: what it writes could, for all the compiler knows, change them.
     """
-    seen, source, graded, listed, starts = np.int64(0), g[r + SOURCE], g[r + GRADED], g[r + LIST], g[r + STARTS]
-    if events[g[r + PLAIN]]:
+    seen, source, graded, listed, starts = (
+        np.int64(0),
+        g[r + AT.source],
+        g[r + AT.graded],
+        g[r + AT.listed],
+        g[r + AT.starts],
+    )
+    if events[g[r + AT.plain]]:
         graded = np.int64(0)
-    height, columns, pitch, rows, inputs = g[r + HEIGHT], g[r + WIDTH], g[r + PITCH], g[r + ROWS], g[r + INPUTS]
-    taps, window, stride, left = g[r + WINDOW_WIDTH], g[r + WINDOW_HEIGHT], g[r + STRIDE_X], g[r + LEFT]
-    ahead, down, bias, step = g[r + DILATION_X], g[r + DILATION_Y], g[r + BIAS], g[r + OUT_PITCH]
-    top = y * g[r + STRIDE_Y] - g[r + TOP]
+    height, columns, pitch, rows, inputs = (
+        g[r + AT.height],
+        g[r + AT.width],
+        g[r + AT.pitch],
+        g[r + AT.rows],
+        g[r + AT.inputs],
+    )
+    taps, window, stride, left = g[r + AT.window_width], g[r + AT.window_height], g[r + AT.stride_x], g[r + AT.left]
+    ahead, down, bias, step = g[r + AT.dilation_x], g[r + AT.dilation_y], g[r + AT.bias], g[r + AT.out_pitch]
+    top = y * g[r + AT.stride_y] - g[r + AT.top]
     nothing = window * taps * pitch  # the row of zeros
-    base = g[r + WEIGHTS] + done * (nothing + 1)
-    out = g[r + OUT] + y * g[r + OUT_WIDTH] * step + done
+    base = g[r + AT.weights] + done * (nothing + 1)
+    out = g[r + AT.out] + y * g[r + AT.out_width] * step + done
     blocks = pitch // 16
     span, parts = taps, np.int64(1)
     if ahead != 1:  # the pixels of a window's row are no neighbours
         span, parts = np.int64(1), taps
-    for x in range(g[r + OUT_WIDTH]):
+    for x in range(g[r + AT.out_width]):
         end = rows
         for ky in range(window):
             row = top + ky * down
@@ -138,11 +146,11 @@ def dense_tap(
     g: Table, r: Long, memory: Floats, weights: Floats, width: Long, at: Long, ky: Long, kx: Long, lane: Long
 ) -> Any:
     """One tap of the window on all pixels, for sixteen outputs: its few weights stay in the nearest cache."""
-    pitch, channels, into, zeros = g[r + PITCH], g[r + CHANNELS], g[r + OUT_PITCH], g[r + ZEROS]
-    columns, stride, source, across = g[r + WIDTH], g[r + STRIDE_X], g[r + SOURCE], g[r + OUT_WIDTH]
-    left = kx * g[r + DILATION_X] - g[r + LEFT]
-    height, down, top = g[r + HEIGHT], g[r + STRIDE_Y], ky * g[r + DILATION_Y] - g[r + TOP]
-    begins, rows, like = g[r + OUT] + lane, g[r + OUT_HEIGHT], zeros16()
+    pitch, channels, into, zeros = g[r + AT.pitch], g[r + AT.channels], g[r + AT.out_pitch], g[r + AT.zeros]
+    columns, stride, source, across = g[r + AT.width], g[r + AT.stride_x], g[r + AT.source], g[r + AT.out_width]
+    left = kx * g[r + AT.dilation_x] - g[r + AT.left]
+    height, down, top = g[r + AT.height], g[r + AT.stride_y], ky * g[r + AT.dilation_y] - g[r + AT.top]
+    begins, rows, like = g[r + AT.out] + lane, g[r + AT.out_height], zeros16()
     for y in range(rows):
         row = y * down + top
         if 0 <= row < height:
@@ -166,20 +174,25 @@ def dense_tap(
 @compiled
 def dense_conv(g: Table, r: Long, memory: Floats, weights: Floats) -> Any:
     """W ∗ x + b of all inputs."""
-    like, pixels, into, bias = zeros16(), g[r + OUT_HEIGHT] * g[r + OUT_WIDTH], g[r + OUT_PITCH], g[r + BIAS]
-    taps = g[r + WINDOW_HEIGHT] * g[r + WINDOW_WIDTH]
+    like, pixels, into, bias = (
+        zeros16(),
+        g[r + AT.out_height] * g[r + AT.out_width],
+        g[r + AT.out_pitch],
+        g[r + AT.bias],
+    )
+    taps = g[r + AT.window_height] * g[r + AT.window_width]
     for lane in range(0, into, 16):
         for pixel in range(pixels):
-            out = g[r + OUT] + pixel * into + lane
+            out = g[r + AT.out] + pixel * into + lane
             store(memory, out, begin(like, bias, lane, memory, weights, out))
     done = np.int64(0)
     while done < into:
         width = np.int64(64 if into - done >= 64 else 32 if into - done >= 32 else 16)
-        base = g[r + WEIGHTS] + done * (taps * g[r + PITCH] + 1)
+        base = g[r + AT.weights] + done * (taps * g[r + AT.pitch] + 1)
         for lane in range(0, width, 16):
             for tap in range(taps):
-                ky, kx = tap // g[r + WINDOW_WIDTH], tap % g[r + WINDOW_WIDTH]
-                at = base + width * tap * g[r + PITCH] + lane
+                ky, kx = tap // g[r + AT.window_width], tap % g[r + AT.window_width]
+                at = base + width * tap * g[r + AT.pitch] + lane
                 dense_tap(g, r, memory, weights, width, at, ky, kx, done + lane)
         done += width
 
@@ -187,16 +200,16 @@ def dense_conv(g: Table, r: Long, memory: Floats, weights: Floats) -> Any:
 @compiled
 def reached(g: Table, r: Long, events: Ints) -> Any:
     """How many (event, output pixel) pairs there are."""
-    seen, blocks, columns = np.int64(0), g[r + PITCH] // 16, g[r + WIDTH]
-    for y in range(g[r + OUT_HEIGHT]):
-        for ky in range(g[r + WINDOW_HEIGHT]):
-            row = y * g[r + STRIDE_Y] - g[r + TOP] + ky * g[r + DILATION_Y]
-            if 0 <= row < g[r + HEIGHT]:
-                for x in range(g[r + OUT_WIDTH]):
-                    for kx in range(g[r + WINDOW_WIDTH]):
-                        column = x * g[r + STRIDE_X] - g[r + LEFT] + kx * g[r + DILATION_X]
+    seen, blocks, columns = np.int64(0), g[r + AT.pitch] // 16, g[r + AT.width]
+    for y in range(g[r + AT.out_height]):
+        for ky in range(g[r + AT.window_height]):
+            row = y * g[r + AT.stride_y] - g[r + AT.top] + ky * g[r + AT.dilation_y]
+            if 0 <= row < g[r + AT.height]:
+                for x in range(g[r + AT.out_width]):
+                    for kx in range(g[r + AT.window_width]):
+                        column = x * g[r + AT.stride_x] - g[r + AT.left] + kx * g[r + AT.dilation_x]
                         if 0 <= column < columns:
-                            at = g[r + STARTS] + (row * columns + column) * blocks
+                            at = g[r + AT.starts] + (row * columns + column) * blocks
                             seen += events[at + blocks] - events[at]
     return seen
 
@@ -223,15 +236,15 @@ def sparse_row(
 @compiled
 def conv(g: Table, r: Long, memory: Floats, weights: Floats, events: Ints) -> Any:
     """W ∗ x + b, the faster way; the operations that events took, or would have."""
-    if events[g[r + COUNT]] > g[r + DENSE_ABOVE]:
+    if events[g[r + AT.counted]] > g[r + AT.dense_above]:
         dense_conv(g, r, memory, weights)
-        return reached(g, r, events) * g[r + OUTPUTS]
+        return reached(g, r, events) * g[r + AT.outputs]
     done, seen = np.int64(0), np.int64(0)
-    while done < g[r + OUT_PITCH]:
-        left = g[r + OUT_PITCH] - done
+    while done < g[r + AT.out_pitch]:
+        left = g[r + AT.out_pitch] - done
         width = np.int64(64 if left >= 64 else 32 if left >= 32 else 16)
         seen = np.int64(0)
-        for y in range(g[r + OUT_HEIGHT]):
+        for y in range(g[r + AT.out_height]):
             seen += sparse_row(width, g, r, memory, weights, events, done, y)
         done += width
-    return seen * g[r + OUTPUTS]
+    return seen * g[r + AT.outputs]

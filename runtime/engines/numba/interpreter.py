@@ -1,6 +1,6 @@
 """The compiled loop over samples, time steps and instructions: one call for a whole chunk.
 
-A program is a table of integers, one row for each instruction, over a flat memory of floats (numba_plan makes both).
+A program is a table of integers, one row for each instruction, over a flat memory of floats (plan.py makes both).
 The same compiled code runs every network, so it is compiled once and then found on disk.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.engines.numba import neurons
+from axonnx.runtime.engines.numba import rows as kinds
 from axonnx.runtime.engines.numba.conv import conv
 from axonnx.runtime.engines.numba.events import scan, scan_input
 from axonnx.runtime.engines.numba.jit import Long, compiled
@@ -25,7 +25,7 @@ from axonnx.runtime.engines.numba.neurons import (
     pool_pairs,
     recurrent_activity,
 )
-from axonnx.runtime.engines.numba.opcodes import (
+from axonnx.runtime.engines.numba.rows import (
     ACTIVITY,
     ARITHMETIC,
     AVERAGE_POOL,
@@ -42,6 +42,7 @@ from axonnx.runtime.engines.numba.opcodes import (
     ROW,
     SCAN,
     SCAN_INPUT,
+    columns,
 )
 from axonnx.runtime.engines.numba.synapses import linear
 from axonnx.runtime.engines.numba.vectors import LANES, load, store, zeros16
@@ -50,11 +51,17 @@ Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
 Table = NDArray[np.int64]
 
+LOAD_AT, SCAN_AT, SCAN_INPUT_AT = columns(kinds.Load), columns(kinds.Scan), columns(kinds.ScanInput)
+FIRE_AT, LEAKY_SUM_AT, ARITHMETIC_AT = columns(kinds.Fire), columns(kinds.LeakySum), columns(kinds.Arithmetic)
+MOVE_AT, ACTIVITY_AT, POOL_PAIRS_AT = columns(kinds.Move), columns(kinds.Activity), columns(kinds.PoolPairs)
+AVERAGE_POOL_AT, ROW_AT, COPY_AT = columns(kinds.AveragePool), columns(kinds.StepRow), columns(kinds.Copy)
+
 
 @compiled
 def load_outside(g: Table, r: Long, memory: Floats, outside: Floats, begin: Long) -> Any:
     """Bring one step's input or noise in: as it is, or from [C, H, W] to channels last."""
-    at, channels, pixels, pitch, out = begin + g[r + 1], g[r + 2], g[r + 3], g[r + 4], g[r + 5]
+    at, out = begin + g[r + LOAD_AT.at], g[r + LOAD_AT.out]
+    channels, pixels, pitch = g[r + LOAD_AT.channels], g[r + LOAD_AT.pixels], g[r + LOAD_AT.pitch]
     if pitch == 1:
         whole = pixels // LANES * LANES
         for p in range(0, whole, LANES):
@@ -70,7 +77,7 @@ def load_outside(g: Table, r: Long, memory: Floats, outside: Floats, begin: Long
 @compiled
 def move(g: Table, r: Long, memory: Floats, tables: Ints) -> Any:
     """Gather by a table of addresses; −1 is zero."""
-    table, size, out = g[r + 1], g[r + 2], g[r + 3]
+    table, size, out = g[r + MOVE_AT.table], g[r + MOVE_AT.size], g[r + MOVE_AT.out]
     for i in range(size):
         source = tables[table + i]
         memory[out + i] = memory[source] if source >= 0 else np.float32(0.0)
@@ -84,48 +91,102 @@ def copy_row(to: Floats, at: Long, source: Floats, start: Long, size: Long) -> A
 
 
 @compiled
+def list_events(g: Table, r: Long, memory: Floats, events: Ints, tables: Ints) -> Any:
+    """``scan`` of one row."""
+    scan(
+        memory, g[r + SCAN_AT.source], g[r + SCAN_AT.size], events, g[r + SCAN_AT.listed], g[r + SCAN_AT.starts], tables
+    )
+
+
+@compiled
+def list_input(g: Table, r: Long, memory: Floats, events: Ints, tables: Ints, scale: Long, largest: Long) -> Any:
+    """``scan_input`` of one row."""
+    source, size = g[r + SCAN_INPUT_AT.source], g[r + SCAN_INPUT_AT.size]
+    listed, starts = g[r + SCAN_INPUT_AT.listed], g[r + SCAN_INPUT_AT.starts]
+    return scan_input(memory, source, size, events, listed, starts, tables, scale, largest)
+
+
+@compiled
+def sum_up(g: Table, r: Long, memory: Floats, constants: Floats) -> Any:
+    """``leaky_sum`` of one row."""
+    size, current, membrane, total = (
+        g[r + LEAKY_SUM_AT.size],
+        g[r + LEAKY_SUM_AT.current],
+        g[r + LEAKY_SUM_AT.membrane],
+        g[r + LEAKY_SUM_AT.total],
+    )
+    after, sum_ = g[r + LEAKY_SUM_AT.next_membrane], g[r + LEAKY_SUM_AT.next_total]
+    decay, period = g[r + LEAKY_SUM_AT.decay], g[r + LEAKY_SUM_AT.decay_period]
+    leaky_sum(memory, constants, size, current, membrane, total, after, sum_, decay, period)
+
+
+@compiled
+def pool_squares(g: Table, r: Long, memory: Floats) -> Any:
+    """``pool_pairs`` of one row."""
+    source, out = g[r + POOL_PAIRS_AT.source], g[r + POOL_PAIRS_AT.out]
+    pool_pairs(memory, source, out, g[r + POOL_PAIRS_AT.height], g[r + POOL_PAIRS_AT.width], g[r + POOL_PAIRS_AT.pitch])
+
+
+@compiled
+def pool_windows(g: Table, r: Long, memory: Floats) -> Any:
+    """``average_pool`` of one row."""
+    source, out, pitch = g[r + AVERAGE_POOL_AT.source], g[r + AVERAGE_POOL_AT.out], g[r + AVERAGE_POOL_AT.pitch]
+    height, width = g[r + AVERAGE_POOL_AT.height], g[r + AVERAGE_POOL_AT.width]
+    average_pool(memory, source, out, height, width, pitch, g[r + AVERAGE_POOL_AT.rows], g[r + AVERAGE_POOL_AT.columns])
+
+
+@compiled
 def operate(g: Table, r: Long, memory: Floats, constants: Floats) -> Any:
     """Element-wise arithmetic; each operand is in memory or among the constants."""
-    kind, out, size = g[r + 1], g[r + 2], g[r + 3]
-    if g[r + 4] and g[r + 7]:
-        arithmetic(kind, memory, out, size, constants, g[r + 5], g[r + 6], constants, g[r + 8], g[r + 9])
-    elif g[r + 4]:
-        arithmetic(kind, memory, out, size, constants, g[r + 5], g[r + 6], memory, g[r + 8], g[r + 9])
-    elif g[r + 7]:
-        arithmetic(kind, memory, out, size, memory, g[r + 5], g[r + 6], constants, g[r + 8], g[r + 9])
+    kind, out, size = g[r + ARITHMETIC_AT.kind], g[r + ARITHMETIC_AT.out], g[r + ARITHMETIC_AT.size]
+    a_constant, a, a_period = g[r + ARITHMETIC_AT.a_constant], g[r + ARITHMETIC_AT.a], g[r + ARITHMETIC_AT.a_period]
+    b_constant, b, b_period = g[r + ARITHMETIC_AT.b_constant], g[r + ARITHMETIC_AT.b], g[r + ARITHMETIC_AT.b_period]
+    if a_constant and b_constant:
+        arithmetic(kind, memory, out, size, constants, a, a_period, constants, b, b_period)
+    elif a_constant:
+        arithmetic(kind, memory, out, size, constants, a, a_period, memory, b, b_period)
+    elif b_constant:
+        arithmetic(kind, memory, out, size, memory, a, a_period, constants, b, b_period)
     else:
-        arithmetic(kind, memory, out, size, memory, g[r + 5], g[r + 6], memory, g[r + 8], g[r + 9])
+        arithmetic(kind, memory, out, size, memory, a, a_period, memory, b, b_period)
 
 
 @compiled
 def rest(g: Table, r: Long, memory: Floats, constants: Floats, tables: Ints, step: Long) -> Any:
     """Instructions other than synapses and neurons."""
-    op = g[r + 0]
+    op = g[r]
     if op == ARITHMETIC:
         operate(g, r, memory, constants)
     elif op == MOVE:
         move(g, r, memory, tables)
     elif op == LEAKY_SUM:
-        leaky_sum(memory, constants, g[r + 1], g[r + 2], g[r + 3], g[r + 4], g[r + 5], g[r + 6], g[r + 7], g[r + 8])
+        sum_up(g, r, memory, constants)
     elif op == POOL_PAIRS:
-        pool_pairs(memory, g[r + 1], g[r + 2], g[r + 3], g[r + 4], g[r + 5])
+        pool_squares(g, r, memory)
     elif op == AVERAGE_POOL:
-        average_pool(memory, g[r + 1], g[r + 2], g[r + 3], g[r + 4], g[r + 5], g[r + 6], g[r + 7])
+        pool_windows(g, r, memory)
     elif op == ACTIVITY:
-        recurrent_activity(memory, g[r + 1], g[r + 2], g[r + 3], g[r + 4])
+        recurrent_activity(
+            memory,
+            g[r + ACTIVITY_AT.source],
+            g[r + ACTIVITY_AT.out],
+            g[r + ACTIVITY_AT.neurons],
+            g[r + ACTIVITY_AT.size],
+        )
     elif op == ROW:
-        copy_row(memory, g[r + 1], constants, g[r + 2] + step * g[r + 3], g[r + 3])
+        size = g[r + ROW_AT.size]
+        copy_row(memory, g[r + ROW_AT.out], constants, g[r + ROW_AT.table] + step * size, size)
     elif op == COPY:
-        copy_row(memory, g[r + 1], memory, g[r + 2], g[r + 3])
+        copy_row(memory, g[r + COPY_AT.out], memory, g[r + COPY_AT.source], g[r + COPY_AT.size])
 
 
 @compiled
 def keep_trace(g: Table, r: Long, memory: Floats, trace: Floats, begin: Long) -> Any:
     """Copy a layer's spikes and membranes to the trace."""
-    size = g[r + neurons.SIZE]
-    copy_row(trace, begin + g[r + neurons.TRACE_SPIKES], memory, g[r + neurons.NEXT_SPIKES], size)
-    if g[r + neurons.TRACE_MEMBRANE] >= 0:
-        copy_row(trace, begin + g[r + neurons.TRACE_MEMBRANE], memory, g[r + neurons.NEXT_MEMBRANE], size)
+    size = g[r + FIRE_AT.size]
+    copy_row(trace, begin + g[r + FIRE_AT.trace_spikes], memory, g[r + FIRE_AT.next_spikes], size)
+    if g[r + FIRE_AT.trace_membrane] >= 0:
+        copy_row(trace, begin + g[r + FIRE_AT.trace_membrane], memory, g[r + FIRE_AT.next_membrane], size)
 
 
 # What is the same in every call of one thread: addresses and sizes, the first row of a step, limits of the input.
@@ -163,7 +224,7 @@ def run(
         if not resident:
             copy_row(memory, np.int64(0), state, b * kept, kept)
         for r in range(0, 0 if resident else at_start * COLUMNS, COLUMNS):
-            scan(memory, g[r + 1], g[r + 2], events, g[r + 3], g[r + 4], tables)
+            list_events(g, r, memory, events, tables)
         for t in range(steps):
             sample = t * batch + b
             for row in range(at_start, rows):
@@ -180,13 +241,12 @@ def run(
                 elif op == LOAD:
                     load_outside(g, r, memory, outside, sample * entering)
                 elif op == SCAN:
-                    scan(memory, g[r + 1], g[r + 2], events, g[r + 3], g[r + 4], tables)
+                    list_events(g, r, memory, events, tables)
                 elif op == SCAN_INPUT:
-                    at, size, listed, starts = g[r + 1], g[r + 2], g[r + 3], g[r + 4]
-                    plain = scan_input(memory, at, size, events, listed, starts, tables, fixed[SCALE], fixed[LARGEST])
+                    plain = list_input(g, r, memory, events, tables, fixed[SCALE], fixed[LARGEST])
                     if plain < 0:
                         return b
-                    events[g[r + 5]] = plain
+                    events[g[r + SCAN_INPUT_AT.plain]] = plain
                 else:
                     rest(g, r, memory, constants, tables, step + t)
                 counts[b, row] += count

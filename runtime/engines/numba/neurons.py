@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from axonnx.runtime.engines.numba.events import append, close
 from axonnx.runtime.engines.numba.jit import Long, compiled, inlined
 from axonnx.runtime.engines.numba.lists import put
+from axonnx.runtime.engines.numba.rows import ADD, STATELESS, SUB, SUBTRACT, Fire, columns
 from axonnx.runtime.engines.numba.vectors import (
     LANES,
     absolute,
@@ -32,13 +33,7 @@ Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
 Table = NDArray[np.int64]
 
-# Where a layer's numbers stand in its row of the table; see numba_plan.
-KIND, SIZE, LIST, STARTS = 1, 2, 3, 4
-CURRENT, ARRIVING, NOISE, MEMBRANE, VARIANCE, SPIKES = 5, 6, 7, 8, 9, 10
-NEXT_MEMBRANE, NEXT_VARIANCE, NEXT_SPIKES = 11, 12, 13
-DECAY, DECAY_PERIOD, THRESHOLD, THRESHOLD_PERIOD, BASE, BASE_PERIOD = 14, 15, 16, 17, 18, 19
-TRACE_SPIKES, TRACE_MEMBRANE = 20, 21
-STATELESS, SUBTRACT, TO_ZERO = 0, 1, 2  # kinds
+AT = columns(Fire)
 
 
 @inlined
@@ -53,11 +48,11 @@ def fire(g: Table, r: Long, memory: Floats, constants: Floats, events: Ints, tab
     """LIF, LIFToZero or Heaviside; spikes are listed as they come. Their number."""
     like, count, kd, kt = zeros16(), np.int64(0), np.int64(0), np.int64(0)
     one = splat(like, np.float32(1.0))
-    kind, size, listed, starts = g[r + KIND], g[r + SIZE], g[r + LIST], g[r + STARTS]
-    currents, membranes, fired = g[r + CURRENT], g[r + MEMBRANE], g[r + SPIKES]
-    next_membranes, next_spikes = g[r + NEXT_MEMBRANE], g[r + NEXT_SPIKES]
-    decays, decay_period = g[r + DECAY], g[r + DECAY_PERIOD]
-    thresholds, threshold_period = g[r + THRESHOLD], g[r + THRESHOLD_PERIOD]
+    kind, size, listed, starts = g[r + AT.kind], g[r + AT.size], g[r + AT.listed], g[r + AT.starts]
+    currents, membranes, fired = g[r + AT.current], g[r + AT.membrane], g[r + AT.spikes]
+    next_membranes, next_spikes = g[r + AT.next_membrane], g[r + AT.next_spikes]
+    decays, decay_period = g[r + AT.decay], g[r + AT.decay_period]
+    thresholds, threshold_period = g[r + AT.threshold], g[r + AT.threshold_period]
     for i in range(0, size, LANES):
         current = load(like, memory, currents + i)
         threshold = load(like, constants, thresholds + kt)
@@ -87,15 +82,15 @@ def fire_noisy(g: Table, r: Long, memory: Floats, constants: Floats, events: Int
     like, count = zeros16(), np.int64(0)
     kd, kt, kb = np.int64(0), np.int64(0), np.int64(0)
     one = splat(like, np.float32(1.0))
-    kind, size, listed, starts = g[r + KIND], g[r + SIZE], g[r + LIST], g[r + STARTS]
+    kind, size, listed, starts = g[r + AT.kind], g[r + AT.size], g[r + AT.listed], g[r + AT.starts]
     for i in range(0, size, LANES):
-        membrane, spread = load(like, memory, g[r + CURRENT] + i), load(like, memory, g[r + ARRIVING] + i)
-        noise = load(like, memory, g[r + NOISE] + i)
-        threshold = load(like, constants, g[r + THRESHOLD] + kt)
+        membrane, spread = load(like, memory, g[r + AT.current] + i), load(like, memory, g[r + AT.arriving] + i)
+        noise = load(like, memory, g[r + AT.noise] + i)
+        threshold = load(like, constants, g[r + AT.threshold] + kt)
         if kind != STATELESS:
-            decay = load(like, constants, g[r + DECAY] + kd)
-            before, variance = load(like, memory, g[r + MEMBRANE] + i), load(like, memory, g[r + VARIANCE] + i)
-            spikes = load(like, memory, g[r + SPIKES] + i)
+            decay = load(like, constants, g[r + AT.decay] + kd)
+            before, variance = load(like, memory, g[r + AT.membrane] + i), load(like, memory, g[r + AT.variance] + i)
+            spikes = load(like, memory, g[r + AT.spikes] + i)
             if kind == SUBTRACT:
                 membrane = sub(add(mul(decay, before), membrane), mul(threshold, spikes))
             else:
@@ -103,17 +98,17 @@ def fire_noisy(g: Table, r: Long, memory: Floats, constants: Floats, events: Int
                 membrane = add(mul(decay, mul(before, kept)), membrane)
                 variance = mul(variance, kept)
             spread = add(mul(mul(decay, decay), variance), spread)
-            store(memory, g[r + NEXT_MEMBRANE] + i, membrane)
-            store(memory, g[r + NEXT_VARIANCE] + i, spread)
-            spread = add(spread, load(like, constants, g[r + BASE] + kb))
-            kd, kb = _after(kd, g[r + DECAY_PERIOD]), _after(kb, g[r + BASE_PERIOD])
+            store(memory, g[r + AT.next_membrane] + i, membrane)
+            store(memory, g[r + AT.next_variance] + i, spread)
+            spread = add(spread, load(like, constants, g[r + AT.base] + kb))
+            kd, kb = _after(kd, g[r + AT.decay_period]), _after(kb, g[r + AT.base_period])
         gap = sub(membrane, threshold)
         needed = negative(mul(gap, absolute(gap)))
         push = mul(spread, mul(noise, absolute(noise)))
-        store(memory, g[r + NEXT_SPIKES] + i, ones_at_least(push, needed))
+        store(memory, g[r + AT.next_spikes] + i, ones_at_least(push, needed))
         put(events, starts + i // LANES, count)
         count = append(events, listed, count, tables, at_least(push, needed), i)
-        kt = _after(kt, g[r + THRESHOLD_PERIOD])
+        kt = _after(kt, g[r + AT.threshold_period])
     put(events, starts + size // LANES, count)
     close(events, listed + count, size)
     return count
@@ -159,9 +154,9 @@ def arithmetic(
     like, ka, kb = zeros16(), 0, 0
     for i in range(0, size, LANES):
         left, right = load(like, a_in, a + ka), load(like, b_in, b + kb)
-        if kind == 0:
+        if kind == ADD:
             store(memory, out + i, add(left, right))
-        elif kind == 1:
+        elif kind == SUB:
             store(memory, out + i, sub(left, right))
         else:
             store(memory, out + i, mul(left, right))

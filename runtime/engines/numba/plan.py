@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.engines.numba import opcodes as codes
+from axonnx.runtime.engines.numba import rows as kinds
 from axonnx.runtime.engines.numba.bounds import Pools, check_rows
 from axonnx.runtime.engines.numba.layout import LANES, Layout, blocked, conv_rows, linear_rows, padded
 from axonnx.runtime.engines.numba.pools import Pool, aligned, bit_positions
 from axonnx.runtime.engines.numba.storage import Storage, is_synapse
 from axonnx.runtime.engines.reference.numpy_ops import move
+from axonnx.runtime.format.names import MEMBRANE as MEMBRANE_OF
+from axonnx.runtime.format.names import SPIKES as SPIKES_OF
+from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.format.values import SPIKES
 from axonnx.runtime.program.instructions import (
     Arithmetic,
@@ -31,7 +34,9 @@ from axonnx.runtime.program.instructions import (
 
 DENSE_ABOVE = 0.42  # share of active inputs from which a convolution is faster dense
 NEVER = float(np.finfo(np.float32).max)  # the threshold of neurons that are only padding
-NO_BIAS, ADD_TO_SUM = -1, -2
+
+Places = dict[str, int]
+Parameters = dict[str, tuple[int, int]]  # where each begins, and after how many floats it repeats
 
 
 class Plan:
@@ -42,7 +47,7 @@ class Plan:
         self.storage = Storage(program)
         self.floats, self.integers = Pool(), Pool()
         self.integers.add(bit_positions())
-        self.rows: list[tuple[int, ...]] = []
+        self.rows: list[kinds.AnyRow] = []
         self.at_start = 0  # the first rows list the states' events, once a chunk
         self.row_of: dict[str, int] = {}  # instruction -> its row
         self.trace_places: dict[str, tuple[int, str]] = {}
@@ -58,7 +63,7 @@ class Plan:
     @property
     def firing(self) -> list[Neurons]:
         """The layers that spike."""
-        return [i for i in self.program.instructions if isinstance(i, Neurons) and i.spike_op != "LeakySum"]
+        return [i for i in self.program.instructions if isinstance(i, Neurons) and fires(i)]
 
     @property
     def listed(self) -> set[str]:
@@ -85,14 +90,14 @@ class Plan:
             sources[state] = self._at(source)
             if self.storage.root(source) in self.storage.carried and self.storage.root(source) != state:
                 sources[state] = self.storage.room(size)
-                self.rows.append((codes.COPY, sources[state], self._at(source), size))
+                self.rows.append(kinds.Copy(kinds.COPY, out=sources[state], source=self._at(source), size=size))
         for state, at in sources.items():
-            self.rows.append((codes.COPY, self._at(state), at, self._layout(state).size))
+            self.rows.append(kinds.Copy(kinds.COPY, out=self._at(state), source=at, size=self._layout(state).size))
             if self.storage.root(state) in self.listed:
                 self.rows.append(self._scan(state))
 
     def _instruction(self, instruction: Instruction) -> None:
-        rules: dict[type, Callable[[Any], tuple[int, ...] | None]] = {
+        rules: dict[type, Callable[[Any], kinds.AnyRow | None]] = {
             Linear: self._linear,
             Conv: self._conv,
             Neurons: self._neurons,
@@ -108,9 +113,9 @@ class Plan:
             return
         self.row_of[instruction.name] = len(self.rows)
         self.rows.append(row)
-        fired = isinstance(instruction, Neurons) and instruction.spike_op != "LeakySum"
+        fired = isinstance(instruction, Neurons) and fires(instruction)
         for name in () if fired else instruction.writes:
-            if self.storage.root(name) in self.listed and row[0] not in (codes.LINEAR, codes.CONV):
+            if self.storage.root(name) in self.listed and not isinstance(row, kinds.Linear | kinds.Conv):
                 self.rows.append(self._scan(name))
 
     def _at(self, name: str) -> int:
@@ -123,22 +128,32 @@ class Plan:
         layout = self._layout(name)
         channels, pixels = (layout.shape[0], layout.pixels) if layout.image else (1, layout.elements)
         pitch = layout.pitch if layout.image else 1
-        self.rows.append((codes.LOAD, self.outside_size, channels, pixels, pitch, self._at(name)))
+        at, out = self.outside_size, self._at(name)
+        self.rows.append(kinds.Load(kinds.LOAD, at=at, channels=channels, pixels=pixels, pitch=pitch, out=out))
         self.outside_size += layout.elements
 
-    def _scan(self, name: str) -> tuple[int, ...]:
-        events = self.storage.list_of(name)
-        return (codes.SCAN, self._at(name), self._layout(name).size, events.at, events.starts)
+    def _scan(self, name: str) -> kinds.Scan:
+        events, size = self.storage.list_of(name), self._layout(name).size
+        return kinds.Scan(kinds.SCAN, source=self._at(name), size=size, listed=events.at, starts=events.starts)
 
-    def _scan_input(self, name: str) -> tuple[int, ...]:
-        return (codes.SCAN_INPUT, *self._scan(name)[1:], self.storage.list_of(name).plain)
+    def _scan_input(self, name: str) -> kinds.ScanInput:
+        fields = {**self._scan(name)._asdict(), "code": kinds.SCAN_INPUT}
+        return kinds.ScanInput(**fields, plain=self.storage.list_of(name).plain)
 
-    def _synapse(self, i: Linear | Conv, rows: NDArray[np.float32]) -> tuple[int, ...]:
-        """The first numbers of a synapse's row: what it reads, its weights, where it adds to, what it begins at."""
+    def _synapse(self, i: Linear | Conv, rows: NDArray[np.float32]) -> dict[str, int]:
+        """What both kinds of synapse say: what it reads, its weights, where it adds to, what it begins at."""
         events, graded = self.storage.list_of(i.reads[0]), self.program.buffers[i.reads[0]].values != SPIKES
-        begin = self._begin(i)
-        out = self._at(i.writes[0])
-        return (self._at(i.reads[0]), events.at, events.starts, int(graded), self.floats.add(blocked(rows)), out, begin)
+        return {
+            "bias": self._begin(i),
+            "out": self._at(i.writes[0]),
+            "source": self._at(i.reads[0]),
+            "listed": events.at,
+            "starts": events.starts,
+            "counted": events.count,
+            "plain": events.plain,
+            "graded": int(graded),
+            "weights": self.floats.add(blocked(rows)),
+        }
 
     def _begin(self, i: Linear | Conv) -> int:
         """Where a sum's first values are; of two synapses with one sum, the first brings both biases."""
@@ -147,99 +162,117 @@ class Plan:
         if total is not None:
             together = [s for s in self.program.instructions if is_synapse(s) and s.writes[0] in total.reads]  # type: ignore[misc]
             if i is not together[0]:
-                return ADD_TO_SUM
+                return kinds.ADD_TO_SUM
         biases = [self.program.constants[s.bias] for s in together if s.bias is not None]
         if not biases:
-            return NO_BIAS
+            return kinds.NO_BIAS
         values = np.zeros(padded(len(biases[0])), np.float32)
         for bias in biases:
             values[: len(bias)] += bias  # exact, as their sum is certified together
         return self.floats.add(values)
 
-    def _linear(self, i: Linear) -> tuple[int, ...]:
+    def _linear(self, i: Linear) -> kinds.Linear:
         weight = self.program.constants[i.weight]
-        first = self._synapse(i, linear_rows(weight))
-        events = self.storage.list_of(i.reads[0])
-        return (
-            codes.LINEAR,
-            *first,
-            padded(weight.shape[1]) + 1,
-            padded(len(weight)),
-            events.count,
-            len(weight),
-            events.plain,
+        return kinds.Linear(
+            kinds.LINEAR,
+            **self._synapse(i, linear_rows(weight)),
+            inputs=padded(weight.shape[1]) + 1,
+            size=padded(len(weight)),
+            outputs=len(weight),
         )
 
-    def _conv(self, i: Conv) -> tuple[int, ...]:
+    def _conv(self, i: Conv) -> kinds.Conv:
         weight = self.program.constants[i.weight]
         first = self._synapse(i, conv_rows(weight, i.group))
         x, y = self._layout(i.reads[0]), self._layout(i.writes[0])
-        inside = (x.shape[1], x.shape[2], x.shape[0], x.pitch, y.shape[1], y.shape[2], y.pitch)
-        window = (*weight.shape[2:], *i.strides, i.pads[0], i.pads[1], *i.dilations)
-        events = self.storage.list_of(i.reads[0])
-        limit = int(DENSE_ABOVE * x.elements)
-        zeros = self.storage.room(x.pitch)
-        room = [self.storage.window_list(weight.shape[2] * weight.shape[3] * x.pitch) for _ in range(2)]
-        return (
-            codes.CONV,
-            *first,
-            *inside,
-            *window,
-            events.count,
-            limit,
-            len(weight) // i.group,
-            *room,
-            zeros,
-            events.plain,
+        window = weight.shape[2] * weight.shape[3] * x.pitch
+        return kinds.Conv(
+            kinds.CONV,
+            **first,
+            height=x.shape[1],
+            width=x.shape[2],
+            channels=x.shape[0],
+            pitch=x.pitch,
+            out_height=y.shape[1],
+            out_width=y.shape[2],
+            out_pitch=y.pitch,
+            window_height=weight.shape[2],
+            window_width=weight.shape[3],
+            stride_y=i.strides[0],
+            stride_x=i.strides[1],
+            top=i.pads[0],
+            left=i.pads[1],
+            dilation_y=i.dilations[0],
+            dilation_x=i.dilations[1],
+            dense_above=int(DENSE_ABOVE * x.elements),
+            outputs=len(weight) // i.group,
+            zeros=self.storage.room(x.pitch),
+            rows=self.storage.window_list(window),
+            inputs=self.storage.window_list(window),
         )
 
-    def _neurons(self, i: Neurons) -> tuple[int, ...]:
+    def _neurons(self, i: Neurons) -> kinds.Fire | kinds.LeakySum:
         layout = self._layout(i.writes[0])
         at = {key: self._at(name) for key, name in i.operands.items()}
         params = {
             key: self._parameter(name, layout, NEVER if key == "threshold" else 0.0)
             for key, name in i.parameters.items()
         }
-        if i.spike_op == "LeakySum":
-            after, total = (self._at(name) for name in i.writes)
-            return (
-                codes.LEAKY_SUM,
-                layout.size,
-                at["current"],
-                at["membrane"],
-                at["total"],
-                after,
-                total,
-                *params["decay"],
-            )
-        noisy = "noise" in at
-        kind = 0 if "membrane" not in at else 2 if i.spike_op.endswith("ToZero") else 1
-        events = self.storage.list_of(i.writes[-1])
-        membrane = self._at(i.writes[0]) if kind else -1
-        variance = self._at(i.writes[1]) if kind and noisy else -1
-        arriving = at.get("arriving_variance", at.get("variance", -1))
-        reads = (
-            at["current"],
-            arriving,
-            at.get("noise", -1),
-            at.get("membrane", -1),
-            at.get("variance", -1),
-            at.get("spikes", -1),
-        )
-        writes = (membrane, variance, self._at(i.writes[-1]))
-        constants = [
-            number for key in ("decay", "threshold", "base_variance") for number in params.get(key, (0, LANES))
-        ]
-        code = codes.FIRE_NOISY if noisy else codes.FIRE
-        return (code, kind, layout.size, events.at, events.starts, *reads, *writes, *constants, *self._trace(i, kind))
+        return self._fire(i, at, params) if fires(i) else self._leaky_sum(i, at, params)
 
-    def _trace(self, i: Neurons, kind: int) -> tuple[int, int]:
+    def _leaky_sum(self, i: Neurons, at: Places, params: Parameters) -> kinds.LeakySum:
+        decay, period = params["decay"]
+        after, total = (self._at(name) for name in i.writes)
+        return kinds.LeakySum(
+            kinds.LEAKY_SUM,
+            size=self._layout(i.writes[0]).size,
+            **at,
+            next_membrane=after,
+            next_total=total,
+            decay=decay,
+            decay_period=period,
+        )
+
+    def _fire(self, i: Neurons, at: Places, params: Parameters) -> kinds.Fire:
+        code, kind = kinds.KERNELS[i.spike_op]
+        noisy, with_memory = code == kinds.FIRE_NOISY, kind != kinds.STATELESS
+        events = self.storage.list_of(i.writes[-1])
+        (decay, decay_period), (threshold, threshold_period), (base, base_period) = (
+            params.get(key, (0, LANES)) for key in ("decay", "threshold", "base_variance")
+        )
+        trace_spikes, trace_membrane = self._trace(i, with_memory)
+        return kinds.Fire(
+            code,
+            kind=kind,
+            size=self._layout(i.writes[0]).size,
+            listed=events.at,
+            starts=events.starts,
+            current=at["current"],
+            arriving=at.get("arriving_variance", at.get("variance", kinds.NOWHERE)),
+            noise=at.get("noise", kinds.NOWHERE),
+            membrane=at.get("membrane", kinds.NOWHERE),
+            variance=at.get("variance", kinds.NOWHERE),
+            spikes=at.get("spikes", kinds.NOWHERE),
+            next_membrane=self._at(i.writes[0]) if with_memory else kinds.NOWHERE,
+            next_variance=self._at(i.writes[1]) if with_memory and noisy else kinds.NOWHERE,
+            next_spikes=self._at(i.writes[-1]),
+            decay=decay,
+            decay_period=decay_period,
+            threshold=threshold,
+            threshold_period=threshold_period,
+            base=base,
+            base_period=base_period,
+            trace_spikes=trace_spikes,
+            trace_membrane=trace_membrane,
+        )
+
+    def _trace(self, i: Neurons, with_memory: bool) -> tuple[int, int]:
         places = []
-        for key, name in (("spikes", i.writes[-1]), ("membrane", i.writes[0])):
-            if key == "membrane" and not kind:
-                places.append(-1)
+        for prefix, name in ((SPIKES_OF, i.writes[-1]), (MEMBRANE_OF, i.writes[0])):
+            if prefix == MEMBRANE_OF and not with_memory:
+                places.append(kinds.NOWHERE)
                 continue
-            self.trace_places[f"{key}/{i.layer}"] = (self.trace_size, name)
+            self.trace_places[prefix + i.layer] = (self.trace_size, name)
             places.append(self.trace_size)
             self.trace_size += self._layout(name).size
         return places[0], places[1]
@@ -253,12 +286,23 @@ class Plan:
                 return self.floats.add(full[:period]), period
         return self.floats.add(full), layout.size
 
-    def _arithmetic(self, i: Arithmetic) -> tuple[int, ...] | None:
+    def _arithmetic(self, i: Arithmetic) -> kinds.Arithmetic | None:
         if any(name in self.storage.sums for name in i.reads):
             return None
         layout = self._layout(i.writes[0])
-        operands = [number for name in i.reads for number in self._operand(name, layout)]
-        return (codes.ARITHMETIC, ("Add", "Sub", "Mul").index(i.kind), self._at(i.writes[0]), layout.size, *operands)
+        (a_constant, a, a_period), (b_constant, b, b_period) = (self._operand(name, layout) for name in i.reads)
+        return kinds.Arithmetic(
+            kinds.ARITHMETIC,
+            kind={"Add": kinds.ADD, "Sub": kinds.SUB, "Mul": kinds.MUL}[i.kind],
+            out=self._at(i.writes[0]),
+            size=layout.size,
+            a_constant=a_constant,
+            a=a,
+            a_period=a_period,
+            b_constant=b_constant,
+            b=b,
+            b_period=b_period,
+        )
 
     def _operand(self, name: str, layout: Layout) -> tuple[int, int, int]:
         """Whether it is a constant, where it begins, and after how many floats it repeats."""
@@ -280,7 +324,7 @@ class Plan:
     def _gather(self, sources: NDArray[np.int64], layout: Layout, out: int) -> None:
         table = np.full(layout.size, -1, np.int32)
         table[layout.places.ravel()] = sources.ravel()
-        self.rows.append((codes.MOVE, self.integers.add(table), layout.size, out))
+        self.rows.append(kinds.Move(kinds.MOVE, table=self.integers.add(table), size=layout.size, out=out))
 
     def _move(self, i: Move) -> None:
         out = i.writes[0]
@@ -291,29 +335,24 @@ class Plan:
         if self.storage.root(out) in self.listed:
             self.rows.append(self._scan(out))
 
-    def _pool_pairs(self, i: PoolPairs) -> tuple[int, ...]:
-        y = self._layout(i.writes[0])
-        return (codes.POOL_PAIRS, self._at(i.reads[0]), self._at(i.writes[0]), y.shape[1], y.shape[2], y.pitch)
+    def _pooled(self, i: PoolPairs | AveragePool) -> dict[str, int]:
+        y, source, out = self._layout(i.writes[0]), self._at(i.reads[0]), self._at(i.writes[0])
+        return {"source": source, "out": out, "height": y.shape[1], "width": y.shape[2], "pitch": y.pitch}
 
-    def _average_pool(self, i: AveragePool) -> tuple[int, ...]:
-        y = self._layout(i.writes[0])
-        return (
-            codes.AVERAGE_POOL,
-            self._at(i.reads[0]),
-            self._at(i.writes[0]),
-            y.shape[1],
-            y.shape[2],
-            y.pitch,
-            *i.window,
-        )
+    def _pool_pairs(self, i: PoolPairs) -> kinds.PoolPairs:
+        return kinds.PoolPairs(kinds.POOL_PAIRS, **self._pooled(i))
 
-    def _activity(self, i: RecurrentActivity) -> tuple[int, ...]:
-        y = self._layout(i.writes[0])
-        return (codes.ACTIVITY, self._at(i.reads[0]), self._at(i.writes[0]), y.elements, y.size)
+    def _average_pool(self, i: AveragePool) -> kinds.AveragePool:
+        return kinds.AveragePool(kinds.AVERAGE_POOL, **self._pooled(i), rows=i.window[0], columns=i.window[1])
 
-    def _step_row(self, i: StepRow) -> tuple[int, ...]:
+    def _activity(self, i: RecurrentActivity) -> kinds.Activity:
+        y, source, out = self._layout(i.writes[0]), self._at(i.reads[0]), self._at(i.writes[0])
+        return kinds.Activity(kinds.ACTIVITY, source=source, out=out, neurons=y.elements, size=y.size)
+
+    def _step_row(self, i: StepRow) -> kinds.StepRow:
         table, layout = self.program.constants[i.table], self._layout(i.writes[0])
-        return (codes.ROW, self._at(i.writes[0]), self.floats.add(layout.pack(table)), layout.size)
+        packed = self.floats.add(layout.pack(table))
+        return kinds.StepRow(kinds.ROW, out=self._at(i.writes[0]), table=packed, size=layout.size)
 
     @property
     def pools(self) -> Pools:
@@ -328,8 +367,13 @@ class Plan:
             steps=self.program.steps_known or 0,
         )
 
-    def _table(self, rows: list[tuple[int, ...]]) -> NDArray[np.int64]:
-        table = np.zeros((len(rows), codes.COLUMNS), np.int64)
+    def _table(self, rows: list[kinds.AnyRow]) -> NDArray[np.int64]:
+        table = np.zeros((len(rows), kinds.COLUMNS), np.int64)
         for number, row in enumerate(rows):
             table[number, : len(row)] = row
         return table
+
+
+def fires(neurons: Neurons) -> bool:
+    """Whether a layer spikes: a read-out does not."""
+    return OPS[neurons.spike_op].spikes is not None

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from axonnx.runtime.engines.numba.jit import Long, compiled, inlined
 from axonnx.runtime.engines.numba.lists import item
+from axonnx.runtime.engines.numba.rows import ADD_TO_SUM, Linear, columns
 from axonnx.runtime.engines.numba.vectors import add, add_product, load, splat, store, zeros16, zeros32, zeros64
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
 Table = NDArray[np.int64]
 
-# Where a linear synapse's numbers stand in its row of the table; see numba_plan.
-SOURCE, LIST, STARTS, GRADED, WEIGHTS, OUT, BIAS, INPUTS, SIZE, COUNT, OUTPUTS, PLAIN = range(1, 13)
+AT = columns(Linear)
 
 
 @inlined
@@ -50,17 +50,17 @@ def begin(like: Any, bias: Long, done: Long, memory: Floats, constants: Floats, 
     """What a sum begins at: a bias, or nothing (−1), or what is there already (−2)."""
     if bias >= 0:
         return load(like, constants, bias + done)
-    return load(like, memory, out) if bias == -2 else like
+    return load(like, memory, out) if bias == ADD_TO_SUM else like
 
 
 @inlined
 def _linear_block(
     like: Any, width: Long, g: Table, r: Long, memory: Floats, weights: Floats, events: Ints, count: Long, done: Long
 ) -> Any:
-    row, out = g[r + WEIGHTS] + done * g[r + INPUTS], g[r + OUT] + done
-    total = begin(like, g[r + BIAS], done, memory, weights, out)
-    low, high, source = g[r + LIST], g[r + LIST] + count, g[r + SOURCE]
-    if g[r + GRADED] and not events[g[r + PLAIN]]:
+    row, out = g[r + AT.weights] + done * g[r + AT.inputs], g[r + AT.out] + done
+    total = begin(like, g[r + AT.bias], done, memory, weights, out)
+    low, high, source = g[r + AT.listed], g[r + AT.listed] + count, g[r + AT.source]
+    if g[r + AT.graded] and not events[g[r + AT.plain]]:
         for k in range(low, high):
             value = splat(total, item(memory, source + np.int64(item(events, k))))
             total = add_product(total, value, row_of(total, width, weights, events, k, row))
@@ -72,14 +72,14 @@ def _linear_block(
 @compiled
 def linear(g: Table, r: Long, memory: Floats, weights: Floats, events: Ints) -> Any:
     """W·x + b, block by block; the operations it took."""
-    count = np.int64(events[g[r + COUNT]])
+    count = np.int64(events[g[r + AT.counted]])
     done = np.int64(0)  # typed, so that one compiled form serves every call
-    while g[r + SIZE] - done >= 64:
+    while g[r + AT.size] - done >= 64:
         _linear_block(zeros64(), np.int64(64), g, r, memory, weights, events, count, done)
         done += 64
-    if g[r + SIZE] - done >= 32:
+    if g[r + AT.size] - done >= 32:
         _linear_block(zeros32(), np.int64(32), g, r, memory, weights, events, count, done)
         done += 32
-    if g[r + SIZE] - done >= 16:
+    if g[r + AT.size] - done >= 16:
         _linear_block(zeros16(), np.int64(16), g, r, memory, weights, events, count, done)
-    return count * g[r + OUTPUTS]
+    return count * g[r + AT.outputs]

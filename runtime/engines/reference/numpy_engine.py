@@ -82,8 +82,9 @@ class NumpyEngine:
             return (out,)
         if isinstance(i, Neurons):
             parameters = {key: constants[name] for key, name in i.parameters.items()}
-            fired: tuple[Floats, ...] = ops.NEURONS[i.spike_op](*given, parameters)
-            return fired
+            return ops.KERNELS[i.spike_op](*given, parameters)
+        if isinstance(i, RecurrentActivity | PoolPairs):
+            return ops.KERNELS[type(i).__name__](*given, {})
         if isinstance(i, StepRow):
             table = constants[i.table]
             return (np.broadcast_to(table[step], (batch, *table.shape[1:])),)
@@ -100,10 +101,6 @@ class NumpyEngine:
 def _plain(i: Instruction, given: list[Floats]) -> Floats:
     if isinstance(i, Arithmetic):
         return ops.arithmetic(i, *given)
-    if isinstance(i, RecurrentActivity):
-        return ops.recurrent_activity(given[0])
-    if isinstance(i, PoolPairs):
-        return ops.pool_pairs(given[0])
     if isinstance(i, AveragePool):
         return ops.average_pool(given[0], i.window)
     assert isinstance(i, Move), i

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,18 @@ from axonnx.runtime.program.instructions import Arithmetic, Conv, Move
 
 Floats = NDArray[np.float32]
 Params = Mapping[str, Floats]
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+KERNELS: dict[str, Callable[..., tuple[Floats, ...]]] = {}  # of each spike operator, on operands and parameters
+
+
+def kernel(name: str) -> Callable[[Kernel], Kernel]:
+    """The decorated function is what this engine runs for the spike operator ``name``."""
+
+    def register(function: Kernel) -> Kernel:
+        KERNELS[name] = function
+        return function
+
+    return register
 
 
 def linear(x: Floats, rows: Floats, bias: Floats | None) -> tuple[Floats, NDArray[np.int64]]:
@@ -62,28 +74,33 @@ def decide_noisy(membrane: Floats, variance: Floats, noise: Floats, threshold: F
     return fires
 
 
+@kernel("Heaviside")
 def heaviside(current: Floats, p: Params) -> tuple[Floats]:
     """o = 1 where I ≥ θ"""
     return (decide(current, p["threshold"]),)
 
 
+@kernel("StochasticHeaviside")
 def stochastic_heaviside(current: Floats, variance: Floats, noise: Floats, p: Params) -> tuple[Floats]:
     """o = 1 where I + κ ε ≥ θ"""
     return (decide_noisy(current, variance, noise, p["threshold"]),)
 
 
+@kernel("LIF")
 def lif(current: Floats, membrane: Floats, spikes: Floats, p: Params) -> tuple[Floats, Floats]:
     """h' = β h + I − θ o;   o' = 1 where h' ≥ θ"""
     after = p["decay"] * membrane + current - p["threshold"] * spikes
     return after, decide(after, p["threshold"])
 
 
+@kernel("LIFToZero")
 def lif_to_zero(current: Floats, membrane: Floats, spikes: Floats, p: Params) -> tuple[Floats, Floats]:
     """h' = β (h (1 − o)) + I;   o' = 1 where h' ≥ θ"""
     after = p["decay"] * (membrane * (1 - spikes)) + current
     return after, decide(after, p["threshold"])
 
 
+@kernel("StochasticLIF")
 def stochastic_lif(
     current: Floats, arriving: Floats, noise: Floats, membrane: Floats, variance: Floats, spikes: Floats, p: Params
 ) -> tuple[Floats, Floats, Floats]:
@@ -93,6 +110,7 @@ def stochastic_lif(
     return after, spread, decide_noisy(after, spread + p["base_variance"], noise, p["threshold"])
 
 
+@kernel("StochasticLIFToZero")
 def stochastic_lif_to_zero(
     current: Floats, arriving: Floats, noise: Floats, membrane: Floats, variance: Floats, spikes: Floats, p: Params
 ) -> tuple[Floats, Floats, Floats]:
@@ -103,21 +121,11 @@ def stochastic_lif_to_zero(
     return after, spread, decide_noisy(after, spread + p["base_variance"], noise, p["threshold"])
 
 
+@kernel("LeakySum")
 def leaky_sum(current: Floats, membrane: Floats, total: Floats, p: Params) -> tuple[Floats, Floats]:
     """h' = β h + I;   s' = s + h'"""
     after = p["decay"] * membrane + current
     return after, total + after
-
-
-NEURONS: dict[str, Any] = {
-    "Heaviside": heaviside,
-    "StochasticHeaviside": stochastic_heaviside,
-    "LIF": lif,
-    "LIFToZero": lif_to_zero,
-    "StochasticLIF": stochastic_lif,
-    "StochasticLIFToZero": stochastic_lif_to_zero,
-    "LeakySum": leaky_sum,
-}
 
 
 def arithmetic(how: Arithmetic, a: Floats, b: Floats) -> Floats:
@@ -126,18 +134,19 @@ def arithmetic(how: Arithmetic, a: Floats, b: Floats) -> Floats:
     return out
 
 
-def recurrent_activity(x: Floats) -> Floats:
+@kernel("RecurrentActivity")
+def recurrent_activity(x: Floats, p: Params) -> tuple[Floats]:
     """a_i = Σ_k x_k² − x_i²"""
     squares = x * x
-    others: Floats = squares.sum(-1, keepdims=True, dtype=np.float32) - squares
-    return others
+    return (squares.sum(-1, keepdims=True, dtype=np.float32) - squares,)
 
 
-def pool_pairs(x: Floats) -> Floats:
+@kernel("PoolPairs")
+def pool_pairs(x: Floats, p: Params) -> tuple[Floats]:
     """((a + b) + (c + d)) · ¼ over squares of 2 × 2, in that order"""
     top, bottom = x[..., 0::2, :], x[..., 1::2, :]
-    pooled: Floats = ((top[..., 0::2] + top[..., 1::2]) + (bottom[..., 0::2] + bottom[..., 1::2])) * np.float32(0.25)
-    return pooled
+    pooled = ((top[..., 0::2] + top[..., 1::2]) + (bottom[..., 0::2] + bottom[..., 1::2])) * np.float32(0.25)
+    return (pooled,)
 
 
 def average_pool(x: Floats, window: tuple[int, int]) -> Floats:

@@ -7,13 +7,12 @@ import torch
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from axonnx.export.graph.translate import SPIKE_OPS
+from axonnx.export.collapse.ops import OPERATORS
 from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, OPS, VERSION, function
 
 from ..running import open_session
 
 PARAMETERS = ("decay", "threshold", "base_variance")
-TORCH = {onnx_name: torch_name.split(".")[1] for torch_name, onnx_name in SPIKE_OPS.items()}
 
 
 def model_of(name: str) -> onnx.ModelProto:
@@ -50,8 +49,8 @@ def values_of(name: str, shape: tuple[int, ...], parameter: tuple[int, ...], see
 
 
 def test_there_is_a_torch_operator_for_every_name_and_no_other():
-    assert set(TORCH) == set(OPS)
-    assert all(hasattr(torch.ops.axonnx, name) for name in TORCH.values())
+    assert set(OPERATORS) == set(OPS)
+    assert all(hasattr(torch.ops.axonnx, op.function) for op in OPS.values())
 
 
 @pytest.mark.parametrize("name", OPS)
@@ -66,7 +65,7 @@ def test_torch_onnxruntime_and_reference_agree(name, shape, parameter):
     compared = 0
     for seed in range(20):
         values = values_of(name, shape, parameter, seed)
-        call = getattr(torch.ops.axonnx, TORCH[name])
+        call = OPERATORS[name]
         expected = call(*(torch.from_numpy(value) for value in values.values()))
         expected = expected if isinstance(expected, tuple) else (expected,)
         for runtime in (session, reference):
