@@ -12,7 +12,7 @@ BLOCK = 1 << 22
 
 
 def sha256_of(path: str | Path) -> str:
-    """Of the bytes of one file."""
+    """sha256 of a file's bytes."""
     return _hashed(Path(path)).hexdigest()
 
 

@@ -107,7 +107,7 @@ class Difference:
 
     @property
     def p(self) -> float:
-        """Of no difference."""
+        """p of the hypothesis that there is no difference."""
         if self.error < 1e-9:
             return 1.0 if abs(self.gap) < 1e-9 else 0.0
         return float(2 * stats.t.sf(abs(self.gap) / self.error, self.freedom))

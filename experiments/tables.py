@@ -13,7 +13,7 @@ Column = tuple[str, Callable[[Record], Any], str]  # heading, figure of a record
 
 
 def block(plan: Plan, scale: str, records: Sequence[Record]) -> str:
-    """The whole of what an experiment has to say: its table and its verdicts."""
+    """An experiment's table and verdicts, as Markdown."""
     size = plan.scales[scale]  # type: ignore[index]
     seeds = len({record["seed"] for record in records})
     minutes = sum(record.get("seconds", 0.0) for record in _once(records)) / 60

@@ -31,7 +31,7 @@ def make_contract(
     provenance: Provenance | None = None,
     measured: Measured | None = None,
 ) -> Contract:
-    """All that the file's holder needs to know."""
+    """The contract of a collapsed network."""
     first = collapsed.members[0]
     spiking = first.trace.signature.spiking
     settings = collapsed.settings

@@ -42,5 +42,5 @@ class FrameRun:
         return Decision(None, steps - 1, number, steps, member_logits, self.model.contract.classes, final=True)
 
     def summary(self) -> dict[str, object]:
-        """What it took."""
+        """Counters of the run: samples, decisions, spikes."""
         return {"samples": len(self.samples), "decisions": self.decided, **self.tally.as_dict()}

@@ -43,7 +43,7 @@ class WeightChoice:
         return weight.clone() if self.prune is None else weight * self.kept(posterior)
 
     def kept(self, posterior: GaussianPosterior) -> Tensor:
-        """1 for the weights that stay, 0 for those whose signal is lost in their own noise."""
+        """The pruning mask: 1 for weights that stay, 0 where |mean|/std is below the limit."""
         if posterior.log_std is None or self.prune is None:
             return torch.ones_like(posterior.raw_mean)
         return (posterior.mean.abs() >= self.prune * posterior.std).to(posterior.raw_mean.dtype).detach()

@@ -20,7 +20,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.export.grid.ranges import Range
 from axonnx.runtime.format.values import UNITS
 
-ENOUGH = 30  # more bits behind the point than any float32 weight of use has
+ENOUGH = 30  # more fraction bits than any useful float32 weight has
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ CHOICES = ("collapse", "form", "accuracy", "measured")
 
 @dataclass
 class Findings:
-    """What a stage has to say."""
+    """A stage's verdict and the lines that explain it."""
 
     ok: bool = True
     lines: list[str] = field(default_factory=list)

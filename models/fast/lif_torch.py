@@ -87,7 +87,7 @@ def forward_steps(
 ) -> tuple[Tensor, Tensor | None, None, None]:
     """Fill ``trace``, whose first spikes are there already; the membrane and its variance after the last step.
 
-    The regulariser's sums, which kernels take along when ``learning``, are left to whoever needs them.
+    The regulariser's sums, which kernels take along when ``learning``, are computed by the caller.
     """
     transposed = None if layer.weight is None else layer.weight.t()
     decay, threshold, one = layer.decay, layer.threshold, bool((layer.threshold == 1).all())

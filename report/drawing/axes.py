@@ -28,7 +28,7 @@ class Axis:
         return (here - low) / (high - low)
 
     def shows(self, value: float) -> bool:
-        """Whether there is a place for it."""
+        """Whether the axis can show ``value``: a finite number, positive on a logarithmic axis."""
         return math.isfinite(value) and (not self.log or value > 0)
 
 

@@ -39,7 +39,7 @@ def curves(
 
 
 def finite(series: Series) -> list[float]:
-    """All values there are."""
+    """All finite values."""
     return [value for values in series.values() for value in values if math.isfinite(value)]
 
 

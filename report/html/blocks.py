@@ -74,10 +74,10 @@ def _row(row: Sequence[Content], names: int) -> Html:
 
 
 def folded(summary: str, *content: Content) -> Html:
-    """Shown when asked for."""
+    """A collapsed block that a click opens."""
     return element("details", element("summary", summary), content)
 
 
 def listing(text: str) -> Html:
-    """Text as it is."""
+    """Preformatted text."""
     return element("pre", element("code", text), tabindex="0")

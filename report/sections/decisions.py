@@ -22,7 +22,7 @@ CERTAINTIES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
 def decisions_section(material: Material) -> Html:
-    """Whatever of it can be shown."""
+    """Confusion matrix, calibration and early exit, as far as their data exist."""
     measured, labelled = material.measured, None
     if measured is not None and measured.labels is not None:
         labelled = measured

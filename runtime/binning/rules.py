@@ -21,7 +21,7 @@ class Outside:
 
     @property
     def total(self) -> int:
-        """All events that are in no frame."""
+        """Number of events that are in no frame."""
         return sum(self.as_dict().values())
 
     def as_dict(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""A network on its way through time with its state inside: for those who take single steps and need them fast."""
+"""A network that keeps its state between single time steps: the fast path of streams."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ ELSEWHERE = {"data_location", "external_data"}
 
 
 def check_fields(proto: onnx.ModelProto, where: str) -> None:
-    """Refuse a file with a field that is not known here, or with a text that is none; bodies are compared elsewhere."""
+    """Refuse a file with an unknown field or a text that is not UTF-8; function bodies are compared elsewhere."""
     try:
         _check(proto, where)
     except UnicodeError:

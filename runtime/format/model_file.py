@@ -154,7 +154,7 @@ def _check_functions(proto: onnx.ModelProto, where: str) -> None:
 
 
 def _plain(body: onnx.FunctionProto) -> bytes:
-    """What a function does, without remarks."""
+    """A function without its documentation and metadata."""
     copy = onnx.FunctionProto()
     copy.CopyFrom(body)
     copy.ClearField("doc_string")

@@ -68,7 +68,7 @@ def member_logits(found: Mapping[str, Any]) -> Any:
 
 
 def result_nodes(logits: Sequence[str]) -> list[onnx.NodeProto]:
-    """The same as nodes of a file."""
+    """The calls as ONNX nodes."""
     return [call.node("" if len(logits) == 1 else "ensemble/") for call in result_calls(logits)]
 
 

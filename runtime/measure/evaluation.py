@@ -1,4 +1,4 @@
-"""How right and how honest a file is on labelled data: all of it, with intervals and the confusion of classes."""
+"""Accuracy and calibration of a file on labelled data, with intervals and the confusion matrix."""
 
 from __future__ import annotations
 

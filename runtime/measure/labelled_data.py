@@ -125,7 +125,7 @@ def _folder(folder: Path, contract: Contract, fit: Fit) -> LabelledData:
 
 
 def class_folders(folder: Path, contract: Contract) -> list[tuple[int, str]]:
-    """Labels and names of a folder's class folders; a name that is none of the contract's classes is refused."""
+    """Labels and names of a folder's class folders; one that is not named after a class is refused."""
     names = sorted(each.name for each in folder.iterdir() if each.is_dir() and not each.name.startswith("."))
     strangers = [name for name in names if name not in contract.classes]
     if strangers or not names:

@@ -50,7 +50,7 @@ def compile_program(file: ModelFile) -> Program:
 
 
 def input_values(contract: InputContract) -> Values:
-    """What the contract lets enter."""
+    """The range of the network's input, as the contract states it."""
     return graded(contract.largest * 2.0**-contract.shift, contract.shift)
 
 

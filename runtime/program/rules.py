@@ -148,7 +148,7 @@ def _is_one_sum(c: Compilation, names: list[str]) -> bool:
 
 
 def constant_values(constant: Floats) -> Values:
-    """On which grid the numbers of a constant lie, if on any of use."""
+    """The grid of a constant's values, or any real number where that needs more than 16 bits."""
     for bits in range(17):
         scaled = constant.astype(np.float64) * 2.0**bits
         if (scaled == np.rint(scaled)).all():

@@ -71,7 +71,7 @@ def _whole_numbers(lines: list[str], width: int) -> NDArray[np.int64] | None:
 
 
 def _checked_numbers(path: Path, lines: list[str], columns: list[str], first_line: int) -> NDArray[np.int64]:
-    """The numbers cell by cell, or an error that names the line and the column of the first that is none."""
+    """The numbers cell by cell, or an error with line and column of the first cell that is not a number."""
     rows = []
     for number, line in enumerate(lines, first_line):
         row = line.split(",")

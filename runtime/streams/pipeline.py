@@ -38,7 +38,7 @@ class StreamRun:
         yield from self.session.flush()
 
     def summary(self) -> dict[str, object]:
-        """What was read and what became of it."""
+        """Counters of the run: events read, left out, binned; decisions; spikes."""
         progress = self.session.progress
         dropped = self.dropped()
         return {

@@ -86,7 +86,7 @@ class Session:
 
     @property
     def progress(self) -> Progress:
-        """Events and bins so far, by what became of them."""
+        """Counters of events and bins so far."""
         outside = self._progress.outside + self._binner.outside
         return replace(self._own_progress(), outside=outside, clipped=self._binner.clipped)
 

@@ -28,7 +28,7 @@ NETWORK = "network/"  # before the names of the network's arrays
 
 @dataclass(frozen=True)
 class Progress:
-    """What became of the events of a stream, and of its bins."""
+    """Counters of a stream's events and bins."""
 
     events: int = 0
     outside: Outside = field(default_factory=Outside)

@@ -1,4 +1,4 @@
-"""Settings of earlier versions, read as what they meant: a run folder of then is the same run today."""
+"""Settings of earlier versions, translated to present ones: an old run folder gives the same run."""
 
 from __future__ import annotations
 

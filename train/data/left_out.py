@@ -28,7 +28,7 @@ class LeftOut:
         return {"events": self.events, "outside": self.outside.as_dict(), "clipped": self.clipped}
 
     def lines(self, part: str, binning: Binning) -> list[str]:
-        """What there is to say about this part; a line that begins with ``warning`` where it is much."""
+        """Lines for the log about this part; one begins with ``warning`` where more than 1 % is left out."""
         reasons = {reason.replace("_", " "): count for reason, count in self.outside.as_dict().items() if count}
         told = ", ".join(f"{count:,} {_WORDS.get(reason, reason)}" for reason, count in reasons.items())
         lines = [self._line(self.outside.total, f"{part}: ", f"are in no bin ({told})", "data.duration_ms")]

@@ -26,19 +26,19 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Shows nothing."""
+    """Progress that prints nothing."""
 
     def note(self, line: str) -> None:
-        """Nothing."""
+        """Ignored."""
 
     def start(self, epochs: int, batches: int, done: int) -> None:
-        """Nothing."""
+        """Ignored."""
 
     def batch(self, loss: float, accuracy: float, rate: float) -> None:
-        """Nothing."""
+        """Ignored."""
 
     def epoch(self, row: Mapping[str, Any]) -> None:
-        """Nothing."""
+        """Ignored."""
 
     def finish(self) -> None:
-        """Nothing."""
+        """Ignored."""

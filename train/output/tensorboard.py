@@ -21,7 +21,7 @@ class Board:
         self.writer.flush()
 
     def close(self) -> None:
-        """Nothing follows."""
+        """Close the event file."""
         self.writer.close()
 
 

@@ -22,7 +22,7 @@ def trained(monkeypatch) -> list[Config]:
 
     def kept(configuration, out, *, settings, **options):
         seen.append(read_config(configuration, settings))
-        return Finished(Path("o"), None, (), {})
+        return Finished(Path("o"), None, (), {}, None)
 
     monkeypatch.setattr(command, "train_run", kept)
     return seen

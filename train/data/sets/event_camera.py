@@ -39,7 +39,7 @@ class EventCamera(BaseModel):
         """
         signal, shape, duration = self._signal(film, seed, len(indices))
         noise = self._noise(shape, duration, seed, indices)
-        # A crossing that rounds to the very end belongs to what would have been filmed next.
+        # A crossing that rounds to the end of the recording is not part of it.
         signal = signal.take(signal.time < duration)
         return _in_time_order(_merged(signal, noise, duration, self.refractory_us), shape, duration)
 

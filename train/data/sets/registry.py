@@ -18,7 +18,7 @@ from axonnx.train.data.splits import DataSplits
 
 
 class DataSet(NamedTuple):
-    """How a data set is loaded, and what it is in one line. The loader's first argument is the data folder."""
+    """A data set's loader and its description in one line. The loader's first argument is the data folder."""
 
     load: Callable[..., DataSplits]
     description: str
