@@ -2,46 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from axonnx.runtime.measure.labelled_data import LabelledData
-from axonnx.runtime.measure.metrics import Interval, Metrics, bootstrap_intervals, measure
+from axonnx.runtime.measure.metrics import Interval, bootstrap_intervals, measure
+from axonnx.runtime.measure.result_files import Found
 from axonnx.runtime.model import Model
 
 
-@dataclass(frozen=True)
-class Evaluation:
+class Intervals(Found):
+    """95 %: Wilson's of the accuracy, bootstrap of the others."""
+
+    accuracy: Interval
+    nll: Interval
+    brier: Interval
+    ece: Interval
+
+
+class Evaluation(Found):
     """Figures of one file on one set of labelled data."""
 
-    source: str
+    format: Literal[1] = 1
+    model: str
+    file_sha256: str | None = None
+    engine: str
+    seed: int
+    data: str
     data_sha256: str
-    metrics: Metrics
-    intervals: dict[str, Interval]  # of accuracy (Wilson), NLL, Brier score and ECE (bootstrap); 95 %
+    samples: PositiveInt
+    accuracy: float
+    nll: float
+    brier: float
+    ece: float
+    intervals: Intervals
     classes: tuple[str, ...]
-    events: int
-    left_out: dict[str, int]  # events that are in no frame, by reason
+    confusion: tuple[tuple[int, ...], ...]
+    events: NonNegativeInt
+    left_out: dict[str, int] = Field(description="events that are in no frame, by reason")
     notes: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        found = self.metrics
-        values = {name: getattr(found, name) for name in ("accuracy", "nll", "brier", "ece")}
-        return {
-            "data": self.source,
-            "data_sha256": self.data_sha256,
-            "samples": found.samples,
-            **values,
-            "intervals": {name: list(interval) for name, interval in self.intervals.items()},
-            "classes": list(self.classes),
-            "confusion": found.confusion,
-            "events": self.events,
-            "left_out": self.left_out,
-            "notes": list(self.notes),
-        }
 
 
 def evaluate(model: Model, data: LabelledData, seed: int = 0) -> Evaluation:
@@ -56,8 +58,23 @@ def evaluate(model: Model, data: LabelledData, seed: int = 0) -> Evaluation:
         done += len(true)
     p, truth = np.concatenate(probabilities), np.concatenate(labels)
     metrics = measure(p, truth)
-    intervals = {"accuracy": metrics.accuracy_interval, **bootstrap_intervals(p, truth, seed)}
+    intervals = Intervals(accuracy=metrics.accuracy_interval, **bootstrap_intervals(p, truth, seed))
     events, left_out = (0, {}) if data.windows is None else (data.windows.events, data.windows.left_out())
     return Evaluation(
-        data.source, data.sha256, metrics, intervals, model.contract.classes, events, left_out, data.notes
+        model=model.engine.program.name,
+        engine=model.engine.name,
+        seed=seed,
+        data=data.source,
+        data_sha256=data.sha256,
+        samples=metrics.samples,
+        accuracy=metrics.accuracy,
+        nll=metrics.nll,
+        brier=metrics.brier,
+        ece=metrics.ece,
+        intervals=intervals,
+        classes=model.contract.classes,
+        confusion=tuple(tuple(row) for row in metrics.confusion),
+        events=events,
+        left_out=left_out,
+        notes=data.notes,
     )
