@@ -16,17 +16,15 @@ from axonnx.cli.show.run_text import decision_json, decision_line, summary_json,
 from axonnx.cli.threads import add_threads
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.engines.reference.interface import Engine
-from axonnx.runtime.format.network_input import describe_input, window_length
+from axonnx.runtime.format.network_input import describe_input
 from axonnx.runtime.frame_run import FrameRun
 from axonnx.runtime.model import load
 from axonnx.runtime.streams.decision import Decision
 from axonnx.runtime.streams.frame_files import read_frames
+from axonnx.runtime.streams.opening import open_stream
 from axonnx.runtime.streams.pipeline import StreamRun
-from axonnx.runtime.streams.reorder import OnDisorder, Reorder, count_late
 from axonnx.runtime.streams.seen import Seen
-from axonnx.runtime.streams.session import Session
-from axonnx.runtime.streams.sources import FileSource, Source, open_source
-from axonnx.runtime.streams.udp_source import UdpSource
+from axonnx.runtime.streams.sources import open_source
 
 EVENTS_ONLY = (
     *("format", "sensor", "crop", "origin", "stop_at", "max_events", "seconds", "tolerance_us", "on_disorder"),
@@ -71,44 +69,25 @@ def _chosen(decisions: Iterator[Decision], limit: int | None) -> Iterator[Decisi
 
 
 def _stream(engine: Engine, options: argparse.Namespace) -> StreamRun:
-    window_length(engine.program.contract, engine.program.name)
-    binning = engine.program.contract.input.binning
-    assert binning is not None
-    source, reorder = _in_order(_open(options), options)
-    session = Session(
+    source = open_source(options.source, format_name=options.format, index=options.index, seconds=options.seconds)
+    run = open_stream(
         engine,
-        seed=options.seed,
+        source,
+        fit=fit_of(options),
+        tolerance_us=options.tolerance_us or 0,
+        on_disorder=options.on_disorder,
+        windows=bool(options.windows),
         continuous=bool(options.continuous),
-        stop_at=options.stop_at,
         every_bin=bool(options.every_bin or options.live),
+        stop_at=options.stop_at,
         origin=options.origin,
-        one_window=isinstance(source, FileSource) and not (options.windows or options.continuous),
+        max_events=options.max_events,
+        seen=bool(options.live),
+        seed=options.seed,
     )
-    adapter = fit_of(options).adapter(source, binning.sensor)
-    for note in source.notes:
-        print(f"axonnx run: {source.name}: {note}", file=sys.stderr)
-    return StreamRun(source, session, reorder, Seen(adapter, binning) if options.live else adapter, options.max_events)
-
-
-def _open(options: argparse.Namespace) -> Source:
-    return open_source(options.source, format_name=options.format, index=options.index, seconds=options.seconds)
-
-
-def _in_order(source: Source, options: argparse.Namespace) -> tuple[Source, Reorder]:
-    """The source, and what becomes of its disorder."""
-    tolerance = options.tolerance_us or 0
-    if options.on_disorder != "sort":
-        # Networks swap datagrams, and anyone can send one: a late one must not end the run.
-        usual: OnDisorder = "drop" if isinstance(source, UdpSource) else "refuse"
-        return source, Reorder(tolerance, options.on_disorder or usual)
-    if not isinstance(source, FileSource):
-        raise AxonnxError(
-            f"{source.name}: a stream has no end to wait for, so it cannot be sorted as a whole; sort it within "
-            f"--tolerance-us and refuse or drop what is later"
-        )
-    reorder = Reorder(tolerance, "refuse")
-    reorder.sorted = count_late(source.recording.events)
-    return source.sorted(), reorder
+    for note in run.source.notes:
+        print(f"axonnx run: {run.source.name}: {note}", file=sys.stderr)
+    return run
 
 
 def _frames(engine: Engine, options: argparse.Namespace) -> FrameRun:
