@@ -22,7 +22,7 @@ INSTEAD: dict[type[nn.Module], str] = {
     nn.BatchNorm2d: "the variant's normalisation, which is part of axonnx.models.Conv2d",
 }
 KNOWN = (
-    *(nn.ModuleList, nn.ModuleDict, nn.Sequential, nn.Identity, nn.Flatten, nn.AvgPool2d),
+    *(nn.ModuleList, nn.ModuleDict, nn.Sequential, nn.Identity, nn.Flatten, nn.AvgPool2d, nn.MaxPool2d),
     *(nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d),
 )
 LAYERS = "layers of axonnx.models: Linear, Conv2d, LIF, BinaryNeuron, LeakyReadout, LinearReadout"

@@ -8,7 +8,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-PER_SAMPLE = (nn.Flatten, nn.MaxPool2d, nn.AvgPool2d)  # they count axes from a batch [B, …]
+# They count axes from a batch [B, …].
+PER_SAMPLE = (nn.Flatten, nn.MaxPool2d, nn.AvgPool2d, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 
 
 @contextmanager

@@ -197,6 +197,18 @@ def _average_pool(t: Translation, node: fx.Node) -> str:
     return t.plain(node, "AveragePool", [t.value(x)], kernel_shape=list(window), strides=list(stride))
 
 
+def _max_pool(t: Translation, node: fx.Node) -> str:
+    x, window, stride, padding, dilation, ceil = (*operands(node), *(None,) * 4)[:6]
+    plain = all(value in (None, [], [usual] * 2) for value, usual in ((padding, 0), (dilation, 1))) and not ceil
+    sides = _shape(x)[-2:]
+    if not plain or list(stride or window) != list(window) or any(a % b for a, b in zip(sides, window, strict=True)):
+        raise AxonnxError(
+            f"{t.trace.where(node)}: a maximum over windows of {list(window)} on inputs of {sides}; windows must stand "
+            f"side by side and cover them, without padding: nn.MaxPool2d(window)"
+        )
+    return t.plain(node, "MaxPool", [t.value(x)], kernel_shape=list(window), strides=list(window))
+
+
 def _reshape(t: Translation, node: fx.Node) -> str:
     return t.plain(node, "Reshape", [t.value(operands(node)[0]), t.integers([0, *_shape(node)])])
 
@@ -257,6 +269,7 @@ RULES: dict[Any, Rule] = {
     aten.sub.Tensor: _binary("Sub"),
     aten.mul.Tensor: _binary("Mul"),
     aten.avg_pool2d.default: _average_pool,
+    aten.max_pool2d.default: _max_pool,
     aten.flatten.using_ints: _flatten,
     aten.view.default: _reshape,
     aten.reshape.default: _reshape,

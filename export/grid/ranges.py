@@ -114,6 +114,15 @@ def _mean(node: fx.Node, known: Known, where: str) -> Range:
     return found
 
 
+def _largest_of(node: fx.Node, known: Known, where: str) -> Range:
+    found = _same(node, known)
+    if found is None:
+        raise AxonnxError(
+            f"{where}: a maximum is taken of spikes or event counts, not of currents; pool what the neurons give"
+        )
+    return found
+
+
 def _joined(node: fx.Node, known: Known) -> Range | None:
     parts = [known[part] for part in operands(node)[0]]
     if any(part is None for part in parts):
@@ -174,6 +183,8 @@ def _range(node: fx.Node, known: Known, trace: Trace) -> Range | None:
         return SPIKES if OPS[op].outputs == (OPS[op].spikes,) else SPIKE_OP_RANGES[op](node, known)
     if node.target == aten.avg_pool2d.default:
         return _mean(node, known, trace.where(node))
+    if node.target == aten.max_pool2d.default:
+        return _largest_of(node, known, trace.where(node))
     rule = RULES.get(node.target)
     return None if rule is None else rule(node, known)
 

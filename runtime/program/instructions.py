@@ -146,6 +146,17 @@ class AveragePool(Instruction):
 
 
 @dataclass(frozen=True)
+class MaxPool(Instruction):
+    """The largest of each window of numbers on a grid; windows stand side by side."""
+
+    window: tuple[int, int]
+
+    def details(self) -> str:
+        """The window."""
+        return f"window={self.window[0]}×{self.window[1]}"
+
+
+@dataclass(frozen=True)
 class Move(Instruction):
     """Data put elsewhere: Reshape, Concat, Pad, Slice, Transpose or Expand, with ``how`` as numpy wants it."""
 

@@ -10,7 +10,7 @@ import onnx
 
 from axonnx.runtime.format.certificates import Synapse, check_bound, check_synapse, exact_together, joint_units
 from axonnx.runtime.format.values import REAL, SPIKES, Values, graded, product, total
-from axonnx.runtime.program.instructions import Arithmetic, AveragePool, Conv, Floats, Linear, Shape
+from axonnx.runtime.program.instructions import Arithmetic, AveragePool, Buffer, Conv, Floats, Linear, MaxPool, Shape
 from axonnx.runtime.program.moves import MOVES
 
 if TYPE_CHECKING:
@@ -156,33 +156,38 @@ def constant_values(constant: Floats) -> Values:
     return REAL
 
 
-def _average_pool(c: Compilation, node: onnx.NodeProto) -> None:
-    given: dict[str, Any] = c.attributes(
-        node,
-        {
-            "kernel_shape": None,
-            "strides": None,
-            "pads": [0] * 4,
-            "ceil_mode": 0,
-            "count_include_pad": 0,
-            "dilations": [1, 1],
-            "auto_pad": b"NOTSET",
-        },
-    )
+def _windows(c: Compilation, node: onnx.NodeProto, more: dict[str, object]) -> tuple[Buffer, tuple[int, int], Shape]:
+    """What a pooling reads, its windows, which stand side by side and cover all of it, and the shape of the result."""
+    usual = {"kernel_shape": None, "strides": None, "pads": [0] * 4, "ceil_mode": 0, "dilations": [1, 1]}
+    given: dict[str, Any] = c.attributes(node, {**usual, "auto_pad": b"NOTSET", **more})
     x, window = c.buffer(node, 0), _sides(c, node, "windows", given["kernel_shape"] or (), 2, 1)
     plain = given["strides"] == list(window) and not any(given["pads"]) and given["dilations"] == [1, 1]
-    pixels = int(np.prod(window))
-    if len(x.shape) != 3 or not plain or pixels & (pixels - 1) or given["auto_pad"] != b"NOTSET":
-        raise c.fault(node, f"windows of {list(window)}; only windows of a power of two, side by side, are exact")
+    if len(x.shape) != 3 or not plain or given["auto_pad"] != b"NOTSET" or given.get("storage_order"):
+        raise c.fault(node, f"windows of {list(window)}; only windows side by side, without padding, are known")
     if given["ceil_mode"] or any(size % side for size, side in zip(x.shape[1:], window, strict=True)):
         raise c.fault(node, f"windows of {list(window)} do not divide inputs of {list(x.shape)}")
+    return x, (window[0], window[1]), (x.shape[0], x.shape[1] // window[0], x.shape[2] // window[1])
+
+
+def _average_pool(c: Compilation, node: onnx.NodeProto) -> None:
+    x, window, shape = _windows(c, node, {"count_include_pad": 0})
+    pixels = window[0] * window[1]
+    if pixels & (pixels - 1):
+        raise c.fault(node, f"windows of {list(window)}; only windows of a power of two, side by side, are exact")
     if not x.values.dyadic:
         raise c.fault(
             node, "the order of additions over real numbers shows in their bits; pool currents with PoolPairs"
         )
-    shape = (x.shape[0], x.shape[1] // window[0], x.shape[2] // window[1])
     c.write(node.output[0], shape, graded(x.values.largest, x.values.bits + pixels.bit_length() - 1))
-    c.emit(AveragePool(node.name, (x.name,), (node.output[0],), (window[0], window[1])))
+    c.emit(AveragePool(node.name, (x.name,), (node.output[0],), window))
+
+
+def _max_pool(c: Compilation, node: onnx.NodeProto) -> None:
+    x, window, shape = _windows(c, node, {"storage_order": 0})
+    if not x.values.dyadic:
+        raise c.fault(node, "of real numbers, 0 and −0 are equal and differ in their bits; pool spikes or counts")
+    c.write(node.output[0], shape, x.values)
+    c.emit(MaxPool(node.name, (x.name,), (node.output[0],), window))
 
 
 def _identity(c: Compilation, node: onnx.NodeProto) -> None:
@@ -197,6 +202,7 @@ OPERANDS = {  # the fewest and the most
     "Sub": (2, 2),
     "Mul": (2, 2),
     "AveragePool": (1, 1),
+    "MaxPool": (1, 1),
     "Identity": (1, 1),
     "Reshape": (2, 2),
     "Concat": (1, 2**10),
@@ -214,6 +220,7 @@ STANDARD_RULES: dict[str, Rule] = {
     "Sub": _arithmetic,
     "Mul": _arithmetic,
     "AveragePool": _average_pool,
+    "MaxPool": _max_pool,
     "Identity": _identity,
     **MOVES,
 }

@@ -98,3 +98,23 @@ class TwoBinaryBranches(BinaryNetwork):
         first = self.both(self.left(x, run) + self.right(x, run), run)
         second = self.deep_neuron(self.deep(first, run), run)
         return self.readout(self.pool(first + second).flatten(-3), run)
+
+
+class LayersOfTorch(SpikingNetwork):
+    """Layers of torch that are exact between spikes: a maximum, dropout after training, flattening, nothing at all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts = nn.MaxPool2d(2)
+        self.fine, self.fine_neuron = Conv2d(2, 6, 3, padding=1), LIF()
+        self.pool = nn.MaxPool2d((2, 1))
+        self.between = nn.Sequential(nn.Dropout2d(0.5), nn.Identity())
+        self.inner, self.inner_neuron = Conv2d(6, 4, 3, padding=1), LIF()
+        self.flatten, self.drop = nn.Flatten(), nn.Dropout(0.5)
+        self.narrow, self.memory = Linear(4 * 2 * 4, 16), LIF(recurrent=16)
+        self.readout = LeakyReadout(16, 5)
+
+    def compute(self, x: Tensor, run: Run) -> Tensor:
+        fine = self.between(self.pool(self.fine_neuron(self.fine(self.counts(x), run), run)))
+        inner = self.drop(self.flatten(self.inner_neuron(self.inner(fine, run), run)))
+        return self.readout(self.memory(self.narrow(inner, run), run), run)

@@ -1,19 +1,28 @@
 """Networks that are not shipped go the same way: collapse, export in all three modes, comparison to the last bit."""
 
+import numpy as np
+import onnx
 import pytest
 import torch
+from torch import nn
 
+from axonnx.base.errors import AxonnxError
 from axonnx.export.collapsed import CollapseSettings
-from axonnx.models import LIF, Current, LeakyReadout, Linear, Network
+from axonnx.models import LIF, Conv2d, Current, LeakyReadout, Linear, Network
 from axonnx.runtime.format.contract import InputContract
+from axonnx.runtime.format.values import SPIKES
+from axonnx.runtime.model import load
+from axonnx.runtime.program.compilation import compile_file
+from axonnx.runtime.program.instructions import MaxPool
 
-from .own_networks import TwoBinaryBranches, TwoBranches, Wired
+from .own_networks import LayersOfTorch, TwoBinaryBranches, TwoBranches, Wired
 from .running import Comparison, Exported, export
 from .small_networks import counts, stir
 
 SPIKING = InputContract(name="events", shape=(2, 8, 8), steps=60, largest=7)
 BINARY = InputContract(name="events", shape=(3, 8, 8), steps=None, largest=128, shift=6)
 VECTOR = InputContract(name="events", shape=(12,), steps=30, largest=9)
+ENGINES = ("numpy", "numba", "ort")
 MODES = {
     "mfa": CollapseSettings(),
     "sampled": CollapseSettings("sampled", 3, seed=7),
@@ -123,3 +132,51 @@ def test_slices_pads_permutations_and_sums_of_currents():
 
     layers = {"one": Linear(6, 8), "two": Linear(6, 8), "neuron": LIF(), "readout": LeakyReadout(12, 3)}
     compare(export(Wired(compute, **layers), VECTOR), 30).hold(("spikes", "membranes", "logits"))
+
+
+@pytest.mark.parametrize("mode", ["mfa", "stochastic", "int8"])
+def test_layers_of_torch_are_exact_in_every_engine(mode, tmp_path):
+    exported = export(made(LayersOfTorch), SPIKING, MODES[mode])
+    compare(exported, 20).hold(("spikes", "membranes", "logits"))
+    onnx.save(exported.model, tmp_path / "model.onnx")
+    program = compile_file(tmp_path / "model.onnx")
+    assert [i.window for i in program.instructions if isinstance(i, MaxPool)] == [(2, 2), (2, 1)]
+    pooled = next(i.writes[0] for i in program.instructions if isinstance(i, MaxPool) and i.window == (2, 1))
+    assert program.buffers[pooled].values == SPIKES
+    x = counts(SPIKING, 3, 12)
+    plain, *others = [load(tmp_path / "model.onnx", engine).run(x.numpy(), trace=True) for engine in ENGINES]
+    assert sum(trace.sum() for name, trace in plain.traces.items() if name.startswith("spikes/")) > 0
+    for other in others:
+        assert all(np.array_equal(plain.traces[name], other.traces[name]) for name in plain.traces)
+        assert np.array_equal(plain.member_logits, other.member_logits)
+    if mode != "stochastic":
+        assert np.array_equal(plain.member_logits[0], exported.on_torch(x, {})["logits"])
+
+
+def test_a_whole_sequence_and_single_steps_agree_with_layers_of_torch():
+    network = made(LayersOfTorch)
+    x, state = torch.as_tensor(counts(SPIKING, 3, 8)), None
+    for step in x:
+        output = network.step(step, state)
+        state = output.state
+    assert torch.equal(output.logits, network(x).logits)
+
+
+@pytest.mark.parametrize("pool", [nn.MaxPool2d(3), nn.MaxPool2d(2, 1), nn.MaxPool2d(2, padding=1)])
+def test_a_maximum_over_windows_that_overlap_or_leave_a_rest(pool):
+    def compute(net, x, run):
+        return net.readout(net.pool(net.neuron(net.conv(x, run), run)).flatten(-3), run)
+
+    side = pool(torch.zeros(1, 1, 8, 8)).shape[-1]
+    layers = {"conv": Conv2d(2, 2, 3, padding=1), "neuron": LIF(), "pool": pool}
+    with pytest.raises(AxonnxError, match=r"pool: a maximum over windows of .*side by side and cover them"):
+        export(Wired(compute, **layers, readout=LeakyReadout(2 * side * side, 3)), SPIKING)
+
+
+def test_a_maximum_of_currents():
+    def compute(net, x, run):
+        return net.readout(net.neuron(net.conv(x, run).each(net.pool), run).flatten(-3), run)
+
+    layers = {"conv": Conv2d(2, 2, 3, padding=1), "neuron": LIF(), "pool": nn.MaxPool2d(2)}
+    with pytest.raises(AxonnxError, match="pool: a maximum is taken of spikes or event counts, not of currents"):
+        export(Wired(compute, **layers, readout=LeakyReadout(32, 3)), SPIKING)

@@ -186,7 +186,7 @@ def test_code_that_is_no_network(text, found, frames, here):
         ("self.more = nn.Linear(6, 6)", USUAL, "'more' is a torch.nn.modules.linear.Linear with parameters of its own"),
         ("self.more = nn.Linear(6, 6)", USUAL, "use axonnx.models.Linear, called as self.layer(x, run)"),
         ("self.more = nn.Conv2d(1, 1, 1)", USUAL, "use axonnx.models.Conv2d, called as self.layer(x, run)"),
-        ("self.more = nn.MaxPool2d(2)", USUAL, "'more' is a torch.nn.MaxPool2d, which has no form that gives the same"),
+        ("self.more = nn.MaxPool1d(2)", USUAL, "'more' is a torch.nn.MaxPool1d, which has no form that gives the same"),
         (
             "self.more = nn.ReLU()",
             USUAL,

@@ -149,8 +149,8 @@ def _arithmetic(row: kinds.Arithmetic, pools: Pools) -> Iterator[Reach]:
     yield Reach("constants" if row.b_constant else "memory", row.b, row.b_period)
 
 
-def _pool(row: kinds.PoolPairs | kinds.AveragePool, pools: Pools) -> Iterator[Reach]:
-    window = row.rows * row.columns if isinstance(row, kinds.AveragePool) else 2 * 2
+def _pool(row: kinds.PoolPairs | kinds.WindowPool, pools: Pools) -> Iterator[Reach]:
+    window = row.rows * row.columns if isinstance(row, kinds.WindowPool) else 2 * 2
     yield Reach("memory", row.source, row.height * row.width * window * row.pitch)
     yield Reach("memory", row.out, row.height * row.width * row.pitch)
 
@@ -187,7 +187,7 @@ REACHES: dict[type, Callable[[Any, Pools], Iterator[Reach]]] = {
     kinds.Move: _move,
     kinds.Activity: _activity,
     kinds.PoolPairs: _pool,
-    kinds.AveragePool: _pool,
+    kinds.WindowPool: _pool,
     kinds.StepRow: _row,
     kinds.Copy: _copy,
 }

@@ -22,6 +22,7 @@ from axonnx.runtime.engines.numba.neurons import (
     fire,
     fire_noisy,
     leaky_sum,
+    max_pool,
     pool_pairs,
     recurrent_activity,
 )
@@ -37,6 +38,7 @@ from axonnx.runtime.engines.numba.rows import (
     LEAKY_SUM,
     LINEAR,
     LOAD,
+    MAX_POOL,
     MOVE,
     POOL_PAIRS,
     ROW,
@@ -54,7 +56,7 @@ Table = NDArray[np.int64]
 LOAD_AT, SCAN_AT, SCAN_INPUT_AT = columns(kinds.Load), columns(kinds.Scan), columns(kinds.ScanInput)
 FIRE_AT, LEAKY_SUM_AT, ARITHMETIC_AT = columns(kinds.Fire), columns(kinds.LeakySum), columns(kinds.Arithmetic)
 MOVE_AT, ACTIVITY_AT, POOL_PAIRS_AT = columns(kinds.Move), columns(kinds.Activity), columns(kinds.PoolPairs)
-AVERAGE_POOL_AT, ROW_AT, COPY_AT = columns(kinds.AveragePool), columns(kinds.StepRow), columns(kinds.Copy)
+WINDOW_POOL_AT, ROW_AT, COPY_AT = columns(kinds.WindowPool), columns(kinds.StepRow), columns(kinds.Copy)
 
 
 @compiled
@@ -129,10 +131,14 @@ def pool_squares(g: Table, r: Long, memory: Floats) -> Any:
 
 @compiled
 def pool_windows(g: Table, r: Long, memory: Floats) -> Any:
-    """``average_pool`` of one row."""
-    source, out, pitch = g[r + AVERAGE_POOL_AT.source], g[r + AVERAGE_POOL_AT.out], g[r + AVERAGE_POOL_AT.pitch]
-    height, width = g[r + AVERAGE_POOL_AT.height], g[r + AVERAGE_POOL_AT.width]
-    average_pool(memory, source, out, height, width, pitch, g[r + AVERAGE_POOL_AT.rows], g[r + AVERAGE_POOL_AT.columns])
+    """``average_pool`` or ``max_pool`` of one row."""
+    source, out, pitch = g[r + WINDOW_POOL_AT.source], g[r + WINDOW_POOL_AT.out], g[r + WINDOW_POOL_AT.pitch]
+    height, width = g[r + WINDOW_POOL_AT.height], g[r + WINDOW_POOL_AT.width]
+    rows, columns_ = g[r + WINDOW_POOL_AT.rows], g[r + WINDOW_POOL_AT.columns]
+    if g[r] == MAX_POOL:
+        max_pool(memory, source, out, height, width, pitch, rows, columns_)
+    else:
+        average_pool(memory, source, out, height, width, pitch, rows, columns_)
 
 
 @compiled
@@ -163,7 +169,7 @@ def rest(g: Table, r: Long, memory: Floats, constants: Floats, tables: Ints, ste
         sum_up(g, r, memory, constants)
     elif op == POOL_PAIRS:
         pool_squares(g, r, memory)
-    elif op == AVERAGE_POOL:
+    elif op in (AVERAGE_POOL, MAX_POOL):
         pool_windows(g, r, memory)
     elif op == ACTIVITY:
         recurrent_activity(

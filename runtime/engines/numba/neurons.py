@@ -191,6 +191,24 @@ def pool_pairs(memory: Floats, source: Long, out: Long, height: Long, width: Lon
 
 
 @compiled
+def max_pool(
+    memory: Floats, source: Long, out: Long, height: Long, width: Long, pitch: Long, rows: Long, columns: Long
+) -> Any:
+    """The largest of each window of rows × columns, for outputs of height × width."""
+    for y in range(height):
+        for x in range(width):
+            for lane in range(pitch):
+                first = source + (y * rows * width * columns + x * columns) * pitch + lane
+                largest = memory[first]
+                for ky in range(rows):
+                    for kx in range(columns):
+                        value = memory[first + (ky * width * columns + kx) * pitch]
+                        if value > largest:
+                            largest = value
+                memory[out + (y * width + x) * pitch + lane] = largest
+
+
+@compiled
 def average_pool(
     memory: Floats, source: Long, out: Long, height: Long, width: Long, pitch: Long, rows: Long, columns: Long
 ) -> Any:

@@ -24,6 +24,7 @@ from axonnx.runtime.program.instructions import (
     Conv,
     Instruction,
     Linear,
+    MaxPool,
     Move,
     Neurons,
     PoolPairs,
@@ -104,7 +105,8 @@ class Plan:
             Arithmetic: self._arithmetic,
             Move: self._move,
             PoolPairs: self._pool_pairs,
-            AveragePool: self._average_pool,
+            AveragePool: self._window_pool,
+            MaxPool: self._window_pool,
             RecurrentActivity: self._activity,
             StepRow: self._step_row,
         }
@@ -335,15 +337,16 @@ class Plan:
         if self.storage.root(out) in self.listed:
             self.rows.append(self._scan(out))
 
-    def _pooled(self, i: PoolPairs | AveragePool) -> dict[str, int]:
+    def _pooled(self, i: PoolPairs | AveragePool | MaxPool) -> dict[str, int]:
         y, source, out = self._layout(i.writes[0]), self._at(i.reads[0]), self._at(i.writes[0])
         return {"source": source, "out": out, "height": y.shape[1], "width": y.shape[2], "pitch": y.pitch}
 
     def _pool_pairs(self, i: PoolPairs) -> kinds.PoolPairs:
         return kinds.PoolPairs(kinds.POOL_PAIRS, **self._pooled(i))
 
-    def _average_pool(self, i: AveragePool) -> kinds.AveragePool:
-        return kinds.AveragePool(kinds.AVERAGE_POOL, **self._pooled(i), rows=i.window[0], columns=i.window[1])
+    def _window_pool(self, i: AveragePool | MaxPool) -> kinds.WindowPool:
+        code = kinds.MAX_POOL if isinstance(i, MaxPool) else kinds.AVERAGE_POOL
+        return kinds.WindowPool(code, **self._pooled(i), rows=i.window[0], columns=i.window[1])
 
     def _activity(self, i: RecurrentActivity) -> kinds.Activity:
         y, source, out = self._layout(i.writes[0]), self._at(i.reads[0]), self._at(i.writes[0])

@@ -24,7 +24,8 @@ from typing import NamedTuple, TypeVar
     AVERAGE_POOL,
     ROW,
     COPY,
-) = range(15)
+    MAX_POOL,
+) = range(16)
 COLUMNS = 32  # of the table; no row is wider
 
 STATELESS, SUBTRACT, TO_ZERO = range(3)  # kinds of neurons
@@ -217,8 +218,8 @@ class PoolPairs(NamedTuple):
     pitch: int
 
 
-class AveragePool(NamedTuple):
-    """Means over windows of rows × columns, for outputs of height × width."""
+class WindowPool(NamedTuple):
+    """Means (or the largest) over windows of rows × columns, for outputs of height × width."""
 
     code: int
     source: int
@@ -260,7 +261,7 @@ AnyRow = (
     | Move
     | Activity
     | PoolPairs
-    | AveragePool
+    | WindowPool
     | StepRow
     | Copy
 )
@@ -278,7 +279,8 @@ KINDS: dict[int, type[AnyRow]] = {
     MOVE: Move,
     ACTIVITY: Activity,
     POOL_PAIRS: PoolPairs,
-    AVERAGE_POOL: AveragePool,
+    AVERAGE_POOL: WindowPool,
+    MAX_POOL: WindowPool,
     ROW: StepRow,
     COPY: Copy,
 }

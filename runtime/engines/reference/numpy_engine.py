@@ -16,6 +16,7 @@ from axonnx.runtime.program.instructions import (
     Conv,
     Instruction,
     Linear,
+    MaxPool,
     Move,
     Neurons,
     PoolPairs,
@@ -103,6 +104,8 @@ def _plain(i: Instruction, given: list[Floats]) -> Floats:
         return ops.arithmetic(i, *given)
     if isinstance(i, AveragePool):
         return ops.average_pool(given[0], i.window)
+    if isinstance(i, MaxPool):
+        return ops.max_pool(given[0], i.window)
     assert isinstance(i, Move), i
     return ops.move(i, given)
 

@@ -157,6 +157,14 @@ def average_pool(x: Floats, window: tuple[int, int]) -> Floats:
     return means
 
 
+def max_pool(x: Floats, window: tuple[int, int]) -> Floats:
+    """The largest of each window"""
+    batch, channels, height, width = x.shape
+    tiles = x.reshape(batch, channels, height // window[0], window[0], width // window[1], window[1])
+    largest: Floats = tiles.max((3, 5))
+    return largest
+
+
 def move(how: Move, parts: Sequence[NDArray[Any]], empty: Any = 0) -> NDArray[Any]:
     """Data of any kind put elsewhere; ``empty`` is what padding holds."""
     x = parts[0]

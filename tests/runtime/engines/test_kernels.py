@@ -17,6 +17,7 @@ from axonnx.runtime.program.instructions import (
     Buffer,
     Conv,
     Linear,
+    MaxPool,
     Move,
     PoolPairs,
     RecurrentActivity,
@@ -126,6 +127,7 @@ MOVES = {
     "concat": (Move("m", ("x", "x"), ("y",), "Concat", 0), (6, 4, 6)),
     "reshape": (Move("m", ("x",), ("y",), "Reshape", (8, 9)), (8, 9)),
     "pool": (AveragePool("m", ("x",), ("y",), (2, 2)), (3, 2, 3)),
+    "largest": (MaxPool("m", ("x",), ("y",), (2, 3)), (3, 2, 2)),
     "pairs": (PoolPairs("m", ("x",), ("y",)), (3, 2, 3)),
 }
 
