@@ -195,9 +195,9 @@ class LIF(nn.Module):
         """The executable specification of ``_fused``, and the way of everything it does not cover."""
         seen: list[Observation] = []
         weights = None if self.recurrent is None else self.recurrent.weights()
-        decay, base, spread = self.decay, self.base_variance, current.variance
+        decay, base, variances = self.decay, self.base_variance, current.variance
         for t in range(current.mean.shape[0]):
-            arriving = Current(current.mean[t], None if spread is None else spread[t])
+            arriving = Current(current.mean[t], None if variances is None else variances[t])
             if self.recurrent is not None and weights is not None:
                 arriving = arriving + self.recurrent.moments(state.spikes, *weights)
             membrane, variance = integrate(arriving, state, decay, self.threshold, self.settings.reset)

@@ -43,8 +43,8 @@ class Synapse(nn.Module, ABC):
     def moments(self, x: Tensor) -> Current:
         """Mean and variance of a ⊙ (W·x) + b over the posterior."""
         weight, bias, scale = self.constants()
-        spread = self.posterior.spread_of(self.product, x, scale)
-        return Current(self.product(x, weight, bias), *spread)
+        noise = self.posterior.noise_of(self.product, x, scale)
+        return Current(self.product(x, weight, bias), *noise)
 
     def forward(self, x: Tensor, run: Run) -> Current:
         """The current that spikes (or graded input) ``x`` causes."""

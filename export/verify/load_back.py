@@ -63,7 +63,7 @@ class _LoadedPosterior(GaussianPosterior):
         """The file's gain."""
         return self._gain
 
-    def spread_of(
+    def noise_of(
         self, product: Callable[[Tensor, Tensor], Tensor], x: Tensor, scale: Tensor | None = None
     ) -> tuple[Tensor | None, Tensor | None]:
         """By the file's gain, or by its variances of single weights."""

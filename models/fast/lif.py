@@ -64,7 +64,7 @@ def lif_sequence(
     estimator: Estimator,
 ) -> SequenceOutput:
     """Run T steps of ``current`` [T, B, …] from the ``initial`` membrane, variance and spikes."""
-    weight, spread = (None, None) if recurrence is None else (recurrence.mean, recurrence.variance)
+    weight, weight_variance = (None, None) if recurrence is None else (recurrence.mean, recurrence.variance)
     outputs = _LIFSequence.apply(
         current.mean,
         current.activity,
@@ -75,7 +75,7 @@ def lif_sequence(
         threshold,
         base_variance,
         weight,
-        spread,
+        weight_variance,
         estimator,
     )
     spikes, gap, total, membrane, variance, log, quadratic = outputs
@@ -97,10 +97,10 @@ class _LIFSequence(torch.autograd.Function):
         threshold: Tensor,
         base: Tensor | None,
         weight: Tensor | None,
-        spread: Tensor | None,
+        weight_variance: Tensor | None,
         estimator: Estimator,
     ) -> tuple[Tensor | None, ...]:
-        layer = Layer(decay, threshold, base, weight, spread, estimator)
+        layer = Layer(decay, threshold, base, weight, weight_variance, estimator)
         drive = Drive(mean, activity, gain, noise)
         trace = Trace(_emitted(last_spikes, mean), _like(mean), None if activity is None else _like(mean))
         learning = any(ctx.needs_input_grad)
@@ -120,9 +120,9 @@ class _LIFSequence(torch.autograd.Function):
     def backward(ctx: Any, *incoming: Tensor | None) -> tuple[Tensor | None, ...]:
         saved = ctx.saved_tensors
         trace, (noise, first_membrane, first_variance) = Trace(*saved[:3]), saved[3:6]
-        decay, threshold, base, weight, spread, activity, gain = saved[6:]
-        layer = Layer(decay, threshold, base, weight, spread, ctx.estimator)
-        h_grads, v_grads, by_spread = ctx.steps.backward_steps(layer, noise, trace, Incoming(*incoming))
+        decay, threshold, base, weight, weight_variance, activity, gain = saved[6:]
+        layer = Layer(decay, threshold, base, weight, weight_variance, ctx.estimator)
+        h_grads, v_grads, by_weight_variance = ctx.steps.backward_steps(layer, noise, trace, Incoming(*incoming))
         first_h, decay_squared = h_grads[0], decay * decay
         return (
             h_grads,
@@ -135,7 +135,7 @@ class _LIFSequence(torch.autograd.Function):
             None,
             _base_grad(ctx, v_grads, incoming[4], decay_squared),
             h_grads.flatten(0, 1).t() @ trace.before.flatten(0, 1) if weight is not None else None,
-            by_spread,
+            by_weight_variance,
             None,
         )
 
@@ -182,9 +182,9 @@ def _first_spikes_grad(
     if not ctx.needs_input_grad[6]:
         return None
     grad = lif_steps.through_membrane(None, h_grad, layer.feedback, layer.threshold)
-    if v_grads is None or layer.spread is None:
+    if v_grads is None or layer.weight_variance is None:
         return grad
-    return lif_steps.through_variance(grad, v_grads[0], first_spikes, layer.spread)
+    return lif_steps.through_variance(grad, v_grads[0], first_spikes, layer.weight_variance)
 
 
 def _decay_grad(

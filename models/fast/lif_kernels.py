@@ -44,7 +44,7 @@ def forward(
     vectors: Floats,
     mean: Floats,
     product: Floats,
-    spread: Floats,
+    weight_variance: Floats,
     scatter: Floats,
     noise: Floats,
     membrane: Floats,
@@ -59,7 +59,7 @@ def forward(
 
     ``decays`` and ``thresholds`` [C, N] are those of row r at r mod C.
     ``product`` holds W o[t−1] of a recurrent layer, ``scatter`` its Σ_k ν_ik² o_k² where each weight has its own
-    ν, ``spread`` ν² where a neuron's share theirs. Spikes are 0 or 1, so sums of
+    ν, ``weight_variance`` ν² where a neuron's share theirs. Spikes are 0 or 1, so sums of
     their squares are exact in any order. The variance that arrives at a row is one
     number of ``numbers`` times a part of ``vectors``, both found by ``layout``. ``products`` [⌈T/6⌉, R, N] take the
     factors 1 + d²/κ² of six steps, whose logarithm the KL adds up; ``squares`` [R, N] take the sums of d²/κ².
@@ -81,8 +81,8 @@ def forward(
                 start = t * layout[4] + b * layout[5] + c * layout[6]
                 vector = vectors[start : start + neurons]
                 kept = remembered[row]
-                if spread.size:
-                    _remember_shared(kept, decay_squared, spread, _dot(before, before), before, scale, vector)
+                if weight_variance.size:
+                    _remember_shared(kept, decay_squared, weight_variance, _dot(before, before), before, scale, vector)
                 elif scatter.size:
                     _remember_scattered(kept, decay_squared, scatter[row], scale, vector)
                 else:
@@ -118,7 +118,7 @@ def backward(
     by_membrane: Floats,
     by_variance: Floats,
     product: Floats,
-    spread: Floats,
+    weight_variance: Floats,
     scatter: Floats,
     spikes: Floats,
     gap: Floats,
@@ -126,15 +126,15 @@ def backward(
     scratch: Floats,
     h_grads: Floats,
     v_grads: Floats,
-    by_spread: Floats,
+    by_weight_variance: Floats,
 ) -> None:
     """The same steps from the last to the first: ∂L/∂h* and ∂L/∂κ².
 
     ``slopes`` [steps from ``origin`` on, R, N] are ∂o/∂h* as an estimator gave them, ``variance_slopes`` its ∂o/∂κ²;
     without them the slopes are Normal densities, of std ``width``, or κ where that is zero. ``product`` holds
     what came to the spikes through the next membranes, incoming gradients included, ``scatter`` what came through
-    the next variances where each weight has its own ν. ``by_spread`` [T, R] gets what each row adds to ∂L/∂ν² where
-    the whole layer shares it.
+    the next variances where each weight has its own ν. ``by_weight_variance`` [T, R] gets what each row adds to
+    ∂L/∂ν² where the whole layer shares it.
     """
     width, by_log, by_quadratic = constants[1], constants[2], constants[3]
     steps = gap.shape[0]
@@ -163,8 +163,8 @@ def backward(
                 if not final:
                     _subtract(o_grad, thresholds[own], later)
             if v_grads.size and not final:
-                if spread.size:
-                    _through_shared(o_grad, spikes[t + 1, row], spread, v_grads[t + 1, row])
+                if weight_variance.size:
+                    _through_shared(o_grad, spikes[t + 1, row], weight_variance, v_grads[t + 1, row])
                 elif scatter.size:
                     _through_scattered(o_grad, spikes[t + 1, row], scatter[row])
             if v_grads.size:
@@ -193,8 +193,8 @@ def backward(
                     _through_log(h_grads[t, row], v_grads[t, row], gap[t, row], rates, by_log)
                 if by_quadratic != ZERO:
                     _through_quadratic(h_grads[t, row], v_grads[t, row], gap[t, row], rates, by_quadratic)
-                if by_spread.size:
-                    by_spread[t, row] = _spread_gradient(v_grads[t, row], spikes[t, row])
+                if by_weight_variance.size:
+                    by_weight_variance[t, row] = _variance_gradient(v_grads[t, row], spikes[t, row])
 
 
 @inlined
@@ -217,11 +217,17 @@ def _remember(variance: Floats, decay_squared: Floats, scale: Float, vector: Flo
 
 @inlined
 def _remember_shared(
-    variance: Floats, decay_squared: Floats, spread: Floats, total: Float, before: Floats, scale: Float, vector: Floats
+    variance: Floats,
+    decay_squared: Floats,
+    weight_variance: Floats,
+    total: Float,
+    before: Floats,
+    scale: Float,
+    vector: Floats,
 ) -> None:
     """As ``_remember``, with ν² (Σ_k o_k² − o_i²) of the recurrent weights."""
     for i in range(len(variance)):
-        recurrent = spread[i] * (total - before[i] * before[i])
+        recurrent = weight_variance[i] * (total - before[i] * before[i])
         variance[i] = decay_squared[i] * variance[i] + (recurrent + scale * vector[i])
 
 
@@ -248,11 +254,11 @@ def _fire_noisily(spikes: Floats, gap: Floats, variance: Floats, noise: Floats) 
 
 
 @inlined
-def _through_shared(o_grad: Floats, spikes: Floats, spread: Floats, v_grad: Floats) -> None:
+def _through_shared(o_grad: Floats, spikes: Floats, weight_variance: Floats, v_grad: Floats) -> None:
     """What comes through the next κ²: 2 o_k Σ_{i≠k} ν_i² ∂L/∂κ²_i"""
-    total = _dot(spread, v_grad)
+    total = _dot(weight_variance, v_grad)
     for i in range(len(o_grad)):
-        o_grad[i] += TWO * spikes[i] * (total - spread[i] * v_grad[i])
+        o_grad[i] += TWO * spikes[i] * (total - weight_variance[i] * v_grad[i])
 
 
 @inlined
@@ -348,7 +354,7 @@ def _dot(x: Floats, y: Floats) -> Float:
 
 
 @inlined_sum
-def _spread_gradient(v_grad: Floats, before: Floats) -> Float:
+def _variance_gradient(v_grad: Floats, before: Floats) -> Float:
     """Σ_i ∂L/∂κ²_i (Σ_k o_k² − o_i²)"""
     total, gradient = _dot(before, before), ZERO
     for i in range(len(v_grad)):

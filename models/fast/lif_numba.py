@@ -16,7 +16,7 @@ from torch import Tensor
 
 from axonnx.models.fast import dispatch as kernels
 from axonnx.models.fast.dispatch import Floats
-from axonnx.models.fast.lif_torch import Drive, Gradients, Incoming, Layer, Trace, slope_blocks, spread_gradient
+from axonnx.models.fast.lif_torch import Drive, Gradients, Incoming, Layer, Trace, slope_blocks, variance_gradient
 from axonnx.models.maths.estimators import Estimator, StraightThrough, SurrogateGradient
 
 Longs = NDArray[np.int64]
@@ -31,7 +31,7 @@ def applies(layer: Layer, drive: Drive, membrane: Tensor, remembered: Tensor | N
         and (drive.activity is None) == (remembered is None)
         and drive.mean.dim() > 2
         and kernels.cover(*layer[:5], *drive, membrane, remembered, last_spikes)
-        and (layer.spread is None or bool((last_spikes * last_spikes == last_spikes).all()))
+        and (layer.weight_variance is None or bool((last_spikes * last_spikes == last_spikes).all()))
         and kernels.compiled(_KERNELS) is not None
     )
 
@@ -70,8 +70,8 @@ def forward_steps(
         transposed = layer.weight.t()
         for t, last_spikes in enumerate(trace.before.unbind(0)):
             torch.mm(last_spikes, transposed, out=product)
-            if scatter is not None and layer.spread is not None:
-                torch.mm(last_spikes.square(), layer.spread.t(), out=scatter)
+            if scatter is not None and layer.weight_variance is not None:
+                torch.mm(last_spikes.square(), layer.weight_variance.t(), out=scatter)
             forward(t, t + 1, 0, rows.count, *arrays)
     if products is None or squares is None:
         return membrane, remembered, None, None
@@ -86,8 +86,8 @@ def backward_steps(layer: Layer, noise: Tensor | None, trace: Trace, incoming: I
     h_grads = torch.empty_like(trace.gap)
     v_grads = None if trace.total is None else torch.empty_like(trace.gap)
     product, shared, scatter = _recurrent_buffers(layer, h_grads[0])
-    one_for_all = shared is not None and layer.spread is not None and len(layer.spread) == 1
-    by_spread = torch.empty(trace.gap.shape[:2]) if one_for_all and v_grads is not None else None
+    one_for_all = shared is not None and layer.weight_variance is not None and len(layer.weight_variance) == 1
+    by_weight_variance = torch.empty(trace.gap.shape[:2]) if one_for_all and v_grads is not None else None
     rows, feedback = _Rows(trace.gap), layer.feedback
     arrays = (
         *(rows.of(gradient) for gradient in incoming[:3]),
@@ -101,7 +101,7 @@ def backward_steps(layer: Layer, noise: Tensor | None, trace: Trace, incoming: I
         np.empty((rows.count, 6, rows.length), np.float32),
         rows.of(h_grads),
         rows.of(v_grads),
-        np.empty((0, 0), np.float32) if by_spread is None else by_spread.numpy(),
+        np.empty((0, 0), np.float32) if by_weight_variance is None else by_weight_variance.numpy(),
     )
     numbers, constants = _numbers(layer, incoming.log, incoming.quadratic), _constants(layer, trace.gap, rows)
     backward = _compiled().backward
@@ -113,12 +113,12 @@ def backward_steps(layer: Layer, noise: Tensor | None, trace: Trace, incoming: I
         for t in range(last - 1, first - 1, -1):
             if t < len(h_grads) - 1:
                 _through_next(incoming.spikes, t, h_grads[t + 1], feedback, product)
-                if scatter is not None and layer.spread is not None and v_grads is not None:
-                    torch.mm(v_grads[t + 1], layer.spread, out=scatter)
+                if scatter is not None and layer.weight_variance is not None and v_grads is not None:
+                    torch.mm(v_grads[t + 1], layer.weight_variance, out=scatter)
             backward(t, t + 1, 0, rows.count, *fixed)
-    if by_spread is not None:
-        return Gradients(h_grads, v_grads, by_spread.sum().reshape(1))
-    return Gradients(h_grads, v_grads, spread_gradient(v_grads, trace.before, layer.spread))
+    if by_weight_variance is not None:
+        return Gradients(h_grads, v_grads, by_weight_variance.sum().reshape(1))
+    return Gradients(h_grads, v_grads, variance_gradient(v_grads, trace.before, layer.weight_variance))
 
 
 def _through_next(by_spikes: Tensor | None, t: int, h_grad: Tensor, feedback: Tensor, out: Tensor) -> None:
@@ -196,11 +196,11 @@ def _recurrent_buffers(layer: Layer, like: Tensor) -> tuple[Tensor | None, Tenso
     if layer.weight is None:
         return None, None, None
     product = torch.empty_like(like, memory_format=torch.contiguous_format)
-    if layer.spread is None:
+    if layer.weight_variance is None:
         return product, None, None
-    if layer.spread.dim() == 2:
+    if layer.weight_variance.dim() == 2:
         return product, None, torch.empty_like(product)
-    return product, layer.spread.expand(like.shape[-1]), None
+    return product, layer.weight_variance.expand(like.shape[-1]), None
 
 
 def _compiled() -> ModuleType:

@@ -26,7 +26,7 @@ class Layer(NamedTuple):
     threshold: Tensor
     base: Tensor | None
     weight: Tensor | None
-    spread: Tensor | None
+    weight_variance: Tensor | None
     estimator: Estimator
 
     @property
@@ -79,7 +79,7 @@ class Gradients(NamedTuple):
 
     h: Tensor
     v: Tensor | None
-    spread: Tensor | None
+    weight_variance: Tensor | None
 
 
 def forward_steps(
@@ -95,14 +95,14 @@ def forward_steps(
     fire = _decision(layer.estimator, trace, drive.noise)
     for t, arriving in enumerate(drive.mean.unbind(0)):
         last_spikes = emitted[t]
-        spreading = None if drive.activity is None else _times(drive.activity[t], drive.gain)
+        arriving_variance = None if drive.activity is None else _times(drive.activity[t], drive.gain)
         if transposed is not None:
             arriving = torch.mm(last_spikes, transposed).add_(arriving)
-            spreading = _recurrent_variance(last_spikes, layer.spread, spreading)
+            arriving_variance = _recurrent_variance(last_spikes, layer.weight_variance, arriving_variance)
         membrane = (decay * membrane).add_(arriving).sub_(last_spikes if one else threshold * last_spikes)
         torch.sub(membrane, threshold, out=gap[t])
-        if spreading is not None and remembered is not None and total is not None:
-            remembered = (decay_squared * remembered).add_(spreading)
+        if arriving_variance is not None and remembered is not None and total is not None:
+            remembered = (decay_squared * remembered).add_(arriving_variance)
             torch.add(remembered, 0.0 if layer.base is None else layer.base, out=total[t])
         fire(t)
     return membrane, remembered, None, None
@@ -121,13 +121,13 @@ def backward_steps(layer: Layer, noise: Tensor | None, trace: Trace, incoming: I
             if t < steps - 1:
                 later, later_variance = h_grads[t + 1], None if v_grads is None else v_grads[t + 1]
                 o_grad = through_membrane(o_grad, later, feedback, layer.threshold)
-                if later_variance is not None and layer.spread is not None:
-                    o_grad = through_variance(o_grad, later_variance, spikes[t], layer.spread)
+                if later_variance is not None and layer.weight_variance is not None:
+                    o_grad = through_variance(o_grad, later_variance, spikes[t], layer.weight_variance)
             _sum_into(h_grads[t], incoming.gap, t, later, through, incoming.membrane, slopes[t - first], o_grad)
             if v_grads is not None:
                 slope = None if variance_slopes is None else variance_slopes[t - first]
                 _sum_into(v_grads[t], incoming.total, t, later_variance, squared, incoming.variance, slope, o_grad)
-    return Gradients(h_grads, v_grads, spread_gradient(v_grads, trace.before, layer.spread))
+    return Gradients(h_grads, v_grads, variance_gradient(v_grads, trace.before, layer.weight_variance))
 
 
 def slope_blocks(
@@ -150,37 +150,37 @@ def through_membrane(o_grad: Tensor | None, h_grad: Tensor, feedback: Tensor | N
     return torch.mm(h_grad, feedback) if o_grad is None else torch.addmm(o_grad, h_grad, feedback)
 
 
-def through_variance(o_grad: Tensor, v_grad: Tensor, spikes: Tensor, spread: Tensor) -> Tensor:
+def through_variance(o_grad: Tensor, v_grad: Tensor, spikes: Tensor, weight_variance: Tensor) -> Tensor:
     """∂L/∂o[t] with what comes through the next κ²: 2 o_k Σ_{i≠k} ν_ik² ∂L/∂κ²_i."""
-    if spread.dim() == 2:
-        return torch.addcmul(o_grad, spikes, torch.mm(v_grad, spread), value=2.0)
-    weighted = spread * v_grad
+    if weight_variance.dim() == 2:
+        return torch.addcmul(o_grad, spikes, torch.mm(v_grad, weight_variance), value=2.0)
+    weighted = weight_variance * v_grad
     return torch.addcmul(o_grad, spikes, weighted.sum(-1, keepdim=True) - weighted, value=2.0)
 
 
-def spread_gradient(v_grads: Tensor | None, before: Tensor, spread: Tensor | None) -> Tensor | None:
+def variance_gradient(v_grads: Tensor | None, before: Tensor, weight_variance: Tensor | None) -> Tensor | None:
     """Σ_t ∂L/∂κ²_i[t] o_k²[t−1] in the shape of ν²; of a shared ν² Σ_t ∂L/∂κ²_i[t] (Σ_k o_k² − o_i²)."""
-    if v_grads is None or spread is None:
+    if v_grads is None or weight_variance is None:
         return None
     squares = before.square()
-    if spread.dim() == 2:
+    if weight_variance.dim() == 2:
         return v_grads.flatten(0, 1).t() @ squares.flatten(0, 1)
     grad = v_grads * (squares.sum(-1, keepdim=True) - squares)
-    return grad.sum().reshape(1) if spread.numel() == 1 else grad.flatten(0, -2).sum(0)
+    return grad.sum().reshape(1) if weight_variance.numel() == 1 else grad.flatten(0, -2).sum(0)
 
 
 def _times(activity: Tensor, gain: Tensor | None) -> Tensor:
     return activity if gain is None else activity * gain
 
 
-def _recurrent_variance(spikes: Tensor, spread: Tensor | None, arriving: Tensor | None) -> Tensor | None:
+def _recurrent_variance(spikes: Tensor, weight_variance: Tensor | None, arriving: Tensor | None) -> Tensor | None:
     """Arriving variance and Σ_{k≠i} ν_ik² o_k²; a shared ν: ν² (Σ_k o_k² − o_i²)."""
-    if spread is None or arriving is None:
+    if weight_variance is None or arriving is None:
         return arriving
     squares = spikes.square()
-    if spread.dim() == 2:
-        return torch.mm(squares, spread.t()).add_(arriving)
-    return (spread * (squares.sum(-1, keepdim=True) - squares)).add_(arriving)
+    if weight_variance.dim() == 2:
+        return torch.mm(squares, weight_variance.t()).add_(arriving)
+    return (weight_variance * (squares.sum(-1, keepdim=True) - squares)).add_(arriving)
 
 
 def _decision(estimator: Estimator, trace: Trace, noise: Tensor | None) -> Callable[[int], Tensor]:

@@ -78,7 +78,7 @@ class GaussianPosterior(nn.Module):
         variance = self.variance.expand_as(self.raw_mean)
         return variance if self.mask is None else variance * self.mask
 
-    def spread_of(
+    def noise_of(
         self, product: Callable[[Tensor, Tensor], Tensor], x: Tensor, scale: Tensor | None = None
     ) -> tuple[Tensor | None, Tensor | None]:
         """Σ_j (a_i σ_ij)² x_j² for ``product(x², weight)``, as the activity and gain of a ``Current``."""

@@ -58,7 +58,7 @@ def test_mask_removes_a_weight_from_mean_variance_sample_kl_and_gradient(granula
     torch.testing.assert_close(kl, 0.5 * torch.log1p(ratio).sum())
 
     o = torch.rand(3, n)
-    variance, gain = posterior.spread_of(torch.nn.functional.linear, o.square())
+    variance, gain = posterior.noise_of(torch.nn.functional.linear, o.square())
     assert gain is None  # a mask makes every row another sum
     (kl + (o @ posterior.mean.T).sum() + variance.sum()).backward()
     assert (posterior.raw_mean.grad.diagonal() == 0).all()
@@ -106,7 +106,7 @@ def test_no_spread_is_a_point_estimate():
     point = GaussianPosterior((2, 3), spread="none")
     assert set(point.state_dict()) == {"raw_mean"}
     assert torch.equal(point.sample(), point.mean)
-    assert point.spread_of(torch.nn.functional.linear, torch.ones(1, 3)) == (None, None)
+    assert point.noise_of(torch.nn.functional.linear, torch.ones(1, 3)) == (None, None)
     for spread in ("std", "variance"):
         with pytest.raises(ValueError, match=f"no posterior.*no {spread}"):
             getattr(point, spread)
