@@ -130,7 +130,7 @@ def test_a_layer_runs_once_in_a_pass():
 
 
 def test_a_layer_belongs_to_the_network_that_runs():
-    with pytest.raises(ValueError, match="BinaryNeuron is not part of the network that runs: assign it"):
+    with pytest.raises(ValueError, match="Linear is not part of the network that runs: assign it"):
         Wired(["a", "foreign"])(torch.rand(2, 4))
 
 
