@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from axonnx.runtime.binning.settings import Binning
-from axonnx.runtime.format.contract import Contract, LayerContract, SynapseContract
+from axonnx.runtime.format.contract import Contract, LayerContract
 from axonnx.runtime.format.network_input import describe_input
-from axonnx.runtime.format.values import UNITS
+from axonnx.runtime.measure.inspection import Certificate, Inspection, inspect_file
 from axonnx.runtime.measure.ways import way_text
-from axonnx.runtime.program.compilation import compile_file
-from axonnx.runtime.program.instructions import Program
 
 
 def main(arguments: Sequence[str]) -> int:
     """``axonnx inspect``."""
     options = make_parser().parse_args(arguments)
-    program = compile_file(options.model)
-    size = Path(options.model).stat().st_size
-    print(json.dumps(as_dict(program, size)) if options.json else describe(program, size))
+    found = inspect_file(options.model)
+    print(found.model_dump_json() if options.json else describe(found))
     return 0
 
 
@@ -40,51 +32,22 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def as_dict(program: Program, size: int) -> dict[str, Any]:
-    """Everything, in plain values."""
-    synapses = [
-        {**stated.model_dump(), "largest_sum": stated.bound / UNITS, **_weights(program, stated)}
-        for stated in program.contract.synapses
-    ]
-    return {
-        "file": program.name,
-        "bytes": size,
-        "contract": program.contract.model_dump(mode="json"),
-        "certificates": synapses,
-        "sizes": sizes(program),
-        "program": program.describe().splitlines()[1:],
-    }
-
-
-def sizes(program: Program) -> dict[str, int]:
-    """How much there is of what."""
-    weights = [_weights(program, stated) for stated in program.contract.synapses]
-    return {
-        "weights": sum(each["weights"] for each in weights),
-        "weights_not_zero": sum(each["weights"] - each["zeros"] for each in weights),
-        "neurons": sum(layer.size for layer in program.layers),
-        "constant_bytes": sum(array.nbytes for array in program.constants.values()),
-        "state_bytes_per_sample": 4 * sum(program.buffers[name].size for name in program.states),
-        "instructions": len(program.instructions),
-    }
-
-
-def describe(program: Program, size: int) -> str:
+def describe(found: Inspection) -> str:
     """The same for people."""
-    contract, found = program.contract, sizes(program)
-    zeros = 1 - found["weights_not_zero"] / max(1, found["weights"])
+    contract, sizes = found.contract, found.sizes
+    zeros = 1 - sizes.weights_not_zero / max(1, sizes.weights)
     lines = [
-        f"{program.name}: {contract.kind} network, {contract.form} form, {size:,} bytes",
+        f"{found.file}: {contract.kind} network, {contract.form} form, {found.bytes:,} bytes",
         "",
         *_promises(contract),
-        f"{'sizes':<12}{found['weights']:,} weights, {100 * zeros:.1f} % of them zero; {found['neurons']:,} neurons; "
-        f"{found['state_bytes_per_sample']:,} bytes of state",
+        f"{'sizes':<12}{sizes.weights:,} weights, {100 * zeros:.1f} % of them zero; {sizes.neurons:,} neurons; "
+        f"{sizes.state_bytes_per_sample:,} bytes of state",
         *_layers(contract.layers),
-        *_certificates(program),
+        *_certificates(found.certificates),
         *_accuracy(contract),
         *_provenance(contract),
         "",
-        program.describe(),
+        *found.program,
     ]
     return "\n".join(lines)
 
@@ -140,21 +103,15 @@ def _range(constant: float | tuple[float, float] | None) -> str:
     return f"{constant:.4g}"
 
 
-def _certificates(program: Program) -> list[str]:
+def _certificates(certificates: Sequence[Certificate]) -> list[str]:
     lines = ["", f"{'synapse':<34}{'weights':>10}{'zeros':>8}{'grid':>8}{'input':>10}{'largest sum':>13}  stored as"]
-    for stated in program.contract.synapses:
-        found = _weights(program, stated)
-        zeros = 100 * found["zeros"] / max(1, found["weights"])
+    for each in certificates:
+        zeros = 100 * each.zeros / max(1, each.weights)
         lines.append(
-            f"{stated.name:<34}{found['weights']:>10,}{zeros:>7.1f}%{f'2^-{stated.grid}':>8}{stated.input_max:>10g}"
-            f"{stated.bound / UNITS:>13.3g}  {stated.stored_as}"
+            f"{each.name:<34}{each.weights:>10,}{zeros:>7.1f}%{f'2^-{each.grid}':>8}{each.input_max:>10g}"
+            f"{each.largest_sum:>13.3g}  {each.stored_as}"
         )
     return [*lines, "(largest sum: of 2^24 grid steps; below 1 every order of additions gives the same bits. Checked.)"]
-
-
-def _weights(program: Program, stated: SynapseContract) -> dict[str, int]:
-    weight = program.constants[stated.weight]
-    return {"weights": int(weight.size), "zeros": int(weight.size - np.count_nonzero(weight))}
 
 
 def _accuracy(contract: Contract) -> list[str]:

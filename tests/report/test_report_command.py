@@ -7,6 +7,7 @@ from pathlib import Path
 import onnx
 import pytest
 
+import axonnx
 from axonnx.base.fingerprints import sha256_of
 from axonnx.cli import main
 from axonnx.report.facts.model import view_model
@@ -39,6 +40,24 @@ def test_a_file_and_samples(tmp_path, monkeypatch, capsys, model, samples):
     assert report(model, "--data", samples, "--limit", 8, "--quiet") == 0
     assert capsys.readouterr().err == ""
     assert "of 8 right" in Page((tmp_path / "report.html").read_text("utf-8")).text
+
+
+def test_from_python_values_go_in_and_come_out_and_nothing_is_printed(tmp_path, capsys, model, run, samples):
+    profiled = axonnx.profile_file(model, run=run, limit=6, engine="numpy")
+    assert (profiled.samples, profiled.file_sha256, profiled.engine) == (6, sha256_of(model), "numpy")
+    lines = []
+    page = axonnx.report_file(model, tmp_path / "r.html", data=samples, profile=profiled, limit=8, tell=lines.append)
+    assert page == tmp_path / "r.html"
+    assert lines == ["8 of 8 samples run"]
+    assert "Profiled on 6 samples, engine numpy." in Page(page.read_text("utf-8")).text
+    other = profiled.model_copy(update={"file_sha256": "0" * 64})
+    with pytest.raises(axonnx.AxonnxError, match="the result: was made from"):
+        axonnx.report_file(model, tmp_path / "other.html", profile=other)
+    for given in ({}, {"run": run, "data": samples}):
+        with pytest.raises(axonnx.AxonnxError, match="which data"):
+            axonnx.profile_file(model, **given)
+    assert capsys.readouterr() == ("", "")
+    assert not (tmp_path / "other.html").exists()
 
 
 def test_the_images_of_a_binary_run(tmp_path, images):

@@ -1,0 +1,75 @@
+"""``inspect_file``: what an exported file promises, what it does, and how large it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from pydantic import NonNegativeInt
+
+from axonnx.runtime.format.contract import Contract, SynapseContract
+from axonnx.runtime.format.values import UNITS
+from axonnx.runtime.measure.result_files import Found
+from axonnx.runtime.program.compilation import compile_file
+from axonnx.runtime.program.instructions import Program
+
+
+class Certificate(SynapseContract):
+    """A certificate as the file states it, checked, with the weights it is for."""
+
+    largest_sum: float
+    weights: int
+    zeros: int
+
+
+class Sizes(Found):
+    """How much there is of what."""
+
+    weights: NonNegativeInt
+    weights_not_zero: NonNegativeInt
+    neurons: NonNegativeInt
+    constant_bytes: NonNegativeInt
+    state_bytes_per_sample: NonNegativeInt
+    instructions: NonNegativeInt
+
+
+class Inspection(Found):
+    """All that a file says of itself, with every certificate checked again."""
+
+    file: str
+    bytes: NonNegativeInt
+    contract: Contract
+    certificates: tuple[Certificate, ...]
+    sizes: Sizes
+    program: tuple[str, ...]
+
+
+def inspect_file(model: str | Path) -> Inspection:
+    """Read, check and compile a file, and describe it."""
+    program = compile_file(model)
+    certificates = tuple(_certificate(program, stated) for stated in program.contract.synapses)
+    return Inspection(
+        file=program.name,
+        bytes=Path(model).stat().st_size,
+        contract=program.contract,
+        certificates=certificates,
+        sizes=_sizes(program, certificates),
+        program=tuple(program.describe().splitlines()),
+    )
+
+
+def _certificate(program: Program, stated: SynapseContract) -> Certificate:
+    weight = program.constants[stated.weight]
+    zeros = int(weight.size - np.count_nonzero(weight))
+    return Certificate(**stated.model_dump(), largest_sum=stated.bound / UNITS, weights=int(weight.size), zeros=zeros)
+
+
+def _sizes(program: Program, certificates: tuple[Certificate, ...]) -> Sizes:
+    return Sizes(
+        weights=sum(each.weights for each in certificates),
+        weights_not_zero=sum(each.weights - each.zeros for each in certificates),
+        neurons=sum(layer.size for layer in program.layers),
+        constant_bytes=sum(array.nbytes for array in program.constants.values()),
+        state_bytes_per_sample=4 * sum(program.buffers[name].size for name in program.states),
+        instructions=len(program.instructions),
+    )
