@@ -58,7 +58,7 @@ def _input(model: Model, steps: int, density: float) -> NDArray[np.float32]:
     shape = (steps, BATCH, *contract.shape) if model.contract.kind == "spiking" else (BATCH, *contract.shape)
     most = min(contract.largest, 3)
     counts = rng.integers(-most, most + 1, shape) * (rng.random(shape) < density)
-    return (counts * 2.0**-contract.shift).astype(np.float32)
+    return (counts * contract.unit).astype(np.float32)
 
 
 def _values(model: Model, x: NDArray[np.float32]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.engines.reference.interface import Chunk
-from axonnx.runtime.streams.decision import entropy, softmax
+from axonnx.runtime.streams.probabilities import entropy, joint_logits, mean_probabilities, mutual_information, softmax
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -32,26 +32,21 @@ class RunResult:
     @property
     def logits(self) -> Floats:
         """[B, classes]: the network's, or of an ensemble the logarithm of its probabilities."""
-        if len(self.member_logits) == 1:
-            only: Floats = self.member_logits[0]
-            return only
-        return np.log(np.maximum(self.probabilities, 1e-30)).astype(np.float32)
+        return joint_logits(self.member_logits)
 
     @cached_property
     def probabilities(self) -> Doubles:
         """[B, classes]: the mean over the members."""
-        mean: Doubles = softmax(self.member_logits).mean(0)
-        return mean
+        return mean_probabilities(self.member_logits)
 
     @cached_property
     def entropy(self) -> Doubles:
         """[B]: of the probabilities, in nats."""
-        return np.asarray(entropy(self.probabilities))
+        return entropy(self.probabilities)
 
     @cached_property
     def mutual_information(self) -> Doubles | None:
         """[B]: how far the members of an ensemble disagree, in nats; None for a single network."""
         if len(self.member_logits) == 1:
             return None
-        expected: Doubles = np.asarray(entropy(softmax(self.member_logits))).mean(0)
-        return self.entropy - expected
+        return mutual_information(softmax(self.member_logits))

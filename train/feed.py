@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from axonnx.runtime.format.contract import unit_of
 from axonnx.train.data.batches import Batches
 
 
@@ -44,5 +45,5 @@ class Feed:
 
     def _tensors(self, x: NDArray[np.generic], labels: NDArray[np.int64]) -> Batch:
         values = torch.from_numpy(np.ascontiguousarray(x)).to(self.device, torch.float32)
-        scaled = values if self.shift == 0 else values * 2.0**-self.shift
+        scaled = values if self.shift == 0 else values * unit_of(self.shift)
         return Batch(scaled, torch.from_numpy(labels).to(self.device))

@@ -20,6 +20,7 @@ from axonnx.export.collapsed import CollapseSettings, collapse_network
 from axonnx.export.gap import Sampled
 from axonnx.models import MEAN_FIELD, Sample
 from axonnx.runtime.measure import metrics
+from axonnx.runtime.streams.probabilities import entropy, mutual_information
 from axonnx.train.build import prepare
 from axonnx.train.trained import Trained, open_run
 
@@ -46,26 +47,10 @@ def measure(job: Job, runs: Path) -> Record:
         "brier": found.brier,
         "samples": len(labels),
         "unknown_samples": unknown.shape[1],
-        "rejection": {f"{share:g}": _accuracy_at(entropy(known), right, share) for share in COVERAGES},
-        "auroc_entropy": _auroc(entropy(known), entropy(unknown)),
+        "rejection": {f"{share:g}": _accuracy_at(entropy(known.mean(0)), right, share) for share in COVERAGES},
+        "auroc_entropy": _auroc(entropy(known.mean(0)), entropy(unknown.mean(0))),
         "auroc_mutual_information": _auroc(mutual_information(known), mutual_information(unknown)),
     }
-
-
-def entropy(probabilities: Floats) -> Floats:
-    """H[mean over passes] of probabilities [passes, N, classes], in nats."""
-    return _entropy(probabilities.mean(0))
-
-
-def mutual_information(probabilities: Floats) -> Floats:
-    """H[mean over passes] − mean of H: what the passes disagree about."""
-    disagreement: Floats = _entropy(probabilities.mean(0)) - _entropy(probabilities).mean(0)
-    return disagreement
-
-
-def _entropy(p: Floats) -> Floats:
-    total: Floats = -(p * np.log(np.maximum(p, 1e-300))).sum(-1)
-    return total
 
 
 def _auroc(known: Floats, unknown: Floats) -> float | None:

@@ -54,7 +54,7 @@ def put_on_grid(
 
 
 def _arriving_range(arriving: InputContract) -> Range:
-    return Range(arriving.largest * 2.0**-arriving.shift, arriving.shift)
+    return Range(arriving.x_max, arriving.shift)
 
 
 def split_activities(network: Network, traced: Trace, arriving: InputContract) -> bool:

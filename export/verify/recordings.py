@@ -22,8 +22,9 @@ from axonnx.runtime.frame_run import FrameRun
 from axonnx.runtime.measure.sample_choice import choose_samples
 from axonnx.runtime.model import Model, load
 from axonnx.runtime.readers import read_events, write_npz
-from axonnx.runtime.streams.decision import Decision, softmax
+from axonnx.runtime.streams.decision import Decision
 from axonnx.runtime.streams.frame_files import read_frames
+from axonnx.runtime.streams.probabilities import mean_probabilities
 from axonnx.train.data.recordings import Place, Recordings
 
 Floats = NDArray[np.float32]
@@ -40,7 +41,7 @@ def check_recordings(subject: Subject, part: str, count: int, seed: int, found: 
         expected = _trained(subject, model, part, count, seed)
         classes, differing = subject.trained.prepared.splits.classes, 0
         for number, answers, logits in zip(chosen, deployed, expected, strict=True):
-            winner = classes[int(softmax(logits).mean(0).argmax())]
+            winner = classes[int(mean_probabilities(logits).argmax())]
             wrong = [d for d in answers if not np.array_equal(d.member_logits, logits) or d.label != winner]
             differing += bool(wrong)
             if wrong and differing == 1:

@@ -12,8 +12,8 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.reference.interface import Chunk, Engine
 from axonnx.runtime.format.names import MEMBRANE, SPIKES, under
 from axonnx.runtime.format.network_input import to_input
-from axonnx.runtime.streams.decision import softmax
 from axonnx.runtime.streams.noise import stream_noise
+from axonnx.runtime.streams.probabilities import mean_probabilities
 
 BATCH = 16
 
@@ -128,7 +128,7 @@ class _Run:
             chunk = self.engine.advance(state, x, self._noise(numbers, step), trace)
             state = chunk.state
             logits = chunk.logits if contract.logits == "direct" else chunk.logits / np.float32(step + 1)
-            yield step, chunk, softmax(logits).mean(0)
+            yield step, chunk, mean_probabilities(logits)
 
     def in_detail(self, number: int) -> Sample:
         """One sample with all its traces."""

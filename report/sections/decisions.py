@@ -16,6 +16,7 @@ from axonnx.report.html.blocks import cards, missing, section
 from axonnx.report.html.markup import Html, element
 from axonnx.report.html.numbers import count, known, number, percent
 from axonnx.runtime.measure.metrics import confusion_counts
+from axonnx.runtime.measure.profile import early_exit
 from axonnx.runtime.measure.profile_result import EarlyExit
 
 CERTAINTIES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -47,15 +48,8 @@ def decisions_section(material: Material) -> Html:
 def early_exits(measured: Measured) -> list[EarlyExit]:
     """Accuracy and mean steps where a window ends as soon as the winner is certain enough."""
     assert measured.labels is not None
-    certainty, steps = measured.probabilities.max(2), measured.probabilities.shape[1]
-    found = []
-    for stop_at in CERTAINTIES:
-        sure = certainty >= stop_at
-        at = np.where(sure.any(1), sure.argmax(1), steps - 1)
-        decided = measured.probabilities[np.arange(len(at)), at].argmax(1)
-        accuracy = float((decided == measured.labels).mean())
-        found.append(EarlyExit(stop_at=stop_at, accuracy=accuracy, mean_steps=float(at.mean() + 1)))
-    return found
+    over_time = measured.probabilities.swapaxes(0, 1)  # [T, N, classes]
+    return [early_exit(over_time, measured.labels, stop_at) for stop_at in CERTAINTIES]
 
 
 def _gap(entries: tuple[Right, ...]) -> Html | None:

@@ -38,6 +38,11 @@ class MergingContract(Part):
     clip: int = Field(ge=1, lt=UNITS, description="the largest sum")
 
 
+def unit_of(shift: int) -> float:
+    """2^−shift: what one count or grey level is in the network's input."""
+    return 2.0**-shift
+
+
 class InputContract(Part):
     """What the network expects: x = (value − centre) · 2^−shift, of events binned as ``binning`` says."""
 
@@ -51,6 +56,16 @@ class InputContract(Part):
     centre: int = Field(0, ge=-UNITS, le=UNITS, description="subtracted from every value")
     shift: int = Field(0, ge=0, le=16, description="then divided by 2^shift, which is exact")
     largest: int = Field(255, ge=1, lt=UNITS, description="largest |value − centre|: the bound of the exact sums")
+
+    @property
+    def unit(self) -> float:
+        """What a difference of one becomes."""
+        return unit_of(self.shift)
+
+    @property
+    def x_max(self) -> float:
+        """The largest |x|."""
+        return self.largest * self.unit
 
 
 class SynapseContract(Part):

@@ -20,7 +20,7 @@ def to_input(values: NDArray[Any], contract: InputContract) -> Floats:
     if contract.centre:
         x -= np.float32(contract.centre)
     if contract.shift:
-        x *= np.float32(2.0**-contract.shift)
+        x *= np.float32(contract.unit)
     return x
 
 

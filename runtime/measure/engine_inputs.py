@@ -45,7 +45,7 @@ def generated(contract: Contract, seed: int) -> EngineInput:
     anything = random.integers(lowest, entering.largest, (2, *shape), endpoint=True)
     few = anything[0] * (random.random(shape) < SPARSE)
     kinds = np.stack([few, anything[1], np.zeros(shape), np.full(shape, entering.largest)], 1)
-    x = kinds.astype(np.float32) * np.float32(2.0**-entering.shift)
+    x = kinds.astype(np.float32) * np.float32(entering.unit)
     return EngineInput(f"generated with seed {seed}: {', '.join(KINDS)}", x)
 
 

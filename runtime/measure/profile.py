@@ -21,8 +21,8 @@ from axonnx.runtime.measure.energy import Hardware
 from axonnx.runtime.measure.metrics import expected_calibration_error, wilson_interval
 from axonnx.runtime.measure.profile_result import EarlyExit, Energy, LayerCost, ProfileResult, SynapseCost, Totals
 from axonnx.runtime.program.instructions import Conv, Linear, Program
-from axonnx.runtime.streams.decision import softmax
 from axonnx.runtime.streams.noise import stream_noise
+from axonnx.runtime.streams.probabilities import exit_steps, mean_probabilities
 
 Floats = NDArray[np.float32]
 STOPS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -84,7 +84,7 @@ def _count(counts: Counts, program: Program, chunks: list[Chunk], x: Floats, lab
     counts.labels.append(labels)
     spiking = program.contract.kind == "spiking"
     running = [chunk.logits / np.float32(t + 1 if spiking else 1) for t, chunk in enumerate(chunks)]
-    counts.probabilities.append(np.stack([softmax(logits).mean(0) for logits in running]))
+    counts.probabilities.append(np.stack([mean_probabilities(logits) for logits in running]))
     for t, chunk in enumerate(chunks):
         if chunk.activity is None:
             raise AxonnxError("this engine does not count operations; profile with the engine numba or numpy")
@@ -118,7 +118,7 @@ def _figures(program: Program, engine: str, counts: Counts, hardware: Hardware) 
         accuracy=float(right.mean()),
         accuracy_interval=wilson_interval(int(right.sum()), len(right)),
         ece=expected_calibration_error(probabilities[-1].max(-1), right),
-        early_exit=tuple(_early_exit(probabilities, labels, stop) for stop in STOPS) if steps > 1 else (),
+        early_exit=tuple(early_exit(probabilities, labels, stop) for stop in STOPS) if steps > 1 else (),
     )
 
 
@@ -162,10 +162,8 @@ def _totals(program: Program, synapses: Sequence[SynapseCost], counts: Counts, u
     )
 
 
-def _early_exit(probabilities: NDArray[np.float64], labels: NDArray[np.int64], stop: float) -> EarlyExit:
-    """Decide at the first step at which the winner's probability reaches ``stop``, at the last one otherwise."""
-    sure = probabilities.max(-1) >= stop
-    sure[-1] = True
-    when = sure.argmax(0)
+def early_exit(probabilities: NDArray[np.float64], labels: NDArray[np.int64], stop: float) -> EarlyExit:
+    """Decide from [T, N, classes] at the first step that is sure enough, at the last one otherwise."""
+    when = exit_steps(probabilities, stop)
     chosen = probabilities[when, np.arange(len(labels))].argmax(-1)
     return EarlyExit(stop_at=stop, accuracy=float((chosen == labels).mean()), mean_steps=float(when.mean() + 1))

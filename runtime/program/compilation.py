@@ -51,7 +51,7 @@ def compile_program(file: ModelFile) -> Program:
 
 def input_values(contract: InputContract) -> Values:
     """The range of the network's input, as the contract states it."""
-    return graded(contract.largest * 2.0**-contract.shift, contract.shift)
+    return graded(contract.x_max, contract.shift)
 
 
 class Compilation:

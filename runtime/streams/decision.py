@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.binning.rules import Outside
+from axonnx.runtime.streams.probabilities import entropy, joint_logits, mean_probabilities, mutual_information, softmax
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -45,16 +46,12 @@ class Decision:
     @cached_property
     def probabilities(self) -> Doubles:
         """Of the classes; they sum to one."""
-        mean: Doubles = softmax(self.member_logits).mean(0)
-        return mean
+        return mean_probabilities(self.member_logits)
 
     @cached_property
     def logits(self) -> Floats:
         """[classes]: the network's own, or of an ensemble the logarithm of its probabilities."""
-        if len(self.member_logits) == 1:
-            only: Floats = self.member_logits[0]
-            return only
-        return np.log(np.maximum(self.probabilities, 1e-30)).astype(np.float32)
+        return joint_logits(self.member_logits)
 
     @property
     def winner(self) -> int:
@@ -81,7 +78,7 @@ class Decision:
         """How far the members of an ensemble disagree, in nats; None for a single network."""
         if len(self.member_logits) == 1:
             return None
-        return self.entropy - float(entropy(softmax(self.member_logits)).mean())
+        return float(mutual_information(softmax(self.member_logits)))
 
     def as_dict(self) -> dict[str, Any]:
         """Everything in plain numbers and lists, for JSON; numbers keep their bits."""
@@ -105,16 +102,3 @@ class Decision:
         if len(self.member_logits) > 1:
             facts |= {"mutual_information": self.mutual_information, "member_logits": self.member_logits.tolist()}
         return facts if self.outside is None else {**facts, "outside": self.outside.as_dict()}
-
-
-def softmax(logits: Floats) -> Doubles:
-    """e^z / Σ e^z along the last axis, in double precision."""
-    shifted = np.exp(logits.astype(np.float64) - logits.max(-1, keepdims=True))
-    normalised: Doubles = shifted / shifted.sum(-1, keepdims=True)
-    return normalised
-
-
-def entropy(probabilities: Doubles) -> Doubles:
-    """−Σ p log p along the last axis, in nats."""
-    terms = probabilities * np.log(np.maximum(probabilities, 1e-300))
-    return np.asarray(-terms.sum(-1) + 0.0)

@@ -18,8 +18,8 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.reference.interface import Engine
 from axonnx.runtime.engines.reference.state import State
 from axonnx.runtime.format.network_input import to_input, window_length
-from axonnx.runtime.streams.decision import softmax
 from axonnx.runtime.streams.noise import Noise
+from axonnx.runtime.streams.probabilities import is_sure, mean_probabilities
 from axonnx.runtime.streams.tally import Tally
 
 Floats = NDArray[np.float32]
@@ -187,7 +187,7 @@ class Windows:
 
     def _outcome(self, at: int, steps: int, logits: Floats) -> Outcome:
         stop_at = self.rules.stop_at
-        sure = stop_at is not None and bool(softmax(logits).mean(0).max() >= stop_at)
+        sure = stop_at is not None and bool(is_sure(mean_probabilities(logits), stop_at))
         final = sure or steps == self.length
         self.decided = final
         return Outcome(at, steps, logits, final, early=sure and steps < self.length)

@@ -70,7 +70,7 @@ class Engine(Protocol):
 def check_input(program: Program, x: Floats) -> None:
     """Refuse what the contract does not admit: sums of it would not be exact."""
     contract = program.contract.input
-    scaled = x * np.float32(2.0**contract.shift) if contract.shift else x  # exact: a power of two
+    scaled = x / np.float32(contract.unit) if contract.shift else x  # exact: a power of two
     fine = (np.abs(scaled) <= contract.largest) & (scaled == np.rint(scaled))
     if not fine.all():
         raise input_fault(program, x, ~fine)
@@ -83,6 +83,6 @@ def input_fault(program: Program, x: Floats, wrong: NDArray[np.bool_]) -> Axonnx
     grid = "integers" if contract.shift == 0 else f"multiples of 2^-{contract.shift}"
     return AxonnxError(
         f"{program.name}: its input {list(index)} is {float(x[index])!r}; the contract promises {grid} up to "
-        f"±{contract.largest * 2.0**-contract.shift:g} ({int(wrong.sum())} of {x.size} numbers are not). Bin or clip "
+        f"±{contract.x_max:g} ({int(wrong.sum())} of {x.size} numbers are not). Bin or clip "
         f"the input as the contract says"
     )

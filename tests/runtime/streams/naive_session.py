@@ -6,8 +6,8 @@ import numpy as np
 
 from axonnx.runtime.binning import bin_events
 from axonnx.runtime.engines.reference.state import State
-from axonnx.runtime.streams.decision import softmax
 from axonnx.runtime.streams.noise import stream_noise
+from axonnx.runtime.streams.probabilities import softmax
 
 
 class Said(NamedTuple):
