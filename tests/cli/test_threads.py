@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from axonnx.cli import eval as eval_verb
+from axonnx import evaluating
 from axonnx.cli import main, threads
 from axonnx.cli import run as run_verb
 from axonnx.runtime.model import load
@@ -43,19 +43,18 @@ def test_verbs_with_torch_hand_it_on(given, words):
     assert given == [7]
 
 
-@pytest.mark.parametrize("verb", [run_verb, eval_verb])
-def test_verbs_without_torch_hand_it_to_the_engine(monkeypatch, files, verb, tmp_path):
+@pytest.mark.parametrize(("verb", "loader", "source"), [("run", run_verb, []), ("eval", evaluating, ["--data"])])
+def test_verbs_without_torch_hand_it_to_the_engine(monkeypatch, files, tmp_path, verb, loader, source):
     seen = []
 
     def loaded(path, engine, count):
         seen.append(count)
         return load(path, engine, count)
 
-    monkeypatch.setattr(verb, "load", loaded)
-    source = ["no-such.npz"] if verb is run_verb else ["--data", str(tmp_path)]
-    name = verb.__name__.rpartition(".")[2]
-    assert main([name, str(files["plain"]), *source, "--threads", "3"]) == 2
-    assert main([name, str(files["plain"]), *source]) == 2
+    monkeypatch.setattr(loader, "load", loaded)
+    words = [verb, str(files["plain"]), *source, str(tmp_path)]  # an empty folder: wrong use, found after loading
+    assert main([*words, "--threads", "3"]) == 2
+    assert main(words) == 2
     assert seen == [3, 1]
 
 
