@@ -294,7 +294,7 @@ def check_operators(trace: Trace) -> None:
             raise AxonnxError(
                 f"{trace.where(node)}: the operator {node.target} has no form that gives the same bits in every "
                 f"runtime. Build the step of axonnx.models layers, sums, reshapes, concatenations, zero padding, "
-                f"slices and average pooling over power-of-two windows ({len(RULES) + len(OPS)} operators are "
+                f"slices, maxima and averages over windows side by side ({len(RULES) + len(OPS)} operators are "
                 f"known)"
             )
         if node in needed and node.kwargs:  # the rules read positions alone

@@ -86,7 +86,7 @@ def image_network(change, inputs: int):
 @pytest.mark.parametrize(
     ("change", "inputs", "text", "remedy"),
     [
-        (lambda net, x, run: nnf.max_pool2d(x, 2), 72, "aten.max_pool2d", BUILD),
+        (lambda net, x, run: nnf.max_pool2d(x, 2, 1), 242, "a maximum over windows of [2, 2]", "nn.MaxPool2d(window)"),
         (lambda net, x, run: nnf.avg_pool2d(x, 3), 32, "an average over 3 × 3 pixels is not exact", "power of two"),
         (lambda net, x, run: nnf.avg_pool2d(x, 2, 1), 242, "overlapping windows", "AveragePool2d"),
         (lambda net, x, run: nnf.avg_pool2d(x, 2, padding=1), 98, "padding or overlapping", "AveragePool2d"),
