@@ -86,7 +86,7 @@ def test_calibrate(runs, capsys):
         ("nowhere", [], "nowhere: no run here (config.toml is missing). Start one: axonnx train"),
         ("spiking", ["-o", "no/such/folder/m.onnx"], "no/such/folder/m.onnx: there is no such folder; make it first"),
         ("spiking", ["-o", "."], ".: a folder; name the file to write, e.g. ./model.onnx"),
-        ("baseline", ["--collapse", "sampled"], "no posterior (a surrogate-gradient baseline): only --collapse mfa"),
+        ("baseline", ["--collapse", "sampled"], "no posterior (a surrogate-gradient baseline): only the mode mfa"),
         ("baseline", ["--calibrate"], "calibration needs a posterior; this network was trained without noise"),
         ("spiking", ["--calibrate", "--collapse", "sampled"], "only with mode mfa"),
         ("spiking", ["--members", "3"], "members is 3; an ensemble of several is for mode 'sampled' alone"),

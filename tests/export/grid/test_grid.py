@@ -163,7 +163,7 @@ def test_numbers_that_are_not_finite_are_refused(bad, place):
 
 
 def test_weights_beyond_measure_are_refused():
-    with pytest.raises(AxonnxError, match=r"hidden\.weight: sums of up to 1e\+20.*vanish.*lower rate"):
+    with pytest.raises(AxonnxError, match=r"hidden\.weight: sums of up to 1e\+20.*vanish.*lower learning rate"):
         finest_grid([Part(torch.tensor([[1e20, 1.0]]), None, SPIKES)], where="hidden.weight")
 
 
