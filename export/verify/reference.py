@@ -48,10 +48,10 @@ def posteriors(network: nn.Module) -> Iterator[GaussianPosterior]:
 
 
 def draw(posterior: GaussianPosterior, generator: torch.Generator) -> None:
-    """m ← m + σ ε, with standard-normal ε in float32."""
+    """m ← m + σ ε in float32, where a weight set is drawn: m and σ ε may cancel, and their rounding then shows."""
     if posterior.log_std is not None:
         noise = torch.randn(posterior.raw_mean.shape, generator=generator)
-        posterior.raw_mean.add_(torch.exp(posterior.log_std) * noise)
+        posterior.raw_mean.copy_(posterior.raw_mean.float() + torch.exp(posterior.log_std.float()) * noise)
 
 
 def worth_keeping(posterior: GaussianPosterior, least: float) -> Tensor | None:

@@ -11,6 +11,7 @@ from axonnx.export.collapsed import CollapseSettings, collapse_network
 from axonnx.export.contract import make_contract
 from axonnx.export.verify.collapse_check import CollapseCheck
 from axonnx.export.verify.grids import coarsest, probe
+from axonnx.export.verify.reference import posteriors
 from axonnx.export.write import build_model
 from axonnx.models import Network
 from axonnx.runtime.format.contract import InputContract
@@ -58,6 +59,17 @@ def test_networks_of_ones_own_pass():
         found = check_of(TwoBranches().eval(), arriving, CollapseSettings(mode)).found
         assert found.faults == []
         assert found.membranes > 0
+
+
+def test_draws_in_which_mean_and_noise_cancel_pass():
+    """What is left of m + σ ε is small; its rounding is that of the large terms."""
+    network, generator = build(Recipe()), torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for posterior in posteriors(network):
+            noise = torch.randn(posterior.raw_mean.shape, generator=generator)
+            posterior.raw_mean.mul_(1e-3).sub_(torch.exp(posterior.log_std) * noise)
+    found = check_of(network, input_of(Recipe()), CollapseSettings("sampled", 1, 3)).found
+    assert found.faults == []
 
 
 def test_the_bound_is_of_the_size_of_what_rounding_does():
