@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -19,6 +20,21 @@ from pydantic import (
 
 from axonnx.train.data.augment import Augmentation
 
+
+def _plain(value: Any, place: str = "") -> Any:
+    """Texts, switches, finite numbers, and lists and tables of them: what is the same once written and read."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            _plain(part, f"{place}.{key}" if place else str(key))
+    elif isinstance(value, list | tuple):
+        for number, part in enumerate(value):
+            _plain(part, f"{place}[{number}]")
+    elif not isinstance(value, str | bool | int) and not (isinstance(value, float) and isfinite(value)):
+        raise ValueError(f"{place} is {value!r}; expected texts, switches, finite numbers, or lists and tables of them")
+    return value
+
+
+Table = Annotated[dict[str, Any], AfterValidator(_plain)]
 Size = Annotated[int, Field(gt=0, le=2**24)]  # of a layer: torch counts no further than 2^63 in all
 
 
@@ -37,7 +53,7 @@ class DataConfig(Section):
 
     name: str = Field(description="a data set's name, or the path of one's own data")
     root: str | None = Field(default=None, description="where its files are; else the environment variable AXONNX_DATA")
-    options: dict[str, Any] = Field(default={}, description="options of that data set")
+    options: Table = Field(default={}, description="options of that data set")
     classes: tuple[NonNegativeInt, ...] | None = Field(
         default=None, description="these classes alone, by number; all others are left out"
     )
@@ -70,9 +86,11 @@ class ModelConfig(Section):
     network_sha256: str | None = Field(
         default=None, description="of the source of one's own network; a run folder's configuration has it"
     )
-    arguments: dict[str, Any] | None = Field(default=None, description="keyword arguments of one's own network")
+    arguments: Table | None = Field(default=None, description="keyword arguments of one's own network")
     hidden: tuple[Size, ...] | None = Field(default=None, max_length=256, description="sizes of dense hidden layers")
-    widths: tuple[Size, ...] | None = Field(default=None, max_length=16, description="channels of each residual stage")
+    widths: tuple[Size, ...] | None = Field(
+        default=None, min_length=1, max_length=16, description="channels of each residual stage"
+    )
     blocks: PositiveInt | None = Field(default=None, le=1024, description="residual blocks in each stage")
     shortcut: Literal["pool", "conv"] | None = Field(default=None, description="how a stage's first shortcut shrinks")
     stem_stride: Literal[1, 2, 4] | None = Field(default=None, description="how much the first convolution shrinks")
@@ -110,7 +128,7 @@ class VariantConfig(Section):
     name: str = Field(default="sbnn", description="bbnn, sbnn, mfa, fpv, nkl, nkl-sampled, sg-bn, sg-nbn-1, sg-nbn-2")
     granularity: Literal["layer", "neuron", "weight"] | None = Field(default=None, description="how many σ there are")
     fire: Literal["sample", "mean_field"] | None = Field(default=None, description="the forward pass in training")
-    estimator: dict[str, Any] | None = Field(default=None, description='e.g. { name = "iwst", p = 0.5 }')
+    estimator: Table | None = Field(default=None, description='e.g. { name = "iwst", p = 0.5 }')
     init: Literal["wide", "narrow"] | None = Field(
         default=None, description="means begin in U(±√(6/fan_in)), or in U(±1/√fan_in) as the authors' do"
     )

@@ -125,3 +125,16 @@ def test_the_command_line_prints_the_faults_and_ends_with_2(capsys):
     said = capsys.readouterr()
     assert "did you mean 'epochs'?" in said.err
     assert said.out == ""
+
+
+@pytest.mark.parametrize(
+    ("override", "place"),
+    [
+        ("--data.options.sensor=nan", "sensor is nan"),
+        ("--data.options.sensor=[78, -inf]", "sensor[1] is -inf"),
+        ("--model.arguments={sizes = {first = [1979-05-27]}}", "sizes.first[0] is datetime.date"),
+        ("--model.widths=[]", "model.widths"),
+    ],
+)
+def test_values_that_no_file_would_give_back_and_no_widths_are_refused(override, place):
+    assert place in refusal(override)

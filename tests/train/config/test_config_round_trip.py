@@ -10,7 +10,7 @@ from axonnx.train.config.read import check_config, read_config, to_toml
 
 # Any text that TOML can hold (surrogates are not text), and any value a data set's options may have.
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-scalars = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | texts
+scalars = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | texts
 values = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3), max_leaves=6
 )
@@ -23,7 +23,7 @@ SETTINGS = {
     "data.values": st.sampled_from(["count", "binary"]),
     "data.augmentation.time_stretch": st.floats(0, 0.99),
     "data.augmentation.flip": st.booleans(),
-    "model.hidden": st.lists(st.integers(1, 512), max_size=4),
+    "model.hidden": st.lists(st.integers(1, 512), min_size=1, max_size=4),
     "model.decay": st.floats(0, 1),
     "variant.name": st.sampled_from(["bbnn", "mfa", "sg-bn"]),
     "variant.estimator": st.fixed_dictionaries({"name": st.just("agr"), "k": st.floats(1e-3, 10)}),
