@@ -63,7 +63,7 @@ def as_tree(settings: Mapping[str, Any]) -> Tree:
 
 def parse_config(text: str, where: str) -> Config:
     """A configuration from the text of its TOML file."""
-    return check_config(tomllib.loads(text), where)
+    return check_config(_parsed(text, where), where)
 
 
 def check_config(tree: Tree, where: str) -> Config:
@@ -102,11 +102,18 @@ def _tree(source: str) -> Tree:
     if not path.is_file():
         raise AxonnxError(f"{source}: no such file")
     try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
+        return _parsed(path.read_text("utf-8"), source)
+    except UnicodeDecodeError as fault:
         raise AxonnxError(f"{source}: not a TOML file: {fault}") from None
+
+
+def _parsed(text: str, where: str) -> Tree:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as fault:
+        raise AxonnxError(f"{where}: not a TOML file: {fault}") from None
     except RecursionError:
-        raise AxonnxError(f"{source}: lists or tables stand too deep within each other; expected two levels") from None
+        raise AxonnxError(f"{where}: lists or tables stand too deep within each other; expected two levels") from None
 
 
 def _without_listing(tree: Tree, where: str) -> Tree:

@@ -5,7 +5,7 @@ import pytest
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main as axonnx
 from axonnx.cli.overrides import parse_overrides
-from axonnx.train.config.read import check_config, read_config
+from axonnx.train.config.read import check_config, parse_config, read_config
 
 from ..tiny_runs import tiny_tree
 
@@ -138,3 +138,9 @@ def test_the_command_line_prints_the_faults_and_ends_with_2(capsys):
 )
 def test_values_that_no_file_would_give_back_and_no_widths_are_refused(override, place):
     assert place in refusal(override)
+
+
+@pytest.mark.parametrize(("text", "says"), [("seed", "not a TOML file"), ("seed = " + "[" * 5000, "too deep")])
+def test_the_text_of_a_checkpoint_that_is_no_configuration_is_refused_with_its_place(text, says):
+    with pytest.raises(AxonnxError, match=f"run/checkpoint: .*{says}"):
+        parse_config(text, "run/checkpoint")
