@@ -189,7 +189,7 @@ def test_datagrams_are_read_until_there_are_enough(text):
 def test_listening_ends_after_the_given_time():
     begun = time.monotonic()
     assert len(all_of(open_source(f"udp:{free_port()}", seconds=0.3))) == 0
-    assert 0.3 <= time.monotonic() - begun < 5
+    assert 0.3 <= time.monotonic() - begun < 60
 
 
 def test_a_port_that_is_taken_is_said_so():
