@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from axonnx.base import kernel_cache
-from axonnx.base.kernel_cache import digest, kernel_folder, own_folder
+from axonnx.base import private_folders
+from axonnx.base.kernel_cache import digest, kernel_folder
+from axonnx.base.private_folders import own_folder
 from axonnx.models.fast import compiling
 from axonnx.runtime.engines.numba import jit as numba_compile
 
@@ -67,8 +68,8 @@ def test_a_planted_folder_in_the_temporary_one_is_passed_by(tmp_path, monkeypatc
     (tmp_path / "planted").mkdir()
     (tmp_path / f"axonnx-{os.geteuid()}").symlink_to(tmp_path / "planted")
     monkeypatch.setenv("AXONNX_CACHE_DIR", str(tmp_path / "no folder"))
-    monkeypatch.setattr(kernel_cache.tempfile, "gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr(kernel_cache.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(private_folders.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(private_folders.tempfile, "tempdir", str(tmp_path))
     folder = kernel_folder.__wrapped__(numba_compile.sources())
     assert folder.parent == tmp_path
     assert folder.name.startswith("axonnx-")
