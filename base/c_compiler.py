@@ -77,7 +77,8 @@ def _native() -> tuple[str, ...]:
 
 @cache
 def _compiler_and_processor(compiler: str) -> tuple[str, ...]:
-    version = subprocess.run([compiler, "--version"], capture_output=True, check=False).stdout.decode(errors="replace")
+    said = subprocess.run([compiler, "-v"], capture_output=True, check=False)  # gcc and clang tell it on stderr
+    version = (said.stdout + said.stderr).decode(errors="replace")
     described = Path("/proc/cpuinfo")
     lines = described.read_text(errors="replace").splitlines() if described.exists() else []
     facts = sorted({line for line in lines if line.split(":")[0].strip() in ("model name", "flags", "Features")})
