@@ -40,7 +40,7 @@ HEADERS: dict[tuple[int, int], Callable[..., Any]] = {
 }
 
 
-def load_arrays(path: str | Path, names: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
+def checked_arrays(path: str | Path, names: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
     """The arrays of an npz by name (all, or those of ``names`` that it has), or the one of an npy by no name."""
     path = Path(path)
     try:

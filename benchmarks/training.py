@@ -83,7 +83,7 @@ def theirs() -> Callable[[Tensor, Tensor], None]:
     return step
 
 
-def measure(steps: dict[str, Callable[[Tensor, Tensor], None]], repeats: int) -> dict[str, float]:
+def time_each(steps: dict[str, Callable[[Tensor, Tensor], None]], repeats: int) -> dict[str, float]:
     """Median seconds of each, taken in turns."""
     torch.manual_seed(0)
     x = (torch.rand(STEPS, BATCH, INPUTS) < 0.11).float()
@@ -150,7 +150,7 @@ def main() -> None:
         "Bayesian, sampled (sbnn)": ours("sbnn"),
         "Bayesian, sampled, plain loop": ours("sbnn", plain=True),
     }
-    text = report(measure(steps, options.repeats), options.threads)
+    text = report(time_each(steps, options.repeats), options.threads)
     print(text)
     if options.write:
         command = f"python -m benchmarks.training --repeats {options.repeats} --threads {options.threads}"

@@ -17,12 +17,12 @@ from axonnx.cli.threads import add_threads
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.engines.reference.interface import Engine
 from axonnx.runtime.format.network_input import describe_input
-from axonnx.runtime.frame_run import FrameRun
+from axonnx.runtime.frame_pipeline import FramePipeline
 from axonnx.runtime.model import load
 from axonnx.runtime.streams.decision import Decision
 from axonnx.runtime.streams.frame_files import read_frames
 from axonnx.runtime.streams.opening import open_stream
-from axonnx.runtime.streams.pipeline import StreamRun
+from axonnx.runtime.streams.pipeline import EventPipeline
 from axonnx.runtime.streams.seen import Seen
 from axonnx.runtime.streams.sources import open_source
 
@@ -43,17 +43,17 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _print(run: StreamRun | FrameRun, engine: Engine, options: argparse.Namespace) -> None:
+def _print(run: EventPipeline | FramePipeline, engine: Engine, options: argparse.Namespace) -> None:
     contract = engine.program.contract
     length = contract.input.steps or 1
     decisions = _chosen(run.decisions(), options.limit)
-    if isinstance(run, StreamRun) and isinstance(run.adapter, Seen):
+    if isinstance(run, EventPipeline) and isinstance(run.adapter, Seen):
         show(decisions, run.adapter, sys.stdout)
     for decision in decisions:  # already consumed by --live
         print(decision_json(decision) if options.json else decision_line(decision, length), flush=True)
     facts = {"model": engine.program.name, "engine": engine.name, "source": options.source, **run.summary()}
     print(summary_json(facts) if options.json else summary_lines(facts), flush=True)
-    if isinstance(run, StreamRun) and (beyond := run.dropped().get("after")):
+    if isinstance(run, EventPipeline) and (beyond := run.dropped().get("after")):
         advice = "--windows gives a decision for each window"
         if not run.session.progress.binned:
             advice = "none is in it: --origin first begins at the first event"
@@ -68,7 +68,7 @@ def _chosen(decisions: Iterator[Decision], limit: int | None) -> Iterator[Decisi
     return decisions if limit is None else itertools.islice(decisions, limit)
 
 
-def _stream(engine: Engine, options: argparse.Namespace) -> StreamRun:
+def _stream(engine: Engine, options: argparse.Namespace) -> EventPipeline:
     source = open_source(options.source, format_name=options.format, index=options.index, seconds=options.seconds)
     run = open_stream(
         engine,
@@ -90,7 +90,7 @@ def _stream(engine: Engine, options: argparse.Namespace) -> StreamRun:
     return run
 
 
-def _frames(engine: Engine, options: argparse.Namespace) -> FrameRun:
+def _frames(engine: Engine, options: argparse.Namespace) -> FramePipeline:
     entering = engine.program.contract.input
     given = [name for name in EVENTS_ONLY if getattr(options, name) not in (None, False)]
     if given or options.source == "-" or options.source.startswith("udp:"):
@@ -99,7 +99,7 @@ def _frames(engine: Engine, options: argparse.Namespace) -> FrameRun:
             f"{engine.program.name}: {what}; this network takes {describe_input(entering)} from an npz or npy file"
         )
     samples = read_frames(options.source, entering, options.index)
-    return FrameRun(engine, samples, seed=options.seed, first=options.index or 0)
+    return FramePipeline(engine, samples, seed=options.seed, first=options.index or 0)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -16,7 +16,7 @@ from axonnx.cli.show.table import metrics_table
 from axonnx.cli.threads import TORCH_THREADS, add_threads, set_torch_threads
 from axonnx.train.config.read import settings, shipped
 from axonnx.train.data.sets.registry import available
-from axonnx.train.run import final_metrics, load_run, train_run
+from axonnx.train.run import final_metrics, restore_run, train_run
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -65,7 +65,7 @@ def main_eval(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="everything as one JSON object")
     options = parser.parse_args(arguments)
     set_torch_threads(options.threads)
-    config, prepared, network = load_run(options.run, options.device)
+    config, prepared, network = restore_run(options.run, options.device)
     if options.samples is not None:
         config = config.model_copy(update={"eval_samples": options.samples})
     metrics = final_metrics(network, prepared, config)

@@ -121,7 +121,7 @@ def read_plan(name: str) -> Plan:
 
 
 def jobs_of(plan: Plan, scale: Scale, at_least: int = 1) -> Iterator[Job]:
-    """Every case with every seed: seed by seed, so that a table is there early and its spread comes later."""
+    """Every case with every seed, seed by seed: a table is there early, its standard deviations come later."""
     size = size_of(plan, scale)
     begin = {} if size.configuration is None else shipped()[size.configuration]["tree"]
     for seed in range(max(size.seeds, at_least)):

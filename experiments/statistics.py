@@ -48,7 +48,7 @@ def values_of(records: Sequence[Record], case: str, key: str = "accuracy") -> li
     return [record[key] for record in records if record["case"] == case and record.get(key) is not None]
 
 
-def mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
+def mean_and_std(values: Sequence[float]) -> tuple[float, float]:
     """Mean and standard deviation over seeds (n − 1; nan for one)."""
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
 
@@ -64,7 +64,7 @@ def decide(claims: Sequence[Claim], records: Sequence[Record]) -> list[Verdict]:
     sides = [(claim, measured, _sides(claim, measured)) for claim, measured in found if measured is not None]
     corrected = holm([min(confirm, refute) for _, _, (confirm, refute) in sides])
     return [
-        Verdict(claim, _judge(*both, p), measured.gap, measured.interval, measured.p, p, len(sides))
+        Verdict(claim, _judge(*both, p), measured.value, measured.interval, measured.p, p, len(sides))
         for (claim, measured, both), p in zip(sides, corrected, strict=True)
     ]
 
@@ -83,45 +83,45 @@ def holm(ps: Sequence[float]) -> list[float]:
 class Difference:
     """The difference of two means and its standard error, by Welch: variances may differ."""
 
-    gap: float
+    value: float
     error: float
     freedom: float
 
     def above(self, at: float) -> float:
         """Twice the one-sided p of a difference above ``at``, as two-sided tests have it."""
-        if self.error < 1e-9:  # no spread at all
-            return 0.0 if self.gap > at else 1.0
-        return min(1.0, 2.0 * float(stats.t.sf((self.gap - at) / self.error, self.freedom)))
+        if self.error < 1e-9:  # all values are equal
+            return 0.0 if self.value > at else 1.0
+        return min(1.0, 2.0 * float(stats.t.sf((self.value - at) / self.error, self.freedom)))
 
     def below(self, at: float) -> float:
         """The same of a difference not above ``at``."""
         if self.error < 1e-9:
-            return 0.0 if self.gap <= at else 1.0
-        return min(1.0, 2.0 * float(stats.t.cdf((self.gap - at) / self.error, self.freedom)))
+            return 0.0 if self.value <= at else 1.0
+        return min(1.0, 2.0 * float(stats.t.cdf((self.value - at) / self.error, self.freedom)))
 
     @property
     def interval(self) -> tuple[float, float]:
         """95 %"""
         reach = 0.0 if self.error < 1e-9 else float(stats.t.ppf((1 + SURE) / 2, self.freedom)) * self.error
-        return self.gap - reach, self.gap + reach
+        return self.value - reach, self.value + reach
 
     @property
     def p(self) -> float:
         """p of the hypothesis that there is no difference."""
         if self.error < 1e-9:
-            return 1.0 if abs(self.gap) < 1e-9 else 0.0
-        return float(2 * stats.t.sf(abs(self.gap) / self.error, self.freedom))
+            return 1.0 if abs(self.value) < 1e-9 else 0.0
+        return float(2 * stats.t.sf(abs(self.value) / self.error, self.freedom))
 
 
 def _difference(claim: Claim, records: Sequence[Record]) -> Difference | None:
     first, second = (np.asarray(values_of(records, case)) for case in (claim.first, claim.second))
     if min(len(first), len(second)) < 2:
         return None
-    gap = float(first.mean() - second.mean())
+    value = float(first.mean() - second.mean())
     parts = np.array([values.var(ddof=1) / len(values) for values in (first, second)])
     weighted = parts[0] ** 2 / (len(first) - 1) + parts[1] ** 2 / (len(second) - 1)
     freedom = float(parts.sum() ** 2 / weighted) if weighted > 0 else float("nan")
-    return Difference(gap, float(np.sqrt(parts.sum())), freedom)
+    return Difference(value, float(np.sqrt(parts.sum())), freedom)
 
 
 def _sides(claim: Claim, found: Difference) -> tuple[float, float]:

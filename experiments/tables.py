@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from axonnx.experiments.plan import Plan
-from axonnx.experiments.statistics import decide, mean_and_spread
+from axonnx.experiments.statistics import decide, mean_and_std
 from axonnx.experiments.store import Record
 
 Column = tuple[str, Callable[[Record], Any], str]  # heading, figure of a record, how it is written
@@ -54,10 +54,10 @@ def _cell(values: Sequence[Any], form: str) -> str:
     known = [value for value in values if value is not None]
     if not known:
         return "–"
-    mean, spread = mean_and_spread(known)
+    mean, std = mean_and_std(known)
     scale = 100.0 if form.endswith("%") else 1.0
     digits = form.removesuffix("%")
-    around = "" if spread != spread else f" ± {scale * spread:{digits}}"
+    around = "" if std != std else f" ± {scale * std:{digits}}"
     return f"{scale * mean:{digits}}{around}"
 
 

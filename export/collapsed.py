@@ -1,4 +1,4 @@
-"""A network on its way into a file: collapsed, traced and on the sum-exact grid."""
+"""A network on its way into a file: collapsed, captured and on the sum-exact grid."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse.network import Mode, WeightChoice, collapse, needs_posterior
 from axonnx.export.graph.translate import check_operators
 from axonnx.export.grid.place import Stored, put_on_grid, split_activities
+from axonnx.export.step.capture import Captured, capture
 from axonnx.export.step.member import Member
-from axonnx.export.step.trace import Trace, trace
 from axonnx.models import Network
 from axonnx.runtime.format.contract import (
     InputContract,
@@ -42,7 +42,7 @@ class CollapseSettings:
 
 @dataclass(frozen=True)
 class Collapsed:
-    """A collapsed network on its grid (several for an ensemble), traced, with the certificate of every synapse."""
+    """A collapsed network on its grid (several for an ensemble), captured, with the certificate of every synapse."""
 
     members: tuple[Member, ...]
     settings: CollapseSettings
@@ -83,17 +83,18 @@ def collapse_network(
         prefix = f"member{number}/" if settings.members > 1 else ""
         collapsed = collapse(network, choice, stochastic=settings.mode == "stochastic")
         _set_thresholds(collapsed, thresholds or {})
-        traced = members[0].trace if members else _traced(collapsed, input_contract)  # members differ in numbers alone
-        certificates += put_on_grid(collapsed, traced, input_contract, settings.weights, prefix)
-        members.append(Member(collapsed, traced, prefix))
+        # Members differ in numbers alone: one capture is that of all.
+        captured = members[0].captured if members else _capture(collapsed, input_contract)
+        certificates += put_on_grid(collapsed, captured, input_contract, settings.weights, prefix)
+        members.append(Member(collapsed, captured, prefix))
     return Collapsed(tuple(members), settings, input_contract, tuple(certificates), bool(thresholds))
 
 
-def _traced(collapsed: Network, arriving: InputContract) -> Trace:
+def _capture(collapsed: Network, arriving: InputContract) -> Captured:
     """The network's step, every operator of it known; with sums of squares short enough to be exact."""
-    traced = trace(collapsed, arriving.shape)
-    check_operators(traced)
-    return trace(collapsed, arriving.shape) if split_activities(collapsed, traced, arriving) else traced
+    captured = capture(collapsed, arriving.shape)
+    check_operators(captured)
+    return capture(collapsed, arriving.shape) if split_activities(collapsed, captured, arriving) else captured
 
 
 def _set_thresholds(network: Network, thresholds: Mapping[str, Tensor]) -> None:

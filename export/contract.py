@@ -10,14 +10,14 @@ from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse.layers import CollapsedBinaryNeuron, CollapsedLIF, CollapsedReadout
 from axonnx.export.collapsed import Collapsed
 from axonnx.export.graph.assemble import Form
+from axonnx.export.step.capture import constant
 from axonnx.export.step.member import Member
-from axonnx.export.step.trace import constant
 from axonnx.runtime.format.contract import (
     AccuracyContract,
     CollapseContract,
     Contract,
     LayerContract,
-    Measured,
+    MeasuredOn,
     Provenance,
 )
 from axonnx.runtime.format.names import NOISE, tensor_of
@@ -29,13 +29,13 @@ def make_contract(
     form: Form,
     accuracy: Sequence[AccuracyContract] = (),
     provenance: Provenance | None = None,
-    measured: Measured | None = None,
+    measured: MeasuredOn | None = None,
 ) -> Contract:
     """The contract of a collapsed network."""
     first = collapsed.members[0]
-    spiking = first.trace.signature.spiking
+    spiking = first.captured.signature.spiking
     settings = collapsed.settings
-    logits = constant(first.network, f"{first.trace.signature.readout}.bias").numel()
+    logits = constant(first.network, f"{first.captured.signature.readout}.bias").numel()
     if len(classes) != logits:
         raise AxonnxError(f"{len(classes)} classes are named; the network tells {logits} apart")
     return Contract(
@@ -62,7 +62,7 @@ def make_contract(
 
 def _layers(member: Member) -> list[LayerContract]:
     found = []
-    signature = member.trace.signature
+    signature = member.captured.signature
     for name, module in member.network.named_modules():
         states = tuple(tensor_of(slot.field, member.prefix + name) for slot in signature.states if slot.layer == name)
         shapes = [slot.shape for slot in (*signature.states, *signature.traces) if slot.layer == name]

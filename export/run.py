@@ -12,11 +12,11 @@ from axonnx.base.errors import AxonnxError
 from axonnx.export.calibrate import SAMPLES, calibrated_thresholds
 from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
 from axonnx.export.contract import make_contract
-from axonnx.export.gap import measure_ways
 from axonnx.export.graph.assemble import Form
+from axonnx.export.ways import score_ways
 from axonnx.export.write import build_model, write_model
 from axonnx.models import Network
-from axonnx.runtime.format.contract import Contract, InputContract, Measured
+from axonnx.runtime.format.contract import Contract, InputContract, MeasuredOn
 from axonnx.train.trained import Trained, open_run
 
 Tell = Callable[[str], None]
@@ -53,11 +53,11 @@ def export_run(
     _check(settings, calibrate, output, passes, limit)
     trained = open_run(str(run))
     test = trained.data("test", limit)
-    measured = Measured(samples=sum(len(labels) for _, labels in test), passes=passes, seed=settings.seed)
+    measured = MeasuredOn(samples=sum(len(labels) for _, labels in test), passes=passes, seed=settings.seed)
     thresholds = _calibrated(trained, settings, tell) if calibrate else None
     collapsed = collapse_network(trained.network, trained.arriving, settings, thresholds)
     tell(f"measuring the gap on {measured.samples} test samples")
-    scores = measure_ways(trained.network, collapsed, thresholds, test, measured, trained.bayesian, tell)
+    scores = score_ways(trained.network, collapsed, thresholds, test, measured, trained.bayesian, tell)
     classes = trained.prepared.splits.classes
     contract = make_contract(collapsed, classes, form, scores, trained.provenance(), measured)
     return Exported(Path(output), _written(collapsed, contract, trace, output), collapsed, contract)

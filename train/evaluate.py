@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from axonnx.models import MEAN_FIELD, Fire, Network, Sample
-from axonnx.runtime.measure.metrics import Metrics, measure
+from axonnx.runtime.measure.metrics import Metrics, metrics_of
 from axonnx.train.feed import Batch
 
 
@@ -25,7 +25,7 @@ class Predictions:
 
     def metrics(self) -> Metrics:
         """Accuracy, calibration and the rest."""
-        return measure(self.probabilities, self.labels)
+        return metrics_of(self.probabilities, self.labels)
 
 
 def predict_mean_field(network: Network, batches: Iterable[Batch]) -> Predictions:

@@ -213,7 +213,7 @@ def _stopped(folder: RunFolder, training: Training, fault: NonFiniteError, here:
     return text
 
 
-def load_run(path: str | Path, device: str | None = None) -> tuple[Config, Prepared, Network]:
+def restore_run(path: str | Path, device: str | None = None) -> tuple[Config, Prepared, Network]:
     """A finished (or interrupted) run: its configuration, its data and its network with the last weights."""
     folder = RunFolder(Path(path))
     config = folder.config()

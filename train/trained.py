@@ -18,7 +18,7 @@ from axonnx.train.config.read import to_toml
 from axonnx.train.config.settings import Config
 from axonnx.train.loop import part_feed
 from axonnx.train.output.checkpoint import read_index
-from axonnx.train.run import load_run
+from axonnx.train.run import restore_run
 
 
 @dataclass(frozen=True)
@@ -56,5 +56,5 @@ class Trained:
 
 def open_run(run: str | Path) -> Trained:
     """Read a run folder."""
-    config, prepared, network = load_run(run, "cpu")
+    config, prepared, network = restore_run(run, "cpu")
     return Trained(config, prepared, network.eval(), input_contract(config, prepared), Path(run))

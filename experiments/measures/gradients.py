@@ -82,12 +82,12 @@ def _point(options: dict[str, Any], depth: int, scale: float, seed: int) -> dict
 def compare(estimates: Tensor, weights: Tensor, exact: Tensor) -> dict[str, float | None]:
     """Relative bias ‖E[ĝ] − g‖/‖g‖, relative variance E‖ĝ − E[ĝ]‖²/‖g‖², and cosines of E[ĝ] and of one ĝ with g."""
     mean = weights @ estimates
-    spread = weights @ (estimates - mean).square().sum(1)
+    scatter = weights @ (estimates - mean).square().sum(1)
     norm = exact.norm()
     lengths = estimates.norm(dim=1).clamp(min=1e-300)
     return {
         "bias": float((mean - exact).norm() / norm),
-        "variance": float(spread / norm**2),
+        "variance": float(scatter / norm**2),
         "cosine": float(mean @ exact / (mean.norm().clamp(min=1e-300) * norm)),
         "cosine_of_one": float(weights @ ((estimates @ exact) / (lengths * norm))),
     }

@@ -17,9 +17,9 @@ from axonnx.experiments.measures.training import trained_run
 from axonnx.experiments.plan import Job
 from axonnx.experiments.store import Record
 from axonnx.export.collapsed import CollapseSettings, collapse_network
-from axonnx.export.gap import Sampled
+from axonnx.export.ways import Sampled
 from axonnx.models import MEAN_FIELD, Sample
-from axonnx.runtime.measure import metrics
+from axonnx.runtime.measure.metrics import metrics_of
 from axonnx.runtime.streams.probabilities import entropy, mutual_information
 from axonnx.train.build import prepare
 from axonnx.train.trained import Trained, open_run
@@ -36,7 +36,7 @@ def measure(job: Job, runs: Path) -> Record:
     passes = _passes(trained, job)
     known, labels = _probabilities(passes, trained.data("test", None))
     unknown, _ = _probabilities(passes, _unknown(trained, job.options["unknown"]).data("test", None))
-    found = metrics.measure(known.mean(0), labels)
+    found = metrics_of(known.mean(0), labels)
     right = known.mean(0).argmax(-1) == labels
     return {
         "settings": job.settings,

@@ -252,7 +252,7 @@ class CollapsedReadout(nn.Module):
 
 
 class CollapsedPool(AveragePool2d):
-    """Average pooling whose sums over currents keep their name in a trace."""
+    """Average pooling whose sums over currents keep their name in the captured graph."""
 
     def current(self, current: Current) -> Current:
         """A pooled current, as in training."""

@@ -1,4 +1,4 @@
-"""The spike operators as torch operators: eager torch runs the training code's formulas, a trace keeps the name.
+"""The spike operators as torch operators: eager torch runs the training code's formulas, a graph keeps the name.
 
 They are the operators of ``axonnx.runtime.format.opset``, one for one, with the same order of inputs and outputs.
 """
@@ -47,7 +47,7 @@ def operator(name: str, shape: Callable[[Shape], Shape] = _same) -> Callable[[Ca
 
 
 def operator_of(target: object) -> str | None:
-    """The name of the spike operator that a traced node calls."""
+    """The name of the spike operator that a captured node calls."""
     return _NAMES.get(str(target))
 
 

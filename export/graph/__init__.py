@@ -1,1 +1,1 @@
-"""From a traced step to an ONNX graph."""
+"""From a captured step to an ONNX graph."""

@@ -42,13 +42,13 @@ def translate_step(members: list[Member], with_traces: bool) -> Step:
     renames: dict[str, str] = {}
     for member in members:
         body.prefix = member.prefix
-        signature = member.trace.signature
+        signature = member.captured.signature
         mine = member.slots("states"), member.slots("noises"), member.slots("traces") if with_traces else []
-        outputs = next(node.args[0] for node in member.trace.graph.nodes if node.op == "output")
+        outputs = next(node.args[0] for node in member.captured.graph.nodes if node.op == "output")
         new_states, out_logits, seen = _split(outputs, signature)
         clock = [CLOCK] if signature.clocked else []
         inputs = [INPUT, *(slot.name for slot in mine[0]), *(slot.name for slot in mine[1]), *clock]
-        walk = Translation(member.trace, member.network, body)
+        walk = Translation(member.captured, member.network, body)
         values = walk.run(inputs, [*new_states, *out_logits, *(seen if with_traces else [])])
         states += mine[0]
         noises += mine[1]
@@ -58,7 +58,7 @@ def translate_step(members: list[Member], with_traces: bool) -> Step:
         trace_values += values[len(new_states) + len(out_logits) :]
     _rename(body.nodes, renames)
     trace_values = [renames.get(value, value) for value in trace_values]
-    return Step(body, states, noises, traces, trace_values, logits, members[0].trace.signature)
+    return Step(body, states, noises, traces, trace_values, logits, members[0].captured.signature)
 
 
 def step_model(step: Step, contract: Contract) -> onnx.ModelProto:
@@ -183,7 +183,7 @@ def _model(
 
 
 def _split(outputs: Any, signature: Signature) -> tuple[list[Any], list[Any], list[Any]]:
-    """The traced outputs, which come flat: states, logits of binary networks, traces."""
+    """The captured outputs, which come flat: states, logits of binary networks, traces."""
     flat = list(outputs)
     states, logits = len(signature.states), 0 if signature.spiking else 1
     return flat[:states], flat[states : states + logits], flat[states + logits :]

@@ -1,4 +1,4 @@
-"""From the traced step to ONNX nodes: one small rule for each torch operator, and a refusal for every other.
+"""From the captured step to ONNX nodes: one small rule for each torch operator, and a refusal for every other.
 
 What has a rule here computes the same bits in every runtime: sums over exact grids, element-wise arithmetic in a
 fixed order, and moves of data.
@@ -19,7 +19,7 @@ from torch import fx
 
 from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse.ops import operator_of
-from axonnx.export.step.trace import Trace, constant, operands
+from axonnx.export.step.capture import Captured, constant, operands
 from axonnx.models import Network
 from axonnx.runtime.format.opset import DOMAIN, OPS
 
@@ -55,22 +55,22 @@ class Body:
 
 
 class Translation:
-    """Walks a trace and fills a ``Body``."""
+    """Walks a captured step and fills a ``Body``."""
 
-    def __init__(self, trace: Trace, network: Network, body: Body) -> None:
-        self.trace, self.network, self.body = trace, network, body
+    def __init__(self, captured: Captured, network: Network, body: Body) -> None:
+        self.captured, self.network, self.body = captured, network, body
         self.values: dict[fx.Node, str] = {}
         self.done: dict[Any, fx.Node] = {}
         self.names: set[str] = set()
         self.outputs: dict[tuple[fx.Node, int], str] = {}
-        self.of_neurons = {trace.layer(node) for node in trace.calls() if operator_of(node.target) in NEURONS}
+        self.of_neurons = {captured.layer(node) for node in captured.calls() if operator_of(node.target) in NEURONS}
 
     def run(self, inputs: list[str], wanted: list[fx.Node]) -> list[str]:
         """Translate what ``wanted`` needs; the names of its values."""
-        for node, name in zip(self.trace.inputs, inputs, strict=True):
+        for node, name in zip(self.captured.inputs, inputs, strict=True):
             self.values[node] = name
         needed = _needed(wanted)
-        for node in self.trace.calls():
+        for node in self.captured.calls():
             if node in needed and not _is_size(node):
                 self._call(node)
         return [self.value(node) for node in wanted]
@@ -80,15 +80,15 @@ class Translation:
         if not isinstance(argument, fx.Node):
             number = float(argument)
             return self.body.constant(f"number/{number!r}", np.array(number, np.float32))
-        if argument.name in self.trace.constants:
-            name = self.trace.constants[argument.name]
+        if argument.name in self.captured.constants:
+            name = self.captured.constants[argument.name]
             tensor = constant(self.network, name).detach().cpu().numpy()
             return self.body.constant(self.body.prefix + name, tensor)
         return self.values[argument]
 
     def name(self, node: fx.Node, op: str) -> str:
         """A unique node name: a layer's neurons, or its synapses where it has no neurons, have the layer's own."""
-        layer = self.trace.layer(node)
+        layer = self.captured.layer(node)
         base = self.body.prefix + (layer or "network")
         named = op in NEURONS or (op in ("Gemm", "Conv") and layer not in self.of_neurons)
         first = base if named else f"{base}/{op}"
@@ -152,7 +152,7 @@ def _rank(node: Any) -> int:
 def _linear(t: Translation, node: fx.Node) -> str:
     if _rank(operands(node)[0]) != 2:
         raise AxonnxError(
-            f"{t.trace.where(node)}: linear synapses on {_rank(operands(node)[0])} axes; flatten to [B, features]"
+            f"{t.captured.where(node)}: linear synapses on {_rank(operands(node)[0])} axes; flatten to [B, features]"
         )
     return t.plain(node, "Gemm", [t.value(argument) for argument in operands(node) if argument is not None], transB=1)
 
@@ -191,8 +191,8 @@ def _average_pool(t: Translation, node: fx.Node) -> str:
     stride = rest[0] if rest and rest[0] else window
     if any(rest[1:]) or list(stride) != list(window):
         raise AxonnxError(
-            f"{t.trace.where(node)}: average pooling with padding or overlapping windows has no exact form here; pool "
-            f"without them (AveragePool2d)"
+            f"{t.captured.where(node)}: average pooling with padding or overlapping windows has no exact form here; "
+            f"pool without them (AveragePool2d)"
         )
     return t.plain(node, "AveragePool", [t.value(x)], kernel_shape=list(window), strides=list(stride))
 
@@ -203,8 +203,8 @@ def _max_pool(t: Translation, node: fx.Node) -> str:
     sides = _shape(x)[-2:]
     if not plain or list(stride or window) != list(window) or any(a % b for a, b in zip(sides, window, strict=True)):
         raise AxonnxError(
-            f"{t.trace.where(node)}: a maximum over windows of {list(window)} on inputs of {sides}; windows must stand "
-            f"side by side and cover them, without padding: nn.MaxPool2d(window)"
+            f"{t.captured.where(node)}: a maximum over windows of {list(window)} on inputs of {sides}; windows must "
+            f"stand side by side and cover them, without padding: nn.MaxPool2d(window)"
         )
     return t.plain(node, "MaxPool", [t.value(x)], kernel_shape=list(window), strides=list(window))
 
@@ -227,7 +227,7 @@ def _cat(t: Translation, node: fx.Node) -> str:
 def _pad(t: Translation, node: fx.Node) -> str:
     x, pads, *by = operands(node)
     if any(value not in (0, None, "constant") for value in by):
-        raise AxonnxError(f"{t.trace.where(node)}: padding by {by[-1]!r}; only padding by zeros has a form here")
+        raise AxonnxError(f"{t.captured.where(node)}: padding by {by[-1]!r}; only padding by zeros has a form here")
     rank = _rank(node)
     pairs = [(0, 0)] * (rank - len(pads) // 2) + [(pads[i], pads[i + 1]) for i in range(len(pads) - 2, -1, -2)]
     ends = t.integers([before for before, _ in pairs] + [after for _, after in pairs])
@@ -238,7 +238,7 @@ def _slice(t: Translation, node: fx.Node) -> str:
     x, axis, start, end, step = (*operands(node), *(None,) * 5)[:5]
     if _shape(node) == _shape(x) and axis != 0:
         return t.value(x)
-    if axis in (0, None):  # of all samples: any other slice of the batch was refused when it was traced
+    if axis in (0, None):  # of all samples: any other slice of the batch was refused when it was captured
         return t.value(x)
     bounds = [t.integers([int(value)]) for value in (start or 0, 2**62 if end is None else end, axis, step or 1)]
     return t.plain(node, "Slice", [t.value(x), *bounds])
@@ -284,22 +284,22 @@ RULES: dict[Any, Rule] = {
 }
 
 
-def check_operators(trace: Trace) -> None:
+def check_operators(captured: Captured) -> None:
     """Refuse a step that needs an operator without a rule here."""
-    output = next(node for node in trace.graph.nodes if node.op == "output")
+    output = next(node for node in captured.graph.nodes if node.op == "output")
     needed = _needed(output.all_input_nodes)
-    for node in trace.calls():
+    for node in captured.calls():
         known = node.target in RULES or operator_of(node.target) is not None or _is_item(node) or _is_size(node)
         if node in needed and not known:
             raise AxonnxError(
-                f"{trace.where(node)}: the operator {node.target} has no form that gives the same bits in every "
+                f"{captured.where(node)}: the operator {node.target} has no form that gives the same bits in every "
                 f"runtime. Build the step of axonnx.models layers, sums, reshapes, concatenations, zero padding, "
                 f"slices, maxima and averages over windows side by side ({len(RULES) + len(OPS)} operators are "
                 f"known)"
             )
         if node in needed and node.kwargs:  # the rules read positions alone
             raise AxonnxError(
-                f"{trace.where(node)}: {node.target} with {dict(node.kwargs)} has no exact form here; write it as "
+                f"{captured.where(node)}: {node.target} with {dict(node.kwargs)} has no exact form here; write it as "
                 f"several plain operators"
             )
 

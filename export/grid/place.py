@@ -1,4 +1,4 @@
-"""Every synapse of a traced network, rounded to its grid; the certificates."""
+"""Every synapse of a captured network, rounded to its grid; the certificates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import fx
 from axonnx.base.errors import AxonnxError
 from axonnx.export.grid.ranges import SYNAPSES, Range, input_ranges
 from axonnx.export.grid.rounding import Part, finest_grid, on_grid, units
-from axonnx.export.step.trace import Trace, constant, operands
+from axonnx.export.step.capture import Captured, constant, operands
 from axonnx.models import Network
 from axonnx.runtime.format.contract import (
     InputContract,
@@ -24,13 +24,13 @@ LARGEST = {"float32": None, "int16": 2**15 - 1, "int8": 2**7 - 1}
 
 @torch.no_grad()
 def put_on_grid(
-    network: Network, traced: Trace, arriving: InputContract, stored: Stored, prefix: str = ""
+    network: Network, captured: Captured, arriving: InputContract, stored: Stored, prefix: str = ""
 ) -> list[SynapseContract]:
     """Round every synapse's weights and bias to its grid, in place; the certificates."""
-    ranges = input_ranges(traced, _arriving_range(arriving))
+    ranges = input_ranges(captured, _arriving_range(arriving))
     certificates = []
-    for group in _groups(traced):
-        names = [_names(traced, node) for node in group]
+    for group in _groups(captured):
+        names = [_names(captured, node) for node in group]
         parts = [_part(network, weight, bias, ranges[weight]) for weight, bias in names]
         trained = all(_is_trained(weight) for weight, _ in names)
         s = finest_grid(parts, LARGEST[stored] if trained else None, ", ".join(prefix + weight for weight, _ in names))
@@ -57,10 +57,10 @@ def _arriving_range(arriving: InputContract) -> Range:
     return Range(arriving.x_max, arriving.shift)
 
 
-def split_activities(network: Network, traced: Trace, arriving: InputContract) -> bool:
+def split_activities(network: Network, captured: Captured, arriving: InputContract) -> bool:
     """Make the sums of squares Σ x² that are too long for float32 shorter; whether there were any."""
     found = False
-    for name, reached_by in input_ranges(traced, _arriving_range(arriving)).items():
+    for name, reached_by in input_ranges(captured, _arriving_range(arriving)).items():
         if name.endswith(".ones") and reached_by is not None:
             most = (UNITS - 1) // int(reached_by.largest * 2.0**reached_by.bits)
             if constant(network, name)[0].numel() > most:
@@ -70,36 +70,36 @@ def split_activities(network: Network, traced: Trace, arriving: InputContract) -
     return found
 
 
-def _groups(traced: Trace) -> list[list[fx.Node]]:
+def _groups(captured: Captured) -> list[list[fx.Node]]:
     """Synapses that share a grid: a recurrent sum and the sum it is added to can use one accumulator.
 
     A synapse that is called twice is the first call here; what reaches it holds for both.
     """
     calls: dict[tuple[str, str | None], fx.Node] = {}
-    for node in traced.calls():
+    for node in captured.calls():
         if node.target in SYNAPSES:
-            calls.setdefault(_names(traced, node), node)
+            calls.setdefault(_names(captured, node), node)
     groups = {names: [node] for names, node in calls.items()}
-    for node in traced.calls():
+    for node in captured.calls():
         terms = [term for term in operands(node) if isinstance(term, fx.Node) and term.target in SYNAPSES]
-        if node.target == torch.ops.aten.add.Tensor and len(terms) == 2 and _recurrent(traced, terms):
-            one, other = (groups[_names(traced, term)] for term in terms)
+        if node.target == torch.ops.aten.add.Tensor and len(terms) == 2 and _recurrent(captured, terms):
+            one, other = (groups[_names(captured, term)] for term in terms)
             if one is not other:
                 one += other
-                groups |= {_names(traced, term): one for term in other}
+                groups |= {_names(captured, term): one for term in other}
     return list({id(group): group for group in groups.values()}.values())
 
 
-def _recurrent(traced: Trace, terms: list[fx.Node]) -> bool:
-    return any(_names(traced, term)[0].endswith("recurrent_weight") for term in terms)
+def _recurrent(captured: Captured, terms: list[fx.Node]) -> bool:
+    return any(_names(captured, term)[0].endswith("recurrent_weight") for term in terms)
 
 
-def _names(traced: Trace, node: fx.Node) -> tuple[str, str | None]:
+def _names(captured: Captured, node: fx.Node) -> tuple[str, str | None]:
     """The names of a synapse call's weight and bias."""
     _, weight, bias = (*operands(node), None)[:3]
-    name = traced.constant_of(weight)
+    name = captured.constant_of(weight)
     assert name is not None, "a synapse's weight is a constant"
-    return name, traced.constant_of(bias)
+    return name, captured.constant_of(bias)
 
 
 def _part(network: Network, weight: str, bias: str | None, reached_by: Range | None) -> Part:

@@ -1,6 +1,6 @@
 """What values can reach a synapse: the largest magnitude, and how many bits there are behind the point.
 
-Worked out on the traced graph, so it holds for every input that the contract admits, not only for those that were
+Worked out on the captured graph, so it holds for every input that the contract admits, not only for those that were
 tried.
 """
 
@@ -15,7 +15,7 @@ from torch import fx
 
 from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse.ops import operator_of
-from axonnx.export.step.trace import Trace, operands
+from axonnx.export.step.capture import Captured, operands
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.format.values import UNITS
 
@@ -39,24 +39,24 @@ SPIKES = Range(1.0, 0)
 Known = dict[fx.Node, "Range | None"]  # None: any real number
 
 
-def input_ranges(trace: Trace, network_input: Range) -> dict[str, Range | None]:
+def input_ranges(captured: Captured, network_input: Range) -> dict[str, Range | None]:
     """For each weight tensor that a linear or conv operator reads: the range of the other operand."""
-    known: Known = dict.fromkeys(trace.graph.nodes)
-    first, *rest = trace.inputs
+    known: Known = dict.fromkeys(captured.graph.nodes)
+    first, *rest = captured.inputs
     known[first] = network_input
-    for node, slot in zip(rest, (*trace.signature.states, *trace.signature.noises), strict=False):
+    for node, slot in zip(rest, (*captured.signature.states, *captured.signature.noises), strict=False):
         known[node] = SPIKES if slot.field == "spikes" else None
     found: dict[str, Range | None] = {}
-    for node in trace.calls():
-        value = _range(node, known, trace)
+    for node in captured.calls():
+        value = _range(node, known, captured)
         known[node] = value if value is not None and value.exact else None
         if node.target in SYNAPSES:
             x, weight, *_ = operands(node)
-            name = trace.constant_of(weight)
+            name = captured.constant_of(weight)
             if name is None:
                 raise AxonnxError(
-                    f"{trace.where(node)}: the weights of a linear map or convolution are worked out in compute(), so "
-                    f"no grid can be laid over them; keep them in a layer"
+                    f"{captured.where(node)}: the weights of a linear map or convolution are worked out in compute(), "
+                    f"so no grid can be laid over them; keep them in a layer"
                 )
             found[name] = _either(found[name], known[x]) if name in found else known[x]
     return found
@@ -175,16 +175,16 @@ SPIKE_OP_RANGES: dict[str, Callable[[fx.Node, Known], Range | None]] = {
 }
 
 
-def _range(node: fx.Node, known: Known, trace: Trace) -> Range | None:
+def _range(node: fx.Node, known: Known, captured: Captured) -> Range | None:
     if getattr(node.target, "__name__", "") == "getitem":
         return _item(node, known)
     op = operator_of(node.target)
     if op is not None:
         return SPIKES if OPS[op].outputs == (OPS[op].spikes,) else SPIKE_OP_RANGES[op](node, known)
     if node.target == aten.avg_pool2d.default:
-        return _mean(node, known, trace.where(node))
+        return _mean(node, known, captured.where(node))
     if node.target == aten.max_pool2d.default:
-        return _largest_of(node, known, trace.where(node))
+        return _largest_of(node, known, captured.where(node))
     rule = RULES.get(node.target)
     return None if rule is None else rule(node, known)
 

@@ -1,4 +1,4 @@
-"""One time step of a collapsed network as a pure function of tensors: what is traced and written to a file."""
+"""One time step of a collapsed network as a pure function of tensors: what is captured and written to a file."""
 
 from __future__ import annotations
 

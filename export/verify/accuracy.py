@@ -11,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from axonnx.export.gap import Sampled, measure_ways
 from axonnx.export.verify.free_running import draw_noise, engines
 from axonnx.export.verify.observe import of_engine
 from axonnx.export.verify.rounding import round_weights
 from axonnx.export.verify.structure import Findings, Subject
+from axonnx.export.ways import Sampled, score_ways
 from axonnx.models import MEAN_FIELD, Network, Replay
 from axonnx.runtime.format.contract import AccuracyContract
 from axonnx.runtime.format.names import NOISE
@@ -75,7 +75,7 @@ def check_stated(subject: Subject, tell: Callable[[str], None], found: Findings)
         found.fail(f"the contract states accuracies on {measured.part!r}; the data set has no such part")
         return []
     data = trained.data(measured.part, measured.samples)
-    again = measure_ways(trained.network, subject.collapsed, subject.thresholds, data, measured, trained.bayesian, tell)
+    again = score_ways(trained.network, subject.collapsed, subject.thresholds, data, measured, trained.bayesian, tell)
     ways = [entry.way for entry in again]
     if ways != list(stated):
         found.fail(f"the contract states the accuracies {list(stated)}; the run gives {ways}")

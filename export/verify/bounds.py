@@ -58,9 +58,9 @@ class Bounding:
         for name, seen in size.observations.items():
             rounding = self._leaked(name, unit * seen.gap)
             membranes[name] = error.observations[name].gap + rounding
-            known, spread = output.observations[name].variance, error.observations[name].variance
-            if known is not None and spread is not None:
-                variances[name] = spread + self._leaked(name, unit * known)
+            known, bound = output.observations[name].variance, error.observations[name].variance
+            if known is not None and bound is not None:
+                variances[name] = bound + self._leaked(name, unit * known)
         return Bounds(membranes, variances, error.logits + steps * unit * size.logits)
 
     def _leaked(self, name: str, step_errors: Tensor) -> Tensor:
@@ -119,10 +119,10 @@ def _synapse(synapse: Synapse, where: str, amount: Amount) -> None:
         synapse.norm.bias.copy_(amount(where + "weight", size).expand_as(size))
 
 
-def _fill(posterior: GaussianPosterior, means: Tensor, spread: str, amount: Amount) -> None:
+def _fill(posterior: GaussianPosterior, means: Tensor, variances: str, amount: Amount) -> None:
     """Amounts for means and, where variances are on a grid of their own, for those."""
     posterior.raw_mean.copy_(means.expand_as(posterior.raw_mean))
     if posterior.log_std is not None:
-        variance = amount(spread, torch.zeros_like(posterior.raw_mean)).double().expand_as(posterior.raw_mean)
+        variance = amount(variances, torch.zeros_like(posterior.raw_mean)).double().expand_as(posterior.raw_mean)
         posterior.granularity = "weight"
         posterior.log_std = nn.Parameter(0.5 * torch.log(variance), requires_grad=False)

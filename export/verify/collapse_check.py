@@ -114,13 +114,13 @@ class CollapseCheck:
         near = layer.gap.abs() <= bound
         if self.stochastic:
             assert layer.variance is not None
-            spread, base = bounds.variances[name], getattr(neuron, "base_variance", None)
+            loose, base = bounds.variances[name], getattr(neuron, "base_variance", None)
             alone = (layer.variance if base is None else layer.variance - base).numpy()
             found = np.broadcast_to(seen.variances[full], alone.shape)
-            allowed = (spread + UNIT * layer.variance).numpy()  # a difference of variances rounds as their sum does
+            allowed = (loose + UNIT * layer.variance).numpy()  # a difference of variances rounds as their sum does
             self.found.judge(f"layer {full!r}: variance", found, alone, allowed, at)
             drawn = torch.from_numpy(noise[NOISE + full]).double()
-            near = _undecided(layer.gap, layer.variance, drawn, bound, spread)
+            near = _undecided(layer.gap, layer.variance, drawn, bound, loose)
         self._spikes(full, layer.gap, layer.spikes, torch.from_numpy(seen.decided[full]).double(), near, at)
 
     def _spikes(self, layer: str, gap: Tensor, fired: Tensor, decided: Tensor, near: Tensor, at: Place) -> None:
@@ -140,8 +140,8 @@ class CollapseCheck:
         return Place(1 if self.file.contract.kind == "spiking" else 0, offset)
 
 
-def _undecided(gap: Tensor, variance: Tensor, noise: Tensor, bound: Tensor, spread: Tensor) -> Tensor:
+def _undecided(gap: Tensor, variance: Tensor, noise: Tensor, bound: Tensor, loose: Tensor) -> Tensor:
     """Where κ²·(ε|ε|) ≥ −(gap|gap|) may go either way, for errors of the gap and of κ² within their bounds."""
     push, needed = variance * noise * noise.abs(), -gap * gap.abs()
-    error = 2.0 * gap.abs() * bound + bound**2 + spread * noise**2 + FEW * UNIT * (push.abs() + needed.abs())
+    error = 2.0 * gap.abs() * bound + bound**2 + loose * noise**2 + FEW * UNIT * (push.abs() + needed.abs())
     return (push - needed).abs() <= error

@@ -125,9 +125,9 @@ def _variances(posterior: GaussianPosterior, where: str, kind: str, scale: Tenso
         return {}
     variance = torch.exp(posterior.log_std) ** 2
     if posterior.granularity == "weight":
-        spread = variance * over_rows(scale, posterior.raw_mean) ** 2
+        squares = variance * over_rows(scale, posterior.raw_mean) ** 2
         name = f"{where}{kind}spread"
-        return {name: _plain(spread if posterior.mask is None else spread * posterior.mask, name)}
+        return {name: _plain(squares if posterior.mask is None else squares * posterior.mask, name)}
     gain = variance.flatten() * scale**2
     return {f"{where}{kind}gain": _plain(gain.reshape(-1, *(1,) * (posterior.raw_mean.dim() - 2)))}
 

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 from torch import Tensor
 
-from axonnx.export.gap import Sampled
 from axonnx.export.verify.compare import Comparison
-from axonnx.export.verify.load_back import load_back
 from axonnx.export.verify.observe import Observed, of_engine, of_file, of_torch
 from axonnx.export.verify.op_check import check_op
+from axonnx.export.verify.refill import refill
 from axonnx.export.verify.structure import Findings, Subject
+from axonnx.export.ways import Sampled
 from axonnx.models import Network
 from axonnx.runtime.engines.ort_engine import OrtEngine
 from axonnx.runtime.engines.reference.interface import Engine
@@ -99,7 +99,7 @@ def _members(subject: Subject) -> dict[str, Network]:
 
 def _runners(subject: Subject) -> Iterator[tuple[str, Runner]]:
     """Every implementation by its name, made once."""
-    loaded = {member.prefix: load_back(subject.trained.network, member.network) for member in subject.collapsed.members}
+    loaded = {member.prefix: refill(subject.trained.network, member.network) for member in subject.collapsed.members}
     yield TRAINING, partial(of_torch, TRAINING, loaded, gaps=True)
     if subject.contract.form == "sequence":
         yield STOCK, partial(of_file, STOCK, _session(subject.file.proto), subject.contract)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from axonnx.export.verify.observe import of_torch
 from axonnx.export.verify.structure import Findings, Subject
 from axonnx.runtime.events.arrays import sort_events
-from axonnx.runtime.frame_run import FrameRun
+from axonnx.runtime.frame_pipeline import FramePipeline
 from axonnx.runtime.measure.sample_choice import choose_samples
 from axonnx.runtime.model import Model, load
 from axonnx.runtime.readers import read_events, write_npz
@@ -85,7 +85,7 @@ def _deployed(
         return
     path = folder / "frames.npz"
     np.savez(path, frames=data.frames[chosen])
-    for decision in FrameRun(model.engine, read_frames(path, subject.contract.input), seed=seed).decisions():
+    for decision in FramePipeline(model.engine, read_frames(path, subject.contract.input), seed=seed).decisions():
         yield (decision,)
 
 

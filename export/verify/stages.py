@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
-from axonnx.export.gap import Sampled
 from axonnx.export.verify.accuracy import check_decisions, check_stated, compare_decisions
 from axonnx.export.verify.collapse_check import CollapseCheck
 from axonnx.export.verify.compare import Comparison
 from axonnx.export.verify.free_running import check_operators, compare_running, draw_noise
 from axonnx.export.verify.recordings import check_recordings
 from axonnx.export.verify.structure import Findings, Subject, check_structure, open_subject
+from axonnx.export.ways import Sampled
 from axonnx.runtime.format.contract import AccuracyContract
 from axonnx.runtime.measure.verify_result import Accuracy, Compared, Stage, VerifyResult
 from axonnx.train.trained import Trained, open_run

@@ -17,7 +17,7 @@ from axonnx.report.facts.inputs import read_run
 from axonnx.train.loop import new_training
 from axonnx.train.output.checkpoint import INDEX, _index_hash
 from axonnx.train.output.run_folder import RunFolder
-from axonnx.train.run import _restore, load_run
+from axonnx.train.run import _restore, restore_run
 from fuzz.contract_mutations import changed
 from fuzz.harness import shared_folder
 from fuzz.numbers import damage
@@ -70,7 +70,7 @@ def _outcome(action: object, *words: object) -> str:
 
 
 def _resumed(folder: RunFolder) -> None:
-    config, prepared, network = load_run(folder.path)
+    config, prepared, network = restore_run(folder.path)
     training = new_training(network, config, torch.device("cpu"))
     _restore(folder, training, prepared, config)
 

@@ -12,7 +12,7 @@ from axonnx.runtime.events.arrays import Events
 from axonnx.runtime.events.records import RECORD, to_records
 from axonnx.runtime.streams.adapt import Adapter
 from axonnx.runtime.streams.live_sources import CsvSource, LiveSource, RecordSource
-from axonnx.runtime.streams.pipeline import StreamRun
+from axonnx.runtime.streams.pipeline import EventPipeline
 from axonnx.runtime.streams.reorder import Reorder
 from axonnx.runtime.streams.session import Session
 from axonnx.runtime.streams.udp_source import UdpSource
@@ -92,7 +92,7 @@ def _outcome(
     binning = _ENGINES[name].program.contract.input.binning
     assert binning is not None
     reorder = Reorder(rng.choice((0, 0)), "drop" if kind == "udp" else "refuse")
-    run = StreamRun(_source(kind, data, rng), session, reorder, Adapter(binning.sensor))
+    run = EventPipeline(_source(kind, data, rng), session, reorder, Adapter(binning.sensor))
     try:
         found = said(list(run.decisions()))
     except AxonnxError:

@@ -45,7 +45,7 @@ def strip(
 
 def raster(title: str, spikes: Spikes, rows: int) -> Html:
     """A dash for each spike [T, neurons]; of many neurons, ``rows`` that stand for all."""
-    shown = spread(spikes.shape[1], rows)
+    shown = evenly(spikes.shape[1], rows)
     height = int(min(192, max(40, 1.5 * len(shown))))
     dashes = "".join(f"M{step} {row}h.8" for step, row in np.argwhere(spikes[:, shown]).tolist())
     stroke = max(1.1, 0.72 * height / len(shown))
@@ -118,7 +118,7 @@ def time_axis(steps: int, step_ms: float | None) -> Html:
     return element("div", spans, class_="ticks", aria_hidden="true")
 
 
-def spread(total: int, wanted: int) -> list[int]:
+def evenly(total: int, wanted: int) -> list[int]:
     """``wanted`` numbers below ``total`` at equal distances, or all of them."""
     if total <= wanted:
         return list(range(total))

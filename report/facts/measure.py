@@ -81,11 +81,11 @@ def measure(engine: Engine, samples: Samples, shown: int, seed: int = 0, tell: T
     """Run all samples; then ``shown`` of them again with traces. The noise of sample i is that of window i."""
     if not len(samples.frames):
         raise AxonnxError(f"{samples.source}: no samples to run")
-    run = _Run(engine, samples, seed)
+    batches = _Batches(engine, samples, seed)
     probabilities, counts = [], _Counts()
     for start in range(0, len(samples.frames), BATCH):
         numbers = range(start, min(start + BATCH, len(samples.frames)))
-        probabilities.append(np.stack([counts.add(step, chunk, at) for step, chunk, at in run.through(numbers)], 1))
+        probabilities.append(np.stack([counts.add(step, chunk, at) for step, chunk, at in batches.through(numbers)], 1))
         tell(f"{numbers.stop} of {len(samples.frames)} samples run")
     decided = np.concatenate(probabilities)
     chosen = choose(decided[:, -1].argmax(1), samples.labels, shown)
@@ -97,7 +97,7 @@ def measure(engine: Engine, samples: Samples, shown: int, seed: int = 0, tell: T
         {name: np.array(per_step) / (len(decided) * sizes[name]) for name, per_step in counts.spikes.items()},
         {name: sum(per_step) / len(decided) for name, per_step in counts.spikes.items()},
         {name: total / len(decided) for name, total in counts.operations.items()},
-        tuple(run.in_detail(number) for number in chosen),
+        tuple(batches.in_detail(number) for number in chosen),
     )
 
 
@@ -111,7 +111,7 @@ def choose(decided: Integers, labels: Integers | None, wanted: int) -> list[int]
     return sorted(ranked[:wanted])
 
 
-class _Run:
+class _Batches:
     """Batches of samples through an engine, a step at a time."""
 
     def __init__(self, engine: Engine, samples: Samples, seed: int) -> None:

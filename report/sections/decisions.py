@@ -1,4 +1,4 @@
-"""The decisions section: what is taken for what, how honest the certainty is, what deciding early costs, the gap."""
+"""The decisions section: confusion matrix, calibration, early exit, collapse gap."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def decisions_section(material: Material) -> Html:
         "Decisions",
         lead,
         cards(
-            _gap(material.accuracies),
+            _collapse_gap(material.accuracies),
             _confusion(labelled, material.model.contract.classes) if labelled else None,
             _calibration(labelled) if labelled else None,
             _early(material, labelled),
@@ -52,7 +52,7 @@ def early_exits(measured: Measured) -> list[EarlyExit]:
     return [early_exit(over_time, measured.labels, stop_at) for stop_at in CERTAINTIES]
 
 
-def _gap(entries: tuple[Right, ...]) -> Html | None:
+def _collapse_gap(entries: tuple[Right, ...]) -> Html | None:
     if not entries:
         return None
     bars = [Bar(e.text, e.accuracy, percent(e.accuracy), e.interval, strong=e.way == "file") for e in entries]

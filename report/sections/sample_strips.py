@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.report.drawing.strips import decision, events_over_time, membrane, raster, spread, strip, time_axis
+from axonnx.report.drawing.strips import decision, evenly, events_over_time, membrane, raster, strip, time_axis
 from axonnx.report.facts.material import Material
 from axonnx.report.facts.measure import Sample
 from axonnx.report.html.markup import Html, element
@@ -21,7 +21,7 @@ IMAGE_COLUMNS, IMAGE_NEURONS = 64, 4096
 def strips(sample: Sample, material: Material, step_ms: float | None) -> list[Html]:
     """Input, rasters of some layers, membranes of some neurons, decision, and the time they share."""
     layers = [layer.name for layer in material.model.layers if layer.name in sample.spikes]
-    shown = [layers[at] for at in spread(len(layers), MOST_LAYERS)]
+    shown = [layers[at] for at in evenly(len(layers), MOST_LAYERS)]
     measured = material.measured
     assert measured is not None
     room = CELLS // (len(sample.probabilities) * max(1, len(shown)) * len(measured.shown))
@@ -29,7 +29,7 @@ def strips(sample: Sample, material: Material, step_ms: float | None) -> list[Ht
     strips = [_input(sample, rows)]
     strips += [raster(_about(name, sample.spikes[name]), sample.spikes[name], rows) for name in shown]
     traced = [name for name in shown if name in sample.membranes]
-    for name in (traced[at] for at in spread(len(traced), TRACED_LAYERS)):
+    for name in (traced[at] for at in evenly(len(traced), TRACED_LAYERS)):
         strips += _membranes(name, sample, material)
     names = material.model.contract.classes
     strips.append(decision("Decision: class probabilities", sample.probabilities, names, COLOURED))

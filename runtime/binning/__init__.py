@@ -12,7 +12,7 @@ No event is lost without a trace: events in = events in frames (before clipping)
 from axonnx.runtime.binning.recordings import BatchBinned, Binned, bin_batch, bin_events
 from axonnx.runtime.binning.rules import Outside
 from axonnx.runtime.binning.settings import Binning
-from axonnx.runtime.binning.stream import Binner, BinnerState, Block, Completed, Run
+from axonnx.runtime.binning.stream import Binner, BinnerState, Block, Completed, Stretch
 from axonnx.runtime.events.sensor import Sensor
 
 __all__ = [
@@ -24,8 +24,8 @@ __all__ = [
     "Block",
     "Completed",
     "Outside",
-    "Run",
     "Sensor",
+    "Stretch",
     "bin_batch",
     "bin_events",
 ]

@@ -31,7 +31,7 @@ class Block(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Stretch:
     """Consecutive complete bins of a stream; `frames` is None where all of them are silent."""
 
     first: int
@@ -43,7 +43,7 @@ class Run:
 class Completed:
     """Bins first … stop − 1 of a stream, held as their non-zero cells only.
 
-    Iterating gives blocks `(first, frames)` of bounded size, silence included, however long. `runs` gives a silent
+    Iterating gives blocks `(first, frames)` of bounded size, silence included, however long. `stretches` gives a silent
     stretch of a block's length or more as one item without frames, so that hours of it cost nothing.
     """
 
@@ -64,25 +64,25 @@ class Completed:
         return self.count > 0
 
     def __iter__(self) -> Iterator[Block]:
-        for run in self.runs():
-            if run.frames is not None:
-                yield Block(run.first, run.frames)
+        for stretch in self.stretches():
+            if stretch.frames is not None:
+                yield Block(stretch.first, stretch.frames)
                 continue
-            for first in range(run.first, run.first + run.count, self.block_bins):
-                count = min(self.block_bins, run.first + run.count - first)
+            for first in range(stretch.first, stretch.first + stretch.count, self.block_bins):
+                count = min(self.block_bins, stretch.first + stretch.count - first)
                 yield Block(first, np.zeros((count, *self.frame_shape), np.uint8))
 
-    def runs(self) -> Iterator[Run]:
+    def stretches(self) -> Iterator[Stretch]:
         """The bins in order, in blocks of frames and long silences."""
         at = self.first
         while at < self.stop:
             busy = self.next_busy(at)
             if busy - at >= self.block_bins or busy == self.stop:
-                yield Run(at, busy - at, None)
+                yield Stretch(at, busy - at, None)
                 at = busy
             else:
                 count = min(self.block_bins, self.stop - at)
-                yield Run(at, count, self.frames(at, count))
+                yield Stretch(at, count, self.frames(at, count))
                 at += count
 
     def next_busy(self, at: int) -> int:

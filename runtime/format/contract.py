@@ -126,7 +126,7 @@ class Provenance(Part):
     versions: dict[str, str] = Field(default_factory=dict, description="of the packages that made the file")
 
 
-class Measured(Part):
+class MeasuredOn(Part):
     """What the stated accuracies were measured on."""
 
     part: str = Field("test", description="of the data set")
@@ -162,7 +162,7 @@ class Contract(Part):
     reset_timing: Literal["next step"] = Field("next step", description="when a spike acts on its own membrane")
     logits: Literal["total / steps", "direct"] = Field(description="how logits come from the read-out")
     accuracy: tuple[AccuracyContract, ...] = Field((), description="measured at export, for each way to run")
-    measured: Measured | None = Field(None, description="what the accuracies were measured on")
+    measured: MeasuredOn | None = Field(None, description="what the accuracies were measured on")
     provenance: Provenance = Field(Provenance(), description="where the network comes from")
 
     @model_validator(mode="after")

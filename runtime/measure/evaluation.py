@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from axonnx.runtime.measure.labelled_data import LabelledData
-from axonnx.runtime.measure.metrics import Interval, bootstrap_intervals, measure
+from axonnx.runtime.measure.metrics import Interval, bootstrap_intervals, metrics_of
 from axonnx.runtime.measure.result_files import Found
 from axonnx.runtime.model import Model
 
@@ -57,7 +57,7 @@ def evaluate(model: Model, data: LabelledData, seed: int = 0) -> Evaluation:
         labels.append(true)
         done += len(true)
     p, truth = np.concatenate(probabilities), np.concatenate(labels)
-    metrics = measure(p, truth)
+    metrics = metrics_of(p, truth)
     intervals = Intervals(accuracy=metrics.accuracy_interval, **bootstrap_intervals(p, truth, seed))
     events, left_out = (0, {}) if data.windows is None else (data.windows.events, data.windows.left_out())
     return Evaluation(

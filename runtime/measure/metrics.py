@@ -35,7 +35,7 @@ class Metrics:
         return asdict(self)
 
 
-def measure(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> Metrics:
+def metrics_of(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> Metrics:
     """Metrics of predicted class probabilities [N, classes]."""
     p, true = _checked(probabilities, labels)
     right = p.argmax(1) == true
@@ -79,9 +79,9 @@ def wilson_interval(successes: int, trials: int, z: float = 1.959964) -> Interva
         raise AxonnxError("a proportion of no trials has no interval")
     share = successes / trials
     centre = share + z * z / (2 * trials)
-    spread = z * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
+    half_width = z * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
     scale = 1 + z * z / trials
-    return max(0.0, float((centre - spread) / scale)), min(1.0, float((centre + spread) / scale))
+    return max(0.0, float((centre - half_width) / scale)), min(1.0, float((centre + half_width) / scale))
 
 
 def calibration_bin(confidence: NDArray[np.floating]) -> Integers:
@@ -91,8 +91,8 @@ def calibration_bin(confidence: NDArray[np.floating]) -> Integers:
 
 def expected_calibration_error(confidence: NDArray[np.floating], right: NDArray[np.bool_]) -> float:
     """Σ_bins (share of samples) · |accuracy − mean confidence|, over equal bins of confidence."""
-    gaps = np.bincount(calibration_bin(confidence), weights=right.astype(float) - confidence)
-    return float(np.abs(gaps).sum() / len(confidence))
+    differences = np.bincount(calibration_bin(confidence), weights=right.astype(float) - confidence)
+    return float(np.abs(differences).sum() / len(confidence))
 
 
 def confusion_counts(predicted: NDArray[np.integer], labels: NDArray[np.integer], classes: int) -> Integers:

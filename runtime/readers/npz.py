@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import replacing
-from axonnx.base.numpy_files import NPY_MAGIC, NPZ_MAGIC, load_arrays, most_bytes
+from axonnx.base.numpy_files import NPY_MAGIC, NPZ_MAGIC, checked_arrays, most_bytes
 from axonnx.runtime.events.arrays import EVENT, Events, check_events
 from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.readers.binary import read_head, require_magic
@@ -22,7 +22,7 @@ from axonnx.runtime.readers.recording import Recording, events_from
 def read_npy(path: Path) -> list[Recording]:
     """The one recording of a `.npy` file."""
     require_magic(path, read_head(path), NPY_MAGIC, "npy")
-    array = load_arrays(path)[""]
+    array = checked_arrays(path)[""]
     if array.dtype.names is None:
         raise AxonnxError(
             f"{path}: holds a plain array of {array.dtype} {array.shape}; expected a structured one with fields"
@@ -35,7 +35,7 @@ def read_npy(path: Path) -> list[Recording]:
 def read_npz(path: Path) -> list[Recording]:
     """All recordings of an `.npz` file."""
     require_magic(path, read_head(path), NPZ_MAGIC, "npz")
-    arrays = load_arrays(path)
+    arrays = checked_arrays(path)
     structured = arrays.get("events")
     if structured is not None and structured.dtype.names is not None:
         arrays |= {name: structured[name] for name in structured.dtype.names}

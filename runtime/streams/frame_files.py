@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.numpy_files import NPY_MAGIC, NPZ_MAGIC, load_arrays, most_bytes
+from axonnx.base.numpy_files import NPY_MAGIC, NPZ_MAGIC, checked_arrays, most_bytes
 from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.format.network_input import describe_input, merge_frames
 from axonnx.runtime.readers.binary import read_head
@@ -44,7 +44,7 @@ def as_steps(values: NDArray[Any], contract: InputContract, where: str) -> NDArr
 
 def read_labels(path: str | Path, samples: int, classes: int) -> NDArray[np.int64] | None:
     """The labels of a file of ``samples`` samples, counted from 0; None where it has none."""
-    arrays = load_arrays(path, LABELS)
+    arrays = checked_arrays(path, LABELS)
     labels = next((arrays[name] for name in LABELS if name in arrays), None)
     if labels is None:
         return None
@@ -78,7 +78,7 @@ def _array(path: Path, contract: InputContract) -> NDArray[Any]:
         binned = contract.binning is not None
         hint = "Recordings of events are given in folders" if binned else EVENTS_CANNOT_BE
         raise AxonnxError(f"{path}: is neither an npz nor an npy file; {takes}. {hint}")
-    arrays = load_arrays(path)
+    arrays = checked_arrays(path)
     found = [arrays[name] for name in ("", *FRAMES) if name in arrays]
     events = {"t", "x"} <= set(arrays)
     if events or len(found) != 1:

@@ -8,7 +8,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.reference.interface import Engine
 from axonnx.runtime.format.network_input import window_length
 from axonnx.runtime.streams.fit import Fit
-from axonnx.runtime.streams.pipeline import StreamRun
+from axonnx.runtime.streams.pipeline import EventPipeline
 from axonnx.runtime.streams.reorder import OnDisorder, Reorder, count_late
 from axonnx.runtime.streams.seen import Seen
 from axonnx.runtime.streams.session import Session
@@ -31,7 +31,7 @@ def open_stream(
     max_events: int | None = None,
     seen: bool = False,
     seed: int = 0,
-) -> StreamRun:
+) -> EventPipeline:
     """Events of ``source`` through ``engine``. A recording gives one answer unless ``windows`` or ``continuous``.
 
     ``on_disorder`` says what becomes of events later than ``tolerance_us``; ``seen`` keeps what is to be drawn.
@@ -51,7 +51,7 @@ def open_stream(
         one_window=isinstance(source, FileSource) and not (windows or continuous),
     )
     adapter = (fit or Fit()).adapter(ordered, binning.sensor)
-    return StreamRun(ordered, session, reorder, Seen(adapter, binning) if seen else adapter, max_events)
+    return EventPipeline(ordered, session, reorder, Seen(adapter, binning) if seen else adapter, max_events)
 
 
 def in_order(

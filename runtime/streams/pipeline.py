@@ -12,7 +12,7 @@ from axonnx.runtime.streams.session import Session
 from axonnx.runtime.streams.sources import Source, limited
 
 
-class StreamRun:
+class EventPipeline:
     """Events on their way: source → reorder → adapt → session. Events read = binned + dropped + pending."""
 
     def __init__(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import replacing
-from axonnx.base.numpy_files import UNREADABLE, load_arrays
+from axonnx.base.numpy_files import UNREADABLE, checked_arrays
 from axonnx.runtime.binning.rules import Outside
 from axonnx.runtime.binning.stream import BinnerState
 from axonnx.runtime.program.instructions import Program
@@ -75,7 +75,7 @@ class SessionState:
         """What ``write`` wrote; anything else is refused."""
         path = Path(path)
         try:
-            arrays = load_arrays(path)
+            arrays = checked_arrays(path)
             return cls._of(json.loads(str(arrays.pop("facts"))), arrays)
         except (*UNREADABLE, AttributeError) as fault:
             raise AxonnxError(

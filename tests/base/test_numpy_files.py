@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.numpy_files import ALWAYS_ADMITTED, load_arrays
+from axonnx.base.numpy_files import ALWAYS_ADMITTED, checked_arrays
 from axonnx.runtime.readers import read_recordings
 
 
@@ -41,14 +41,14 @@ def test_arrays_are_those_that_were_written(tmp_path, layout):
         "d": np.zeros(3, [("t", "<i8"), ("x", "u1")]),
     }
     np.savez_compressed(tmp_path / "a.npz", **arrays)
-    found = load_arrays(tmp_path / "a.npz")
+    found = checked_arrays(tmp_path / "a.npz")
     assert found.keys() == arrays.keys()
     for name, array in arrays.items():
         assert (found[name].dtype, found[name].shape) == (array.dtype, array.shape)
         assert np.array_equal(found[name], array)
-    assert load_arrays(tmp_path / "a.npz", ["b", "x"]).keys() == {"b"}
+    assert checked_arrays(tmp_path / "a.npz", ["b", "x"]).keys() == {"b"}
     np.save(tmp_path / "a.npy", arrays["a"])
-    assert np.array_equal(load_arrays(tmp_path / "a.npy")[""], arrays["a"])
+    assert np.array_equal(checked_arrays(tmp_path / "a.npy")[""], arrays["a"])
 
 
 def test_a_small_archive_of_huge_arrays_is_refused_before_they_are_made(tmp_path):
@@ -69,7 +69,7 @@ def test_a_small_archive_of_huge_arrays_is_refused_before_they_are_made(tmp_path
 def test_an_array_that_ends_early_is_refused(tmp_path):
     header = {"descr": "<i8", "fortran_order": False, "shape": (1000,)}
     with pytest.raises(AxonnxError, match="8,000 bytes are stated, 100 follow"):
-        load_arrays(archive_with(tmp_path / "a.npz", "t", header, bytes(100)))
+        checked_arrays(archive_with(tmp_path / "a.npz", "t", header, bytes(100)))
 
 
 @pytest.fixture
@@ -82,9 +82,9 @@ def small_files_hold_little(monkeypatch):
 @pytest.mark.usefixtures("small_files_hold_little")
 def test_sizes_add_up_over_the_arrays_of_a_file(tmp_path):
     np.savez_compressed(tmp_path / "two.npz", t=np.zeros(15_000, np.uint8), x=np.zeros(15_000, np.uint8))
-    assert load_arrays(tmp_path / "two.npz", ["x"])["x"].size == 15_000
+    assert checked_arrays(tmp_path / "two.npz", ["x"])["x"].size == 15_000
     with pytest.raises(AxonnxError, match="takes 15,000 bytes; admitted are 5,000"):
-        load_arrays(tmp_path / "two.npz")
+        checked_arrays(tmp_path / "two.npz")
 
 
 @pytest.mark.usefixtures("small_files_hold_little")
@@ -107,4 +107,4 @@ def test_more_events_than_the_file_can_account_for_are_refused(tmp_path):
 )
 def test_headers_that_promise_something_else_are_refused(tmp_path, header, words):
     with pytest.raises(AxonnxError, match=words):
-        load_arrays(archive_with(tmp_path / "a.npz", "t", header, b"\0" * 8))
+        checked_arrays(archive_with(tmp_path / "a.npz", "t", header, b"\0" * 8))

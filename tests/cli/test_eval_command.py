@@ -11,7 +11,7 @@ from axonnx.base.fingerprints import sha256_of
 from axonnx.cli import main
 from axonnx.runtime.binning.recordings import bin_events
 from axonnx.runtime.events.arrays import make_events
-from axonnx.runtime.measure.metrics import bootstrap_intervals, measure
+from axonnx.runtime.measure.metrics import bootstrap_intervals, metrics_of
 from axonnx.runtime.model import load
 from axonnx.runtime.readers import write_npz
 
@@ -62,7 +62,7 @@ def evaluated(capsys, *words):
 def test_every_recording_is_one_sample_of_its_first_window(files, folder, capsys, name, origin):
     result = evaluated(capsys, files[name], "--data", folder)
     p, labels = expected(files[name], origin)
-    by_hand = measure(p, labels)
+    by_hand = metrics_of(p, labels)
     assert result["samples"] == 21
     assert [result[key] for key in ("accuracy", "nll", "brier", "ece")] == [
         by_hand.accuracy, by_hand.nll, by_hand.brier, by_hand.ece,
@@ -122,7 +122,7 @@ def test_frames_and_images_with_labels(files, tmp_path, capsys):
     np.savez(tmp_path / "frames.npz", frames=frames, labels=labels)
     result = evaluated(capsys, files["frames"], "--data", tmp_path / "frames.npz")
     model = load(files["frames"], "numpy")
-    by_hand = measure(model.run(model.prepare(frames.swapaxes(0, 1))).probabilities, labels)
+    by_hand = metrics_of(model.run(model.prepare(frames.swapaxes(0, 1))).probabilities, labels)
     assert result["confusion"] == by_hand.confusion
     assert (result["samples"], result["nll"]) == (37, pytest.approx(by_hand.nll, rel=1e-12))
     np.savez(tmp_path / "images.npz", x=frames.reshape(74, 3, 2, 2), y=np.repeat(labels, 2))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from axonnx.experiments.plan import Claim
-from axonnx.experiments.statistics import decide, holm, mean_and_spread, values_of
+from axonnx.experiments.statistics import decide, holm, mean_and_std, values_of
 
 HIGHER = Claim(text="a beats b", first="a", second="b")
 EQUAL = Claim(text="a is like b", first="a", second="b", expect="equal", margin=0.02)
@@ -68,8 +68,8 @@ def test_a_verdict_on_equality_states_its_margin():
 
 
 def test_spread_is_that_of_a_sample():
-    assert mean_and_spread([1.0, 2.0, 3.0]) == (2.0, 1.0)
-    assert np.isnan(mean_and_spread([1.0])[1])
+    assert mean_and_std([1.0, 2.0, 3.0]) == (2.0, 1.0)
+    assert np.isnan(mean_and_std([1.0])[1])
     assert values_of(records([0.1], [0.2]), "b") == [0.2]
 
 

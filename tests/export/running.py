@@ -79,7 +79,7 @@ def export(
 
 def exported(collapsed: Collapsed, *, form: str = "sequence", trace: bool = True) -> Exported:
     first = collapsed.members[0]
-    classes = len(first.network.get_submodule(first.trace.signature.readout).bias)
+    classes = len(first.network.get_submodule(first.captured.signature.readout).bias)
     contract = make_contract(collapsed, tuple(f"class {number}" for number in range(classes)), form)
     model = build_model(collapsed, contract, with_traces=trace)
     return Exported(collapsed, contract, model, open_session(model))

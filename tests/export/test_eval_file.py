@@ -13,7 +13,7 @@ from axonnx.models import SpikingMLP
 from axonnx.runtime.binning import Binning
 from axonnx.runtime.binning.recordings import bin_batch
 from axonnx.runtime.format.contract import InputContract, MergingContract
-from axonnx.runtime.measure.metrics import measure
+from axonnx.runtime.measure.metrics import metrics_of
 from axonnx.runtime.model import load
 from axonnx.train.config.read import check_config
 from axonnx.train.data.sets.registry import load_data_set
@@ -81,7 +81,7 @@ def test_a_data_set_by_name(tmp_path, capsys):
     chosen = splits.with_classes([7, 1, 4]).test
     model = load(tmp_path / "digits.onnx", "numpy")
     frames = bin_batch(chosen.events, chosen.offsets, binning).frames
-    by_hand = measure(model.run(model.prepare(frames.swapaxes(0, 1))).probabilities, chosen.labels)
+    by_hand = metrics_of(model.run(model.prepare(frames.swapaxes(0, 1))).probabilities, chosen.labels)
     assert result["confusion"] == by_hand.confusion
     assert result["notes"] == [
         f"{len(splits.test) - len(chosen)} samples of classes that the network does not have are left out"

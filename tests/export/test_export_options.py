@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from axonnx.cli import main
-from axonnx.export import gap
 from axonnx.export import run as command
+from axonnx.export import ways
 from axonnx.train.trained import open_run
 
 from .tiny_runs import contract_of
@@ -21,7 +21,7 @@ QUICK = ("--passes", "2", "--quiet")
 @pytest.fixture(autouse=True)
 def _no_gap(monkeypatch):
     """The gap is measured on three more collapsed networks; here it is not the subject."""
-    monkeypatch.setattr(gap, "gap_table", lambda *_arguments, **_options: [])
+    monkeypatch.setattr(ways, "score_training", lambda *_arguments, **_options: [])
 
 
 def export(*words: str) -> int:

@@ -12,7 +12,7 @@ from axonnx.report.drawing.axes import count_axis, linear_axis, log_axis, round_
 from axonnx.report.drawing.bars import Bar, bar_chart, stacked_bar
 from axonnx.report.drawing.chart import line
 from axonnx.report.drawing.curves import curves, positive, rates, shares
-from axonnx.report.drawing.strips import decision, membrane, raster, spread, time_axis
+from axonnx.report.drawing.strips import decision, evenly, membrane, raster, time_axis
 from axonnx.report.facts.inputs import PartMetrics, RunFiles
 from axonnx.report.sections.training import training_section
 
@@ -113,8 +113,8 @@ def test_a_raster_of_many_neurons_shows_some_and_says_so():
 
 
 @given(st.integers(1, 500), st.integers(1, 500))
-def test_a_spread_is_ascending_and_keeps_both_ends(total, wanted):
-    chosen = spread(total, wanted)
+def test_a_even_choice_is_ascending_and_keeps_both_ends(total, wanted):
+    chosen = evenly(total, wanted)
     assert chosen == sorted(set(chosen))
     assert len(chosen) == min(total, wanted)
     assert chosen[0] == 0

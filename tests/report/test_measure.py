@@ -11,7 +11,7 @@ from axonnx.report.facts.model import view_model
 from axonnx.report.sections.decisions import early_exits
 from axonnx.report.sections.sample_strips import telling_neurons
 from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
-from axonnx.runtime.frame_run import FrameRun
+from axonnx.runtime.frame_pipeline import FramePipeline
 from axonnx.runtime.measure.metrics import expected_calibration_error
 
 
@@ -25,7 +25,8 @@ def measured(request):
 
 def test_decisions_are_those_of_the_file_run_at_once(measured):
     view, samples, found = measured
-    whole = [decision.probabilities for decision in FrameRun(NumpyEngine(view.program), samples.frames).decisions()]
+    decisions = FramePipeline(NumpyEngine(view.program), samples.frames).decisions()
+    whole = [decision.probabilities for decision in decisions]
     assert np.array_equal(found.final, np.stack(whole))
 
 

@@ -15,7 +15,7 @@ from axonnx.train import evaluate
 from axonnx.train.distributed import World
 from axonnx.train.evaluate import predict_bayesian, predict_mean_field
 from axonnx.train.loop import make_feeds
-from axonnx.train.run import load_run
+from axonnx.train.run import restore_run
 
 from .tiny_runs import same_bits, weights_of, write_config
 
@@ -76,14 +76,14 @@ def test_a_device_that_is_not_there_is_wrong_use(run, capsys):
 
 
 def test_load_run_gives_the_network_as_it_was_kept(run):
-    config, prepared, network = load_run(run)
+    config, prepared, network = restore_run(run)
     assert same_bits(dict(network.state_dict()), weights_of(run))
     assert config.model.hidden == (12,)
     assert len(prepared.splits.test) == 12
 
 
 def feed_of(run):
-    config, prepared, network = load_run(run)
+    config, prepared, network = restore_run(run)
     return network, make_feeds(prepared, config, torch.device("cpu"), World())["test"]
 
 

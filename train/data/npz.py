@@ -9,12 +9,12 @@ from typing import Any
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.numpy_files import array_names, load_arrays
+from axonnx.base.numpy_files import array_names, checked_arrays
 
 
 def read_arrays(path: Path, *choices: Sequence[str]) -> list[NDArray[Any]]:
     """One array for each choice of names: the first of its names that is in the file."""
-    found = load_arrays(path, [name for names in choices for name in names])
+    found = checked_arrays(path, [name for names in choices for name in names])
     return [found[_name_in(found, names, path)] for names in choices]
 
 

@@ -69,8 +69,8 @@ def _fault(where: str, number: int, row: tuple[int, ...], text: str) -> AxonnxEr
 
 def _load(row: kinds.Load, pools: Pools) -> Iterator[Reach]:
     yield Reach("outside", row.at, row.channels * row.pixels)
-    spread = (row.pixels - 1) * row.pitch + row.channels
-    yield Reach("memory", row.out, row.pixels if row.pitch == 1 else spread)
+    strided = (row.pixels - 1) * row.pitch + row.channels
+    yield Reach("memory", row.out, row.pixels if row.pitch == 1 else strided)
 
 
 def _events(listed: int, starts: int, size: int) -> Iterator[Reach]:

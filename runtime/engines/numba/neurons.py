@@ -84,7 +84,7 @@ def fire_noisy(g: Table, r: Long, memory: Floats, constants: Floats, events: Int
     one = splat(like, np.float32(1.0))
     kind, size, listed, starts = g[r + AT.kind], g[r + AT.size], g[r + AT.listed], g[r + AT.starts]
     for i in range(0, size, LANES):
-        membrane, spread = load(like, memory, g[r + AT.current] + i), load(like, memory, g[r + AT.arriving] + i)
+        membrane, total = load(like, memory, g[r + AT.current] + i), load(like, memory, g[r + AT.arriving] + i)
         noise = load(like, memory, g[r + AT.noise] + i)
         threshold = load(like, constants, g[r + AT.threshold] + kt)
         if kind != STATELESS:
@@ -97,14 +97,14 @@ def fire_noisy(g: Table, r: Long, memory: Floats, constants: Floats, events: Int
                 kept = sub(one, spikes)
                 membrane = add(mul(decay, mul(before, kept)), membrane)
                 variance = mul(variance, kept)
-            spread = add(mul(mul(decay, decay), variance), spread)
+            total = add(mul(mul(decay, decay), variance), total)
             store(memory, g[r + AT.next_membrane] + i, membrane)
-            store(memory, g[r + AT.next_variance] + i, spread)
-            spread = add(spread, load(like, constants, g[r + AT.base] + kb))
+            store(memory, g[r + AT.next_variance] + i, total)
+            total = add(total, load(like, constants, g[r + AT.base] + kb))
             kd, kb = _after(kd, g[r + AT.decay_period]), _after(kb, g[r + AT.base_period])
         gap = sub(membrane, threshold)
         needed = negative(mul(gap, absolute(gap)))
-        push = mul(spread, mul(noise, absolute(noise)))
+        push = mul(total, mul(noise, absolute(noise)))
         store(memory, g[r + AT.next_spikes] + i, ones_at_least(push, needed))
         put(events, starts + i // LANES, count)
         count = append(events, listed, count, tables, at_least(push, needed), i)

@@ -315,9 +315,9 @@ class Plan:
             return 0, self._at(name), layout.size
         if layout.image and own.shape == (layout.shape[0], 1, 1):
             return 0, self._at(name), layout.pitch
-        return 0, self._spread(name, own, layout), layout.size
+        return 0, self._enlarged(name, own, layout), layout.size
 
-    def _spread(self, name: str, own: Layout, layout: Layout) -> int:
+    def _enlarged(self, name: str, own: Layout, layout: Layout) -> int:
         """A copy of a buffer in a larger shape."""
         out = self.storage.room(layout.size)
         self._gather(np.broadcast_to(own.places + self._at(name), layout.shape), layout, out)

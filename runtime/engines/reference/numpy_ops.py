@@ -106,8 +106,8 @@ def stochastic_lif(
 ) -> tuple[Floats, Floats, Floats]:
     """h' = β h + I − θ o;   v' = β² v + Var I;   o' = 1 where h' + κ ε ≥ θ with κ² = v' + σ_base²"""
     after = p["decay"] * membrane + current - p["threshold"] * spikes
-    spread = (p["decay"] * p["decay"]) * variance + arriving
-    return after, spread, decide_noisy(after, spread + p["base_variance"], noise, p["threshold"])
+    variance_after = (p["decay"] * p["decay"]) * variance + arriving
+    return after, variance_after, decide_noisy(after, variance_after + p["base_variance"], noise, p["threshold"])
 
 
 @kernel("StochasticLIFToZero")
@@ -117,8 +117,8 @@ def stochastic_lif_to_zero(
     """h' = β (h (1 − o)) + I;   v' = β² (v (1 − o)) + Var I;   o' as in ``stochastic_lif``"""
     kept = 1 - spikes
     after = p["decay"] * (membrane * kept) + current
-    spread = (p["decay"] * p["decay"]) * (variance * kept) + arriving
-    return after, spread, decide_noisy(after, spread + p["base_variance"], noise, p["threshold"])
+    variance_after = (p["decay"] * p["decay"]) * (variance * kept) + arriving
+    return after, variance_after, decide_noisy(after, variance_after + p["base_variance"], noise, p["threshold"])
 
 
 @kernel("LeakySum")

@@ -17,7 +17,7 @@ TABLES = {
     "`layers[]`": contract.LayerContract,
     "`synapses[]`": contract.SynapseContract,
     "`accuracy[]`": contract.AccuracyContract,
-    "`measured`": contract.Measured,
+    "`measured`": contract.MeasuredOn,
     "`provenance`": contract.Provenance,
 }
 

@@ -8,7 +8,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse.network import WeightChoice, collapse
 from axonnx.export.collapsed import collapse_network
 from axonnx.export.grid.ranges import SPIKES, Range, input_ranges
-from axonnx.export.step.trace import trace
+from axonnx.export.step.capture import capture
 from axonnx.models import LIF, AveragePool2d, Conv2d, Current, LeakyReadout, Linear, RecurrentSNN, SpikingResNet
 from axonnx.models.variant import variant
 from axonnx.runtime.format.contract import InputContract
@@ -20,7 +20,7 @@ IMAGE, VECTOR = (2, 8, 8), (12,)
 
 def ranges_of(network, shape, arriving: Range = SPIKES, stochastic: bool = False) -> dict[str, Range | None]:
     collapsed = collapse(network, WeightChoice(), stochastic)
-    return input_ranges(trace(collapsed, shape), arriving)
+    return input_ranges(capture(collapsed, shape), arriving)
 
 
 def before_last(change, inputs: int = 8) -> Range | None:

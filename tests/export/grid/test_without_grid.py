@@ -7,8 +7,8 @@ from onnx import numpy_helper
 
 from axonnx.export.collapse.network import WeightChoice, collapse
 from axonnx.export.collapsed import Collapsed, CollapseSettings
+from axonnx.export.step.capture import capture
 from axonnx.export.step.member import Member
-from axonnx.export.step.trace import trace
 from axonnx.models import Network, SpikingMLP
 from axonnx.runtime.format.contract import InputContract
 
@@ -26,7 +26,7 @@ def network(seed: int) -> SpikingMLP:
 def without_grid(original: Network, arriving: InputContract) -> Exported:
     """An export that leaves out one thing: rounding to the grid."""
     collapsed = collapse(original, WeightChoice())
-    member = Member(collapsed, trace(collapsed, arriving.shape))
+    member = Member(collapsed, capture(collapsed, arriving.shape))
     return exported(Collapsed((member,), CollapseSettings(), arriving, ()))
 
 

@@ -26,7 +26,7 @@ def chunks_of(data, events):
 
 def run(binner, chunks):
     """All runs of a stream in order; a silent run stays one item, so that the ends of int64 can be tested too."""
-    return [r for chunk in chunks for r in binner.push(chunk).runs()] + list(binner.flush().runs())
+    return [r for chunk in chunks for r in binner.push(chunk).stretches()] + list(binner.flush().stretches())
 
 
 def busy_frames(runs):
@@ -94,8 +94,8 @@ def test_a_saved_stream_goes_on_where_it_stood(data, recording):
         saved = binner.save()
         binner.push(events)  # what happens after saving must not reach into the saved value
         binner = Binner(binning, saved)
-        runs += binner.push(chunk).runs()
-    runs += binner.flush().runs()
+        runs += binner.push(chunk).stretches()
+    runs += binner.flush().stretches()
     assert same(busy_frames(runs), busy_frames(run(straight, [events])))
     assert (binner.outside, binner.clipped, binner.events) == (straight.outside, straight.clipped, straight.events)
 
@@ -157,8 +157,8 @@ def test_a_stream_of_one_window_is_the_recording_to_the_last_count(data, recordi
     binning, events = recording
     events = sort_events(events)
     whole, binner = bin_events(events, binning), Binner(binning, last=binning.bins)
-    pushed = [r for chunk in chunks_of(data, events) for r in binner.push(chunk).runs()]
-    found = busy_frames([*pushed, *binner.flush(binning.bins).runs()])
+    pushed = [r for chunk in chunks_of(data, events) for r in binner.push(chunk).stretches()]
+    found = busy_frames([*pushed, *binner.flush(binning.bins).stretches()])
     assert same(found, {i: frame for i, frame in enumerate(whole.frames) if frame.any()})
     assert (binner.outside, binner.clipped, binner.events) == (whole.outside, whole.clipped, len(events))
     assert binner.bin == binning.bins
@@ -194,7 +194,7 @@ def test_hours_of_silence_cost_no_memory():
     binner = Binner(binning)
     tracemalloc.start()
     completed = binner.push(make_events([0, 5 * HOUR, 6 * HOUR], [1, 2, 3]))
-    runs = list(completed.runs())
+    runs = list(completed.stretches())
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert completed.count == 6 * 3_600_000
@@ -229,7 +229,8 @@ def test_long_streams_keep_memory_flat():
 def test_both_ends_of_int64():
     binning = Binning(sensor=Sensor(width=1, polarities=1), bins=1, bin_us=1, origin="first")
     binner = Binner(binning)
-    runs = [*binner.push(make_events(np.array([-(2**63), 2**63 - 1], np.int64), 0)).runs(), *binner.flush().runs()]
+    ends = make_events(np.array([-(2**63), 2**63 - 1], np.int64), 0)
+    runs = [*binner.push(ends).stretches(), *binner.flush().stretches()]
     assert [(run.first, run.frames is None) for run in runs] == [(0, False), (256, True), (2**64 - 1, False)]
     with pytest.raises(AxonnxError, match="start a new Binner"):
         binner.push(make_events([0], 0))

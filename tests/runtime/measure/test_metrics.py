@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.measure.metrics import bootstrap_intervals, expected_calibration_error, measure, wilson_interval
+from axonnx.runtime.measure.metrics import bootstrap_intervals, expected_calibration_error, metrics_of, wilson_interval
 
 
 def random_predictions(seed: int, samples: int = 200, classes: int = 5):
@@ -19,7 +19,7 @@ def random_predictions(seed: int, samples: int = 200, classes: int = 5):
 
 def test_by_hand():
     p = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.5, 0.25, 0.25], [0.0, 0.0, 1.0]])
-    found = measure(p, np.array([0, 2, 0, 2]))
+    found = metrics_of(p, np.array([0, 2, 0, 2]))
     assert found.samples == 4
     assert found.accuracy == 0.75  # the second is taken for class 1
     assert found.nll == pytest.approx(-(np.log(0.7) + np.log(0.3) + np.log(0.5) + np.log(1.0)) / 4)
@@ -54,15 +54,15 @@ def test_there_are_fifteen_equal_bins_of_confidence(confidence, together):
 
 
 def test_a_calibrated_oracle_has_no_calibration_error():
-    assert measure(np.eye(3), np.arange(3)).ece == 0.0
+    assert metrics_of(np.eye(3), np.arange(3)).ece == 0.0
     halves = np.array([[0.5, 0.5]] * 10)
-    assert measure(halves, np.arange(10) % 2).ece == 0.0
+    assert metrics_of(halves, np.arange(10) % 2).ece == 0.0
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_against_scikit_learn(seed):
     p, labels = random_predictions(seed)
-    found, known = measure(p, labels), range(p.shape[1])
+    found, known = metrics_of(p, labels), range(p.shape[1])
     assert found.nll == pytest.approx(log_loss(labels, p, labels=known), rel=1e-12)
     assert found.brier == pytest.approx(brier_score_loss(labels, p, labels=known, scale_by_half=False), rel=1e-12)
     assert found.confusion == confusion_matrix(labels, p.argmax(1), labels=known).tolist()
@@ -71,7 +71,7 @@ def test_against_scikit_learn(seed):
 
 @given(st.integers(0, 2**31), st.integers(1, 60), st.integers(2, 12))
 def test_bounds_that_always_hold(seed, samples, classes):
-    found = measure(*random_predictions(seed, samples, classes))
+    found = metrics_of(*random_predictions(seed, samples, classes))
     low, high = found.accuracy_interval
     assert 0 <= low <= found.accuracy <= high <= 1
     assert 0 <= found.ece <= 1
@@ -82,7 +82,7 @@ def test_bounds_that_always_hold(seed, samples, classes):
 
 
 def test_a_class_that_was_ruled_out_costs_much_but_not_infinitely_much():
-    found = measure(np.array([[1.0, 0.0]]), np.array([1]))
+    found = metrics_of(np.array([[1.0, 0.0]]), np.array([1]))
     assert 700 < found.nll < 710
     assert json.loads(json.dumps(found.as_dict()))["nll"] == found.nll
 
@@ -108,7 +108,7 @@ def test_the_interval_narrows_with_the_square_root_of_the_trials():
 
 def test_labels_of_few_bits_count_as_well():
     p, labels = random_predictions(0, 400, 20)
-    assert measure(p, labels.astype(np.uint8)) == measure(p, labels)
+    assert metrics_of(p, labels.astype(np.uint8)) == metrics_of(p, labels)
 
 
 @pytest.mark.parametrize(
@@ -121,13 +121,13 @@ def test_labels_of_few_bits_count_as_well():
 )
 def test_what_has_no_figures_is_refused(p, labels):
     with pytest.raises(AxonnxError, match=r"expected \[N, classes\] with N > 0"):
-        measure(p, labels)
+        metrics_of(p, labels)
 
 
 @pytest.mark.parametrize("label", [-1, 3])
 def test_a_label_without_a_class_is_refused(label):
     with pytest.raises(AxonnxError, match="for 3 classes"):
-        measure(np.ones((2, 3)) / 3, np.array([0, label]))
+        metrics_of(np.ones((2, 3)) / 3, np.array([0, label]))
 
 
 def test_no_trials_have_no_interval():
@@ -137,7 +137,7 @@ def test_no_trials_have_no_interval():
 
 def test_bootstrap_intervals_of_means_are_as_wide_as_their_standard_error():
     p, labels = random_predictions(1, 800)
-    found, intervals = measure(p, labels), bootstrap_intervals(p, labels)
+    found, intervals = metrics_of(p, labels), bootstrap_intervals(p, labels)
     for name, each in (("nll", -np.log(p[np.arange(800), labels])), ("brier", ((p - np.eye(5)[labels]) ** 2).sum(1))):
         low, high = intervals[name]
         assert low < getattr(found, name) < high
@@ -150,8 +150,8 @@ def test_the_bootstrap_corrects_the_calibration_error_of_few_samples():
     labels = (random.random(300) >= top).astype(int)  # calibrated: the ECE of all there could be is 0
     p = np.stack([top, 1 - top], 1)
     low, high = bootstrap_intervals(p, labels)["ece"]
-    assert 0 <= low < high < measure(p, labels).ece + 0.03
-    assert low < 0.02 < measure(p, labels).ece
+    assert 0 <= low < high < metrics_of(p, labels).ece + 0.03
+    assert low < 0.02 < metrics_of(p, labels).ece
 
 
 def test_bootstrap_intervals_repeat_with_their_seed():

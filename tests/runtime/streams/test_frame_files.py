@@ -7,9 +7,9 @@ import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main
-from axonnx.runtime import frame_run as run_frames
+from axonnx.runtime import frame_pipeline as run_frames
 from axonnx.runtime.format.contract import InputContract, MergingContract
-from axonnx.runtime.frame_run import FrameRun
+from axonnx.runtime.frame_pipeline import FramePipeline
 from axonnx.runtime.streams.frame_files import read_frames
 from axonnx.runtime.streams.noise import stream_noise
 
@@ -25,7 +25,7 @@ def test_each_sample_is_centred_shifted_and_run(engines, tmp_path, monkeypatch, 
     shape = (4, 2, 1, 3) if name == "frames" else (3, 2, 2)
     np.savez(tmp_path / "many.npz", frames=some((7, *shape)))
     samples = read_frames(tmp_path / "many.npz", engine.program.contract.input)
-    decisions = list(FrameRun(engine, samples, seed=5).decisions())
+    decisions = list(FramePipeline(engine, samples, seed=5).decisions())
     noise, steps = stream_noise(engine.program, 5), len(samples[0])
     assert len(decisions) == 7
     for number, decision in enumerate(decisions):
@@ -41,8 +41,8 @@ def test_one_sample_keeps_its_number_and_its_noise(engines, tmp_path):
     engine = engines("noisy_images")
     np.save(tmp_path / "many.npy", some((5, 3, 2, 2)))
     contract = engine.program.contract.input
-    every = list(FrameRun(engine, read_frames(tmp_path / "many.npy", contract)).decisions())
-    (third,) = FrameRun(engine, read_frames(tmp_path / "many.npy", contract, 3), first=3).decisions()
+    every = list(FramePipeline(engine, read_frames(tmp_path / "many.npy", contract)).decisions())
+    (third,) = FramePipeline(engine, read_frames(tmp_path / "many.npy", contract, 3), first=3).decisions()
     assert third.window == 3
     assert third.member_logits.tobytes() == every[3].member_logits.tobytes()
 

@@ -12,7 +12,7 @@ from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.events.records import to_records
 from axonnx.runtime.streams import udp_source
 from axonnx.runtime.streams.adapt import Adapter
-from axonnx.runtime.streams.pipeline import StreamRun
+from axonnx.runtime.streams.pipeline import EventPipeline
 from axonnx.runtime.streams.reorder import Reorder
 from axonnx.runtime.streams.session import Session
 from axonnx.runtime.streams.sources import open_source
@@ -70,7 +70,7 @@ def test_one_wrong_datagram_does_not_spoil_a_run(engines):
     ahead = Ahead()
     source = udp_source.UdpSource("127.0.0.1", 1)
     source._arriving = lambda: map(ahead.push, [at(100), at(200), at(FAR), at(300), at(1_400)])
-    run = StreamRun(source, session, reorder, Adapter(binning.sensor))
+    run = EventPipeline(source, session, reorder, Adapter(binning.sensor))
     list(run.decisions())
     assert (run.dropped(), session.progress.binned) == ({}, 4)
 
@@ -121,7 +121,7 @@ def test_the_engine_is_warm_before_the_port_is_open(engines):
             return engine.advance(*words)
 
     session = Session(Watched())
-    run = StreamRun(Source(), session, Reorder(), Adapter(engine.program.contract.input.binning.sensor))
+    run = EventPipeline(Source(), session, Reorder(), Adapter(engine.program.contract.input.binning.sensor))
     cold = Session(engine)
     expected = cold.push(at(100)) + cold.flush()
     assert [np.array_equal(a.logits, b.logits) for a, b in zip(run.decisions(), expected, strict=True)]

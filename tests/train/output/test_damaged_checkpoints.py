@@ -17,7 +17,7 @@ from axonnx.cli.train import main
 from axonnx.train.loop import new_training
 from axonnx.train.output.checkpoint import Position, _index_hash, load_checkpoint, read_index, save_checkpoint
 from axonnx.train.output.run_folder import RunFolder
-from axonnx.train.run import load_run
+from axonnx.train.run import restore_run
 
 from ..tiny_runs import same_bits, tiny_config, tiny_network, write_config, write_data
 
@@ -48,7 +48,7 @@ def refused(run: Path, *, also_eval: bool = True) -> str:
     assert before == {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     if also_eval:
         with pytest.raises(AxonnxError):
-            load_run(run)
+            restore_run(run)
     return str(fault.value)
 
 
@@ -211,7 +211,7 @@ def test_resume_where_there_is_no_run(words, tmp_path, capsys):
 def test_a_run_without_a_checkpoint_cannot_be_evaluated(run):
     shutil.rmtree(run / "checkpoint")
     with pytest.raises(AxonnxError, match=r"no checkpoint \(checkpoint.json is missing\)"):
-        load_run(run)
+        restore_run(run)
 
 
 @pytest.mark.parametrize("variant", ["sbnn", "fpv", "sg-bn"])

@@ -24,7 +24,7 @@ class EventCamera(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     threshold: float = Field(default=0.3, gt=0, description="change of log intensity that fires an event")
-    threshold_std: float = Field(default=0.02, ge=0, description="spread of the pixels' thresholds around it")
+    threshold_std: float = Field(default=0.02, ge=0, description="standard deviation of the pixels' thresholds")
     refractory_us: int = Field(default=1000, ge=0, description="an event holds its pixel in reset for this long")
     noise_hz: float = Field(default=0.5, ge=0, description="background events per pixel and second")
     step_us: int = Field(default=2500, gt=0, description="time between two frames of the film")
@@ -62,8 +62,8 @@ class EventCamera(BaseModel):
 
     def _thresholds(self, size: tuple[int, ...], seed: int) -> NDArray[np.float64]:
         """Rising and falling threshold of every pixel, [2, H, W]."""
-        spread = np.random.default_rng([seed, MISMATCH]).normal(0.0, self.threshold_std, (2, *size))
-        return np.maximum(self.threshold + spread, LEAST_THRESHOLD_SHARE * self.threshold)
+        mismatch = np.random.default_rng([seed, MISMATCH]).normal(0.0, self.threshold_std, (2, *size))
+        return np.maximum(self.threshold + mismatch, LEAST_THRESHOLD_SHARE * self.threshold)
 
     def _noise(self, shape: tuple[int, ...], duration: int, seed: int, indices: Sequence[int]) -> Spikes:
         """Background events: a Poisson process of random polarity in every pixel."""

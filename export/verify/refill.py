@@ -15,14 +15,14 @@ from axonnx.models.synapses import Recurrent, Synapse
 
 
 @torch.no_grad()
-def load_back(network: Network, collapsed: Network) -> Network:
+def refill(network: Network, collapsed: Network) -> Network:
     """A copy of ``network`` whose posterior means, scales, biases and thresholds are the collapsed ones.
 
     Everything else is the training code: its layers, its pass through time, its firing decision.
     """
-    loaded = copy.deepcopy(network).cpu().float().eval()
+    filled = copy.deepcopy(network).cpu().float().eval()
     sources = dict(collapsed.named_modules())
-    for name, module in list(loaded.named_modules()):
+    for name, module in list(filled.named_modules()):
         source = sources.get(name)
         if isinstance(module, Synapse) and isinstance(source, CollapsedSynapse):
             _synapse(module, source)
@@ -30,13 +30,13 @@ def load_back(network: Network, collapsed: Network) -> Network:
             module.threshold = source.threshold.clone()
             if module.recurrent is not None and source.recurrent_weight is not None:
                 module.recurrent.posterior.raw_mean.copy_(source.recurrent_weight)
-                module.recurrent = _LoadedRecurrent(module.recurrent, source)
+                module.recurrent = _FileRecurrent(module.recurrent, source)
         elif isinstance(module, BinaryNeuron) and isinstance(source, CollapsedBinaryNeuron):
             module.threshold = source.threshold.clone()
         elif isinstance(module, LeakyReadout | LinearReadout) and isinstance(source, CollapsedReadout):
             module.weight.copy_(source.weight)
             module.bias.copy_(source.bias)
-    return loaded
+    return filled
 
 
 def _synapse(module: Synapse, source: CollapsedSynapse) -> None:
@@ -48,10 +48,10 @@ def _synapse(module: Synapse, source: CollapsedSynapse) -> None:
         module.norm.bias.copy_(source.bias)
     module.posterior.raw_mean.copy_(source.weight)
     if source.gain is not None or source.spread is not None:
-        module.posterior = _LoadedPosterior(module.posterior, source)
+        module.posterior = _FilePosterior(module.posterior, source)
 
 
-class _LoadedPosterior(GaussianPosterior):
+class _FilePosterior(GaussianPosterior):
     """A posterior whose variances are the file's a² σ², which hold the scale too."""
 
     def __init__(self, posterior: GaussianPosterior, source: CollapsedSynapse) -> None:
@@ -72,14 +72,14 @@ class _LoadedPosterior(GaussianPosterior):
         return product(x.square(), torch.ones_like(self.raw_mean[:1])), self._gain
 
 
-class _LoadedRecurrent(Recurrent):
+class _FileRecurrent(Recurrent):
     """Recurrent synapses with the file's variances, where it has some."""
 
     def __init__(self, recurrent: Recurrent, source: CollapsedLIF) -> None:
         nn.Module.__init__(self)
         self.posterior = recurrent.posterior
-        loaded = source.recurrent_gain if source.recurrent_spread is None else source.recurrent_spread
-        self._variance = super().weights()[1] if loaded is None else loaded
+        filled = source.recurrent_gain if source.recurrent_spread is None else source.recurrent_spread
+        self._variance = super().weights()[1] if filled is None else filled
 
     def weights(self) -> tuple[Tensor, Tensor | None]:
         """Means and variances of the file."""

@@ -15,7 +15,7 @@ from axonnx.runtime.streams.tally import Tally
 BATCH = 16
 
 
-class FrameRun:
+class FramePipeline:
     """Samples [N, T, …] of integers through an engine, several at a time; the noise of sample i is that of window i."""
 
     def __init__(self, engine: Engine, samples: NDArray[np.int64], *, seed: int = 0, first: int = 0) -> None:

@@ -14,8 +14,8 @@ from axonnx.models import Network
 
 
 @dataclass(frozen=True)
-class Trace:
-    """The traced graph, the names of the constants it reads, and the signature it follows."""
+class Captured:
+    """The captured graph, the names of the constants it reads, and the signature it follows."""
 
     graph: fx.Graph
     constants: dict[str, str]  # placeholder -> name of the buffer, as in the collapsed network
@@ -46,8 +46,8 @@ class Trace:
         return [node for node in self.graph.nodes if node.op == "call_function"]
 
 
-def trace(network: Network, input_shape: tuple[int, ...]) -> Trace:
-    """Trace one step for any batch size."""
+def capture(network: Network, input_shape: tuple[int, ...]) -> Captured:
+    """Capture one step for any batch size."""
     signature = signature_of(network, input_shape)
     module = StepModule(network, signature)
     arguments = example(signature)
@@ -57,7 +57,7 @@ def trace(network: Network, input_shape: tuple[int, ...]) -> Trace:
             program = torch.export.export(module, arguments, dynamic_shapes=_dynamic(signature, batch), strict=False)
     except (torch._dynamo.exc.UserError, RuntimeError) as fault:
         raise AxonnxError(
-            f"the network's compute() cannot be traced for any batch size; it must look neither at the values of its "
+            f"the network's compute() cannot be captured for any batch size; it must look neither at the values of its "
             f"tensors nor at the number of samples: {fault}"
         ) from fault
     buffers = {**program.graph_signature.inputs_to_buffers, **program.graph_signature.inputs_to_parameters}
@@ -67,16 +67,16 @@ def trace(network: Network, input_shape: tuple[int, ...]) -> Trace:
         free = [name for name in program.constants if name not in known and not name.startswith("network.")]
         if free:
             raise AxonnxError("compute() makes tensors of its own; keep constants in buffers of a layer")
-    traced = Trace(program.graph, constants, signature)
-    _refuse_mixed_samples(traced)
-    return traced
+    captured = Captured(program.graph, constants, signature)
+    _refuse_mixed_samples(captured)
+    return captured
 
 
-def _refuse_mixed_samples(traced: Trace) -> None:
+def _refuse_mixed_samples(captured: Captured) -> None:
     """Every value that depends on the input must be [B, …] with fixed sizes after the batch."""
-    arriving = traced.inputs[: 1 + len(traced.signature.states) + len(traced.signature.noises)]
+    arriving = captured.inputs[: 1 + len(captured.signature.states) + len(captured.signature.noises)]
     batch, by_sample = str(arriving[0].meta["val"].shape[0]), set(arriving)
-    for node in traced.calls():
+    for node in captured.calls():
         value = node.meta["val"]
         if isinstance(value, torch.SymInt) or by_sample.isdisjoint(node.all_input_nodes):
             continue
@@ -85,7 +85,7 @@ def _refuse_mixed_samples(traced: Trace) -> None:
             first, *rest = tensor.shape or [None]
             if str(first) != batch or not all(isinstance(size, int) for size in rest):
                 raise AxonnxError(
-                    f"{traced.where(node)}: {node.target} gives {list(tensor.shape)} of a batch of {batch}: samples "
+                    f"{captured.where(node)}: {node.target} gives {list(tensor.shape)} of a batch of {batch}: samples "
                     f"must stay apart, along the first axis. Leave that axis as it is"
                 )
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from axonnx.base.errors import AxonnxError
 from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
 from axonnx.models import MEAN_FIELD, Fire, Network, Sample
-from axonnx.runtime.format.contract import AccuracyContract, InputContract, Measured, Way
+from axonnx.runtime.format.contract import AccuracyContract, InputContract, MeasuredOn, Way
 from axonnx.runtime.measure.metrics import wilson_interval
 
 Sampled = Sequence[tuple[Tensor, Tensor]]  # inputs and labels, batch by batch
@@ -49,7 +49,7 @@ def predict_with(networks: Iterable[Network], fire: Fire = MEAN_FIELD, passes: i
     return predict
 
 
-def gap_table(
+def score_training(
     network: Network,
     arriving: InputContract,
     data: Sampled,
@@ -80,17 +80,17 @@ def gap_table(
     return scores
 
 
-def measure_ways(
+def score_ways(
     network: Network,
     collapsed: Collapsed,
     thresholds: Mapping[str, Tensor] | None,
     data: Sampled,
-    measured: Measured,
+    measured: MeasuredOn,
     bayesian: bool,
     tell: Callable[[str], None] = lambda _line: None,
 ) -> list[AccuracyContract]:
     """Every way to run the network, and last the file itself: what a contract states as its accuracy."""
-    scores = gap_table(
+    scores = score_training(
         network,
         collapsed.input,
         data,
