@@ -75,7 +75,7 @@ def test_a_device_that_is_not_there_is_wrong_use(run, capsys):
     assert "device 'cuda:99' cannot be used here" in capsys.readouterr().err
 
 
-def test_load_run_gives_the_network_as_it_was_kept(run):
+def test_restore_run_gives_the_network_as_it_was_kept(run):
     config, prepared, network = restore_run(run)
     assert same_bits(dict(network.state_dict()), weights_of(run))
     assert config.model.hidden == (12,)

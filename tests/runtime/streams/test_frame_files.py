@@ -7,7 +7,7 @@ import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main
-from axonnx.runtime import frame_pipeline as run_frames
+from axonnx.runtime import frame_pipeline
 from axonnx.runtime.format.contract import InputContract, MergingContract
 from axonnx.runtime.frame_pipeline import FramePipeline
 from axonnx.runtime.streams.frame_files import read_frames
@@ -20,7 +20,7 @@ def some(shape, seed=0):
 
 @pytest.mark.parametrize("name", ["frames", "images", "noisy_images"])
 def test_each_sample_is_centred_shifted_and_run(engines, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(run_frames, "BATCH", 3)
+    monkeypatch.setattr(frame_pipeline, "BATCH", 3)
     engine = engines(name)
     shape = (4, 2, 1, 3) if name == "frames" else (3, 2, 2)
     np.savez(tmp_path / "many.npz", frames=some((7, *shape)))
