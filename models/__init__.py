@@ -27,7 +27,7 @@ from axonnx.models.networks import (
 )
 from axonnx.models.neurons import LIF, BinaryNeuron, LeakyReadout, LIFSettings, LinearReadout
 from axonnx.models.normalisation import BatchNorm, ChannelScale
-from axonnx.models.pooling import AveragePool2d
+from axonnx.models.pooling import AveragePool2d, WholePool2d
 from axonnx.models.regulariser import LayerTerm, Regulariser
 from axonnx.models.residual import ResidualBlock
 from axonnx.models.run import LIFState, Observation, ReadoutState, Run, State
@@ -84,6 +84,7 @@ __all__ = [
     "StraightThrough",
     "SurrogateGradient",
     "Variant",
+    "WholePool2d",
     "divergence_sum",
     "make_estimator",
     "variant",

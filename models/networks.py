@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from axonnx.models.counting import CountingBlock
 from axonnx.models.network import BinaryNetwork, SpikingNetwork
 from axonnx.models.neurons import LIF, BinaryNeuron, LeakyReadout, LIFSettings, LinearReadout
-from axonnx.models.pooling import AveragePool2d
+from axonnx.models.pooling import WholePool2d
 from axonnx.models.residual import NeuronFactory, ResidualBlock, Shortcut
 from axonnx.models.run import Run
 from axonnx.models.synapses import Conv2d, Linear
@@ -148,7 +148,10 @@ class _ResidualTrunk(nn.Module):
 
 
 class BinaryResNet(BinaryNetwork):
-    """The paper's network for CIFAR-10: 26 layers, 64→128→256→512 channels; input [B, 3, 32, 32]."""
+    """The paper's network for CIFAR-10: 26 layers, 64→128→256→512 channels; input [B, 3, 32, 32].
+
+    ``size`` is the input's side, or its (height, width).
+    """
 
     def __init__(
         self,
@@ -158,7 +161,7 @@ class BinaryResNet(BinaryNetwork):
         classes: int = 10,
         variant: Variant = BAYESIAN,
         *,
-        size: int = 32,
+        size: int | tuple[int, int] = 32,
         shortcut: Shortcut = "pool",
         stem_stride: int = 1,
         stream: Stream = "current",
@@ -170,7 +173,7 @@ class BinaryResNet(BinaryNetwork):
             return BinaryNeuron(variant)
 
         self.trunk = _ResidualTrunk(inputs, widths, blocks, variant, neuron, shortcut, stem_stride, stream, block_scale)
-        self.pool = AveragePool2d(_last_size(size, stem_stride, len(widths)))
+        self.pool = WholePool2d(*_last_sides(size, stem_stride, len(widths)))
         self.readout = LinearReadout(widths[-1], classes)
 
     def compute(self, x: Tensor, run: Run) -> Tensor:
@@ -180,7 +183,10 @@ class BinaryResNet(BinaryNetwork):
 
 
 class SpikingResNet(SpikingNetwork):
-    """The paper's network for DVS Gesture: 20 layers, 32→64→128 channels; input [T, B, 2, 32, 32]."""
+    """The paper's network for DVS Gesture: 20 layers, 32→64→128 channels; input [T, B, 2, 32, 32].
+
+    ``size`` is the input's side, or its (height, width).
+    """
 
     def __init__(
         self,
@@ -191,7 +197,7 @@ class SpikingResNet(SpikingNetwork):
         variant: Variant = BAYESIAN,
         settings: LIFSettings | None = None,
         *,
-        size: int = 32,
+        size: int | tuple[int, int] = 32,
         shortcut: Shortcut = "pool",
         stem_stride: int = 1,
         stream: Stream = "current",
@@ -206,7 +212,7 @@ class SpikingResNet(SpikingNetwork):
             return LIF(variant, settings, shape=(channels, 1, 1))
 
         self.trunk = _ResidualTrunk(inputs, widths, blocks, variant, neuron, shortcut, stem_stride, stream, block_scale)
-        self.pool = AveragePool2d(_last_size(size, stem_stride, len(widths)))
+        self.pool = WholePool2d(*_last_sides(size, stem_stride, len(widths)))
         self.readout = LeakyReadout(widths[-1], classes, _decay_of(readout_decay, settings))
 
     def compute(self, x: Tensor, run: Run) -> Tensor:
@@ -233,9 +239,14 @@ def _dense(hidden: nn.ModuleList, readout: nn.Module, x: Tensor, run: Run) -> Te
     return logits
 
 
-def _last_size(size: int, stem_stride: int, stages: int) -> int:
-    """The resolution after all stages, which the final pooling covers whole."""
+def _last_sides(size: int | tuple[int, int], stem_stride: int, stages: int) -> tuple[int, int]:
+    """Height and width after all stages, which the final pooling covers whole; ``size`` is (height, width)."""
+    height, width = (size, size) if isinstance(size, int) else size
     shrink = stem_stride << (stages - 1)
-    if size % shrink:
-        raise ValueError(f"input of {size}×{size} pixels cannot shrink {shrink} times; expected a multiple of {shrink}")
-    return size // shrink
+    if height % shrink or width % shrink:
+        near = [max(1, round(side / shrink)) * shrink for side in (width, height)]
+        raise ValueError(
+            f"input of {width}×{height} pixels cannot shrink {shrink} times; expected multiples of {shrink}, "
+            f"e.g. {near[0]}×{near[1]}"
+        )
+    return height // shrink, width // shrink

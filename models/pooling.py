@@ -1,4 +1,4 @@
-"""Average pooling over power-of-two windows, on spikes and on currents."""
+"""Average pooling over power-of-two windows, on spikes and on currents; and over whole maps of any size."""
 
 from __future__ import annotations
 
@@ -43,3 +43,31 @@ class AveragePool2d(nn.Module):
     def extra_repr(self) -> str:
         """The window."""
         return f"window={self.window}"
+
+
+class WholePool2d(nn.Module):
+    """Σ x / (2^⌈log₂ H⌉ · 2^⌈log₂ W⌉) over maps [… , C, H, W]: exact, where a mean over any H·W is not.
+
+    With zeros the map is filled up to sides that are powers of two; of a map that has such sides it is the mean.
+    """
+
+    def __init__(self, height: int, width: int) -> None:
+        super().__init__()
+        self.window = _power_from(height), _power_from(width)
+        self.missing = self.window[0] - height, self.window[1] - width
+
+    def forward(self, x: Tensor) -> Tensor:
+        """One number for each channel, [… , C, 1, 1]."""
+        flat = x.flatten(0, -4) if x.dim() > 4 else x
+        filled = nnf.pad(flat, (0, self.missing[1], 0, self.missing[0])) if any(self.missing) else flat
+        pooled = nnf.avg_pool2d(filled, self.window)
+        return pooled.unflatten(0, x.shape[:-3]) if x.dim() > 4 else pooled
+
+    def extra_repr(self) -> str:
+        """The window."""
+        return f"window={self.window[0]}×{self.window[1]}"
+
+
+def _power_from(size: int) -> int:
+    """The least power of two that is not smaller."""
+    return 1 << (size - 1).bit_length()

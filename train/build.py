@@ -190,9 +190,7 @@ def _shipped(config: Config, prepared: Prepared) -> Network:
     channels, height, width = prepared.shape[-3:]
     options["inputs"] = channels if "resnet" in kind else channels * height * width
     if "resnet" in kind:
-        if height != width:
-            raise AxonnxError(f"a residual network takes square input; {config.data.name} gives {height}×{width}")
-        options["size"] = height
+        options["size"] = height, width
     if spiking:
         options["settings"] = _lif_settings(config.model)
         options["steps"] = steps

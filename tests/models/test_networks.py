@@ -21,14 +21,15 @@ from axonnx.models import (
 from axonnx.models.variant import BAYESIAN
 
 STEPS, BATCH = 5, 4
+SIDES = 6, 10  # height and width of what residual networks see
 SMALL = {
     "binary-mlp": lambda v: BinaryMLP(6, [8, 7], 3, v),
-    "binary-resnet": lambda v: BinaryResNet(3, (4, 6), 1, 3, v, size=8),
-    "binary-resnet-conv": lambda v: BinaryResNet(3, (4, 6), 1, 3, v, size=8, shortcut="conv"),
+    "binary-resnet": lambda v: BinaryResNet(3, (4, 6), 1, 3, v, size=SIDES),
+    "binary-resnet-conv": lambda v: BinaryResNet(3, (4, 6), 1, 3, v, size=SIDES, shortcut="conv"),
     "spiking-mlp": lambda v: SpikingMLP(6, [8, 7], 3, v, LIFSettings(learn_decay=True), steps=STEPS),
     "recurrent": lambda v: RecurrentSNN(6, (8, 7), 3, v, steps=STEPS),
-    "spiking-resnet": lambda v: SpikingResNet(2, (4, 6), 1, 3, v, size=8, steps=STEPS),
-    "spiking-resnet-conv": lambda v: SpikingResNet(2, (4, 6), 1, 3, v, size=8, shortcut="conv", steps=STEPS),
+    "spiking-resnet": lambda v: SpikingResNet(2, (4, 6), 1, 3, v, size=SIDES, steps=STEPS),
+    "spiking-resnet-conv": lambda v: SpikingResNet(2, (4, 6), 1, 3, v, size=SIDES, shortcut="conv", steps=STEPS),
 }
 RESNETS = [kind for kind in SMALL if "resnet" in kind]
 
@@ -43,8 +44,8 @@ def batch(kind: str, dtype: torch.dtype = torch.float32) -> Tensor:
     if kind == "binary-mlp":
         return torch.rand(BATCH, 6, dtype=dtype)
     if kind.startswith("binary"):
-        return torch.rand(BATCH, 3, 8, 8, dtype=dtype)
-    shape = (2, 8, 8) if "resnet" in kind else (6,)
+        return torch.rand(BATCH, 3, *SIDES, dtype=dtype)
+    shape = (2, *SIDES) if "resnet" in kind else (6,)
     return (torch.rand(STEPS, BATCH, *shape) < 0.4).to(dtype)
 
 
@@ -158,8 +159,10 @@ def test_every_granularity_trains(kind, granularity):
 def test_shapes_that_fit_no_network_are_refused():
     with pytest.raises(ValueError, match="hidden is empty; expected the sizes of at least one hidden layer"):
         BinaryMLP(4, [], 2)
-    with pytest.raises(ValueError, match=r"input of 30×30 pixels cannot shrink 4 times; expected a multiple of 4"):
+    with pytest.raises(ValueError, match=r"input of 30×30 pixels cannot shrink 4 times; .* of 4, e.g. 32×32"):
         SpikingResNet(size=30)
+    with pytest.raises(ValueError, match=r"input of 346×260 pixels cannot shrink 8 times; .*, e.g. 344×256"):
+        SpikingResNet(size=(260, 346), stem_stride=2)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")

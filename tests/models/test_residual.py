@@ -14,6 +14,7 @@ from axonnx.models import (
     ResidualBlock,
     Run,
     Variant,
+    WholePool2d,
 )
 
 
@@ -33,6 +34,13 @@ def test_pooling_keeps_leading_axes(leading):
 def test_a_window_is_a_power_of_two(window):
     with pytest.raises(ValueError, match=f"window is {window}; expected a power of two"):
         AveragePool2d(window)
+
+
+@pytest.mark.parametrize(("height", "width", "pixels"), [(4, 4, 16), (3, 4, 16), (5, 2, 16), (1, 7, 8), (6, 8, 64)])
+def test_a_whole_map_is_summed_and_divided_by_a_power_of_two(height, width, pixels):
+    x = torch.randint(0, 9, (3, 2, 4, height, width)).float()
+    assert torch.equal(WholePool2d(height, width)(x), x.sum((-1, -2), keepdim=True) / pixels)
+    assert torch.equal(WholePool2d(height, width)(x[0]), x[0].sum((-1, -2), keepdim=True) / pixels)
 
 
 @pytest.mark.parametrize("window", [1, 2, 4])

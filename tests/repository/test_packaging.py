@@ -34,6 +34,12 @@ def test_constraints_pin_every_requirement():
     assert wanted - {"axonnx"} <= pinned
 
 
+def test_tonic_with_its_licence_is_an_extra_of_its_own():
+    extras = PROJECT["project"]["optional-dependencies"]
+    assert [name for name, lines in extras.items() if "tonic" in map(_name, lines)] == ["tonic"]
+    assert "tonic" not in map(_name, PROJECT["project"]["dependencies"])
+
+
 def test_constraints_are_exact_and_name_no_host():
     assert all(line.count("==") == 1 and "://" not in line for line in _constraints())
     assert "torch==2.13.0" in _constraints()

@@ -105,9 +105,12 @@ def test_a_decay_that_cannot_be_learned_is_refused(frames):
     assert refusal(frames, model=model).startswith("model: decay is 1.0")
 
 
-def test_a_residual_network_wants_square_input(tmp_path):
-    np.savez(tmp_path / "wide.npz", frames=np.zeros((6, 1, 2, 4), np.uint8), labels=np.arange(6) % 2)
-    assert "square input" in refusal(tmp_path / "wide.npz", **RESNET)
+def test_a_residual_network_takes_rectangles_whose_sides_it_can_halve(tmp_path):
+    np.savez(tmp_path / "wide.npz", frames=np.ones((6, 1, 4, 12), np.uint8), labels=np.arange(6) % 2)
+    network, _ = tiny_network(tiny_config(tmp_path / "wide.npz", **RESNET))
+    assert network(torch.ones(2, 1, 4, 12)).logits.shape == (2, 2)
+    np.savez(tmp_path / "odd.npz", frames=np.zeros((6, 1, 4, 11), np.uint8), labels=np.arange(6) % 2)
+    assert "input of 11×4 pixels cannot shrink" in refusal(tmp_path / "odd.npz", **RESNET)
 
 
 @pytest.mark.parametrize(

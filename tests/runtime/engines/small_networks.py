@@ -90,19 +90,23 @@ RECIPES = {
     ),
     "recurrent-decays": Recipe(lambda: RecurrentSNN(23, [19, 33], CLASSES, settings=OWN_DECAYS), (23,)),
     "resnet-decays": Recipe(
-        lambda: SpikingResNet(2, (4, 20), 1, CLASSES, settings=OWN_DECAYS_TO_ZERO, size=8), (2, 8, 8), steps=20
+        lambda: SpikingResNet(2, (4, 20), 1, CLASSES, settings=OWN_DECAYS_TO_ZERO, size=(6, 10)), (2, 6, 10), steps=20
     ),
     "binary-counts": Recipe(
-        lambda: BinaryResNet(3, (4, 20), 2, CLASSES, size=8, stream="spikes"), (3, 8, 8), spiking=False
+        lambda: BinaryResNet(3, (4, 20), 2, CLASSES, size=(4, 12), stream="spikes"), (3, 4, 12), spiking=False
     ),
     "resnet-counts": Recipe(
-        lambda: SpikingResNet(2, (4, 20), 2, CLASSES, size=8, stream="spikes", readout_decay=0.0), (2, 8, 8), steps=20
+        lambda: SpikingResNet(2, (4, 20), 2, CLASSES, size=(12, 4), stream="spikes", readout_decay=0.0),
+        (2, 12, 4),
+        steps=20,
     ),
     "resnet-counts-conv": Recipe(
         lambda: SpikingResNet(2, (4, 8), 2, CLASSES, size=8, stream="spikes", shortcut="conv"), (2, 8, 8), steps=20
     ),
     "resnet": Recipe(lambda: SpikingResNet(2, (4, 20), 1, CLASSES, size=8), (2, 8, 8), steps=20),
-    "resnet-conv": Recipe(lambda: SpikingResNet(2, (4, 8), 1, CLASSES, size=8, shortcut="conv"), (2, 8, 8), steps=20),
+    "resnet-conv": Recipe(
+        lambda: SpikingResNet(2, (4, 8), 1, CLASSES, size=(6, 10), shortcut="conv"), (2, 6, 10), steps=20
+    ),
     "resnet-bntt": Recipe(
         lambda: SpikingResNet(2, (4, 8), 1, CLASSES, variant("sg-bn"), size=8, steps=STEPS), (2, 8, 8), True, False, 20
     ),

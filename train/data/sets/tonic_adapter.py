@@ -74,7 +74,7 @@ def _opened(tonic_class: str, root: Path, train: bool) -> Any:
         import numpy.lib.recfunctions  # noqa: F401 (tonic uses it without importing it)
         from tonic import datasets
     except ImportError as error:
-        raise AxonnxError(f"this data set is read through tonic ({error}); pip install 'axonnx[train]'") from error
+        raise AxonnxError(f"this data set is read through tonic ({error}); pip install 'axonnx[tonic]'") from error
     # tonic derives its folder from the class's name, and downloads where it misses its own archive.
     offline = type(tonic_class, (getattr(datasets, tonic_class),), {"download": lambda self: None})
     return offline(str(root), train=train)

@@ -52,6 +52,7 @@ def gestures(tmp_path):
 
 
 def read(source, root, part="train"):
+    pytest.importorskip("tonic", reason="tonic (axonnx[tonic]) is not installed")
     return tonic_recordings(few(source, 3), root, part, EventStore(root / "store"))
 
 
@@ -76,7 +77,7 @@ def test_gestures_come_by_user_from_time_zero_in_microseconds(gestures, part):
 
 
 def test_nothing_is_downloaded_even_where_tonic_would(digits, monkeypatch):
-    import tonic.download_utils
+    tonic = pytest.importorskip("tonic", reason="tonic (axonnx[tonic]) is not installed")
 
     def refuse(*arguments, **named):
         raise AssertionError(f"tonic tried to download {arguments}")
@@ -145,8 +146,8 @@ def test_the_second_time_nothing_is_converted_until_a_file_changes(digits):
 
 def test_without_tonic_the_error_says_what_to_install(digits, monkeypatch):
     monkeypatch.setitem(sys.modules, "tonic", None)
-    with pytest.raises(AxonnxError, match=r"pip install 'axonnx\[train\]'"):
-        read(nmnist.SOURCE, digits)
+    with pytest.raises(AxonnxError, match=r"pip install 'axonnx\[tonic\]'"):
+        tonic_recordings(few(nmnist.SOURCE, 3), digits, "train", EventStore(digits / "store"))
 
 
 def imports_of(path):
