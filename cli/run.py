@@ -1,4 +1,4 @@
-"""``axonnx run``: an exported file on a recording, a live stream, frames or images."""
+"""``axonnx run``: an exported file on a recording, many of them, a live stream, frames or images."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from typing import Literal
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli.fit_options import add_fit_options, fit_of
+from axonnx.cli.job_options import add_job_options
 from axonnx.cli.numbers import from_one, from_zero
+from axonnx.cli.run_many import run_many
 from axonnx.cli.show.live import show
 from axonnx.cli.show.run_text import decision_json, decision_line, summary_json, summary_lines
 from axonnx.cli.threads import add_threads
+from axonnx.jobs.recordings import names_many
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.engines.reference.interface import Engine
 from axonnx.runtime.format.network_input import describe_input
@@ -37,6 +40,12 @@ def main(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
     if options.live and options.json:
         raise AxonnxError("--live draws, --json prints objects for programs: choose one")
+    if names_many(options.sources):
+        return run_many(options, options.sources)
+    (options.source,) = options.sources
+    given = [name for name in ("jobs", "cluster", "output") if getattr(options, name) not in (None, 1)]
+    if given:
+        raise AxonnxError(f"--{given[0]} is for many recordings; {options.source} is one")
     engine = load(options.model, options.engine, options.threads or 1).engine
     run = _frames(engine, options) if engine.program.contract.input.binning is None else _stream(engine, options)
     _print(run, engine, options)
@@ -109,11 +118,15 @@ def make_parser() -> argparse.ArgumentParser:
         description="Run an exported file on events, and say what it sees.",
         epilog="SOURCE is a recording (npz, npy, csv, N-MNIST bin, AEDAT, EVT, DAT, ES, SHD), - for csv lines or "
         "16-byte records (--format records) on standard input, or udp:[HOST:]PORT for such records in datagrams. "
-        "Networks of frames or images take an npz or npy file.",
+        "Networks of frames or images take an npz or npy file. Several, a folder, a glob or @list.txt give one answer "
+        "for each recording and a summary, with the accuracy where folders are named after classes: "
+        "axonnx run model.onnx data/test --jobs 4 -o answers.jsonl",
         allow_abbrev=False,
     )
     parser.add_argument("model", help="a file of axonnx export")
-    parser.add_argument("source", metavar="SOURCE", help="where events (or frames, or images) come from")
+    parser.add_argument(
+        "sources", nargs="+", metavar="SOURCE", help="where events (or frames, or images) come from; many as below"
+    )
     parser.add_argument("--engine", choices=ENGINES, default="auto", help="what computes (default: %(default)s)")
     add_threads(parser, "1, best for one recording")
     parser.add_argument("--seed", type=from_zero, default=0, help="of a stochastic file's noise (default: 0)")
@@ -122,6 +135,14 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--index", type=from_zero, help="which recording of a file with many")
     _add_decision_options(parser.add_argument_group("decisions on events"))
     _add_source_options(parser.add_argument_group("events"))
+    many = parser.add_argument_group("many recordings")
+    add_job_options(many)
+    many.add_argument(
+        "-o",
+        "--output",
+        metavar="JSONL",
+        help="a JSON object for each recording and one as summary; interrupted, the same command goes on",
+    )
     return parser
 
 

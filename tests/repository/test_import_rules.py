@@ -28,6 +28,7 @@ ORDER = (
     "report.facts",
     "report.sections",
     "report",
+    "jobs",
     "models.maths",
     "models.fast",
     "models",
@@ -54,6 +55,7 @@ FOREIGN = {
     "base": {"torch", "onnx", "onnxruntime", "tonic", "sklearn"},
     "runtime": {"torch", "tonic", "sklearn"},
     "report": {"torch", "tonic", "sklearn", "matplotlib"},
+    "jobs": {"torch", "tonic", "sklearn", "matplotlib"},
     "models": {"onnx", "onnxruntime", "tonic", "sklearn", "axonnx.runtime", "axonnx.report"},
     "train": {"onnx", "onnxruntime", "axonnx.report"},
     "experiments": {"tonic"},
@@ -152,7 +154,7 @@ def run_python(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def modules_without_torch() -> list[str]:
-    paths = [path for folder in ("base", "runtime", "report") for path in (ROOT / folder).rglob("*.py")]
+    paths = [path for folder in ("base", "runtime", "report", "jobs") for path in (ROOT / folder).rglob("*.py")]
     named = (".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths)
     verbs = [f"axonnx.cli.{verb}" for verb in VERBS_WITHOUT_TORCH]
     return sorted("axonnx." + name.removesuffix(".__init__") for name in named) + verbs

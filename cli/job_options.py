@@ -1,0 +1,31 @@
+"""Options of the command line that say who does many jobs."""
+
+from __future__ import annotations
+
+import argparse
+
+from axonnx.cli.numbers import from_one
+from axonnx.jobs.running import make_pool
+from axonnx.jobs.work import Pool
+
+
+def add_job_options(group: argparse._ArgumentGroup) -> None:
+    """--jobs or --cluster."""
+    which = group.add_mutually_exclusive_group()
+    which.add_argument(
+        "--jobs",
+        type=from_one,
+        default=1,
+        metavar="N",
+        help="processes on this machine (default: 1; needs axonnx[jobs])",
+    )
+    which.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="a Dask cluster instead: tcp://host:8786, or slurm:profile.yaml to start one (needs axonnx[cluster])",
+    )
+
+
+def pool_of(options: argparse.Namespace) -> Pool:
+    """What the options say."""
+    return make_pool(options.jobs, options.cluster)

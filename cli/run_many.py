@@ -1,0 +1,105 @@
+"""``axonnx run`` on folders, globs and lists of recordings: one answer each, and what they come to."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import TextIO
+
+from axonnx.base.errors import AxonnxError
+from axonnx.base.files import replacing
+from axonnx.base.fingerprints import sha256_of
+from axonnx.cli.fit_options import fit_of
+from axonnx.cli.guard import FAILED, FINE
+from axonnx.cli.job_options import pool_of
+from axonnx.cli.show.counting import Counting
+from axonnx.cli.show.many_text import row_line, summary_text
+from axonnx.jobs.answers import Question, Row, jobs_for, loaded
+from axonnx.jobs.journal import Journal
+from axonnx.jobs.recordings import find_recordings
+from axonnx.jobs.running import in_order, run_jobs
+from axonnx.jobs.summary import Summary
+from axonnx.jobs.work import Outcome
+
+ONE_AT_A_TIME = ("live", "windows", "continuous", "every_bin", "limit", "index", "seconds")
+
+
+def run_many(options: argparse.Namespace, sources: Sequence[str]) -> int:
+    """The verb on many files: exit code 1 where one of them failed, 0 otherwise."""
+    for name in ONE_AT_A_TIME:
+        if getattr(options, name) not in (None, False):
+            raise AxonnxError(f"--{name.replace('_', '-')} is for one recording; many have one answer each")
+    files = find_recordings(sources)
+    question = question_of(options)
+    engine = loaded(question.model, question.sha256, question.engine, question.threads).engine  # told before the work
+    jobs, pool = jobs_for(question, files), pool_of(options)
+    summary = Summary()
+    with _journal(options, question) as journal:
+        before = 0 if journal is None else len(journal.done)
+        coming = Counting("axonnx run", len(jobs), before).through(run_jobs(jobs, pool, journal))
+        rows = _rows(in_order(jobs, coming), summary)
+        facts = {"model": question.model, "engine": engine.name}
+        if options.output:
+            with replacing(options.output) as temporary, temporary.open("w", encoding="utf-8") as file:
+                _print(_written(rows, file), options.json)
+                print(json.dumps({"summary": True, **facts, **summary.as_dict()}), file=file)
+        else:
+            _print(rows, options.json)
+        if journal is not None:
+            journal.remove()
+    whole = {"summary": True, **facts, **summary.as_dict()}
+    print(json.dumps(whole) if options.json else summary_text(whole), flush=True)
+    return FAILED if summary.failed else FINE
+
+
+def question_of(options: argparse.Namespace) -> Question:
+    """What the options say."""
+    return Question(
+        options.model,
+        sha256_of(options.model),
+        engine=options.engine,
+        threads=options.threads or 1,
+        seed=options.seed,
+        format=options.format,
+        fit=fit_of(options),
+        tolerance_us=options.tolerance_us or 0,
+        on_disorder=options.on_disorder,
+        stop_at=options.stop_at,
+        origin=options.origin,
+        max_events=options.max_events,
+    )
+
+
+def _journal(options: argparse.Namespace, question: Question) -> Journal | nullcontext[None]:
+    """Beside the output, where results are kept while they come; without an output nothing is kept."""
+    if not options.output:
+        return nullcontext()
+    about = {**asdict(question), "fit": repr(question.fit), "model": Path(question.model).name}
+    del about["threads"]
+    return Journal(f"{options.output}.journal", about)
+
+
+def _rows(outcomes: Iterable[Outcome], summary: Summary) -> Iterator[Row]:
+    for outcome in outcomes:
+        if outcome.fault is not None:
+            summary.failed[outcome.name] = outcome.fault
+            yield {"recording": outcome.name, "error": outcome.fault}
+            continue
+        for row in outcome.value:
+            summary.add(row)
+            yield row
+
+
+def _written(rows: Iterable[Row], file: TextIO) -> Iterator[Row]:
+    for row in rows:
+        print(json.dumps(row), file=file)
+        yield row
+
+
+def _print(rows: Iterable[Row], as_json: bool) -> None:
+    for row in rows:
+        print(json.dumps(row) if as_json else row_line(row), flush=True)

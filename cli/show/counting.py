@@ -1,0 +1,66 @@
+"""How far many jobs are, and how long the rest will take: one line that changes on a terminal, few lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import TextIO
+
+from axonnx.jobs.work import Outcome
+
+SECONDS = 10.0  # between two lines where nobody watches
+MOMENT = 0.2  # and on a terminal
+
+
+class Counting:
+    """Progress on stderr; ``through`` hands on what it counts."""
+
+    def __init__(self, name: str, total: int, before: int = 0, out: TextIO | None = None) -> None:
+        self.name, self.total, self.before = name, total, before
+        self.out = out or sys.stderr
+        self.done, self.failed = 0, 0
+        self.began = self.last = time.monotonic()
+
+    def through(self, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+        """The same outcomes; failures are told with their names as they come."""
+        for outcome in outcomes:
+            self.done += 1
+            if outcome.fault is not None:
+                self.failed += 1
+                self._say(f"{self.name}: failed: {_once(outcome)}")
+            self._show()
+            yield outcome
+        if self.out.isatty():
+            print("\r\x1b[K", end="", file=self.out, flush=True)
+
+    def line(self) -> str:
+        """Done, failed, and the time that is left by the pace so far (of what was not done before)."""
+        fresh, spent = self.done - self.before, time.monotonic() - self.began
+        left = f", {_clock(spent / fresh * (self.total - self.done))} left" if fresh > 0 else ""
+        return f"{self.name}: {self.done:,} of {self.total:,}{f', {self.failed} failed' if self.failed else ''}{left}"
+
+    def _show(self) -> None:
+        now = time.monotonic()
+        if now - self.last >= (MOMENT if self.out.isatty() else SECONDS):
+            self.last = now
+            if self.out.isatty():
+                print(f"\r\x1b[K{self.line()}", end="", file=self.out, flush=True)
+            else:
+                self._say(self.line())
+
+    def _say(self, line: str) -> None:
+        start = "\r\x1b[K" if self.out.isatty() else ""
+        print(f"{start}{line}", file=self.out, flush=True)
+
+
+def _once(outcome: Outcome) -> str:
+    """The name and the fault, which may begin with it."""
+    fault = outcome.fault or ""
+    return fault if fault.startswith(outcome.name) else f"{outcome.name}: {fault}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,0 +1,110 @@
+"""One file's answers to one recording file, as a job: the network is loaded once in each process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from axonnx.base.errors import AxonnxError
+from axonnx.base.fingerprints import sha256_of
+from axonnx.jobs.work import Job
+from axonnx.runtime.engines.choose import EngineName
+from axonnx.runtime.frame_run import FrameRun
+from axonnx.runtime.model import Model, load
+from axonnx.runtime.readers import Recording, read_recordings
+from axonnx.runtime.streams.fit import Fit
+from axonnx.runtime.streams.frame_files import read_frames, read_labels
+from axonnx.runtime.streams.opening import open_stream
+from axonnx.runtime.streams.reorder import OnDisorder
+from axonnx.runtime.streams.sources import FileSource
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Question:
+    """Which network answers, and how recordings are brought to it."""
+
+    model: str
+    sha256: str
+    engine: EngineName = "auto"
+    threads: int = 1
+    seed: int = 0
+    format: str | None = None
+    fit: Fit = field(default_factory=Fit)
+    tolerance_us: int = 0
+    on_disorder: OnDisorder | Literal["sort"] | None = None
+    stop_at: float | None = None
+    origin: int | Literal["first"] | None = None
+    max_events: int | None = None
+
+
+def jobs_for(question: Question, files: Sequence[Path]) -> list[Job]:
+    """A job for each file."""
+    return [Job(str(path), answer, (question, str(path))) for path in files]
+
+
+def answer(question: Question, path: str) -> list[Row]:
+    """A row for each recording (or sample of frames) in the file: one answer each, as it was trained for."""
+    model = loaded(question.model, question.sha256, question.engine, question.threads)
+    if model.contract.input.binning is None:
+        return list(_frames(model, question, path))
+    recordings = read_recordings(Path(path), format=question.format)
+    if not recordings:
+        raise AxonnxError(f"{path}: holds no recording")
+    return [_row(model, question, path, number, recordings) for number in range(len(recordings))]
+
+
+@lru_cache(maxsize=2)
+def loaded(model: str, sha256: str, engine: EngineName, threads: int) -> Model:
+    """The network; on another machine it must be the same file."""
+    if sha256_of(model) != sha256:
+        raise AxonnxError(f"{model}: is another file here than where the work was started; copy that one")
+    return load(model, engine, threads)
+
+
+def _row(model: Model, question: Question, path: str, number: int, recordings: Sequence[Recording]) -> Row:
+    recording = recordings[number]
+    run = open_stream(
+        model.engine,
+        FileSource(path, recording),
+        fit=question.fit,
+        tolerance_us=question.tolerance_us,
+        on_disorder=question.on_disorder,
+        stop_at=question.stop_at,
+        origin=question.origin,
+        max_events=question.max_events,
+        seed=question.seed,
+    )
+    *_, decision = run.decisions()
+    return {
+        **_named(path, number, len(recordings)),
+        "true": _true(path, recording.label, model.contract.classes),
+        **decision.as_dict(),
+        "events": run.read,
+        "left_out": run.dropped(),
+    }
+
+
+def _frames(model: Model, question: Question, path: str) -> Iterator[Row]:
+    samples = read_frames(path, model.contract.input)
+    classes = model.contract.classes
+    labels = read_labels(path, len(samples), len(classes)) if path.endswith(".npz") else None
+    for number, decision in enumerate(FrameRun(model.engine, samples, seed=question.seed).decisions()):
+        true = _true(path, None if labels is None else int(labels[number]), classes)
+        yield {**_named(path, number, len(samples)), "true": true, **decision.as_dict()}
+
+
+def _named(path: str, number: int, count: int) -> Row:
+    return {"recording": path} if count == 1 else {"recording": path, "index": number}
+
+
+def _true(path: str, label: int | None, classes: Sequence[str]) -> str | None:
+    """The class that the file states, or after which its folder is named; None where neither is known."""
+    if label is not None and 0 <= label < len(classes):
+        return classes[label]
+    folder = Path(path).absolute().parent.name
+    return folder if folder in classes else None

@@ -1,0 +1,59 @@
+"""What is to be done, and what came of it: a job has a name, its result is JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from axonnx.base.errors import AxonnxError
+
+
+class Job(NamedTuple):
+    """One piece of work that needs no other. ``function`` is one of a module, ``arguments`` are plain values."""
+
+    name: str
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A job's result as JSON, or why it has none."""
+
+    name: str
+    text: str | None = None
+    fault: str | None = None
+
+    @property
+    def value(self) -> Any:
+        """The result; the text gives the same value wherever it was made."""
+        assert self.text is not None, f"{self.name} has no result: {self.fault}"
+        return json.loads(self.text)
+
+
+class Pool(Protocol):
+    """Something that does jobs. One whose process dies, or that cannot be done, has an outcome with a fault."""
+
+    def outcomes(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
+        """One for each job, as they come."""
+        ...
+
+
+class Here:
+    """One after the other, in this process."""
+
+    def outcomes(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
+        """In the order of the jobs."""
+        return map(attempt, jobs)
+
+
+def attempt(job: Job) -> Outcome:
+    """Do a job. What it raises is its outcome, so that no exception has to travel between processes."""
+    try:
+        return Outcome(job.name, json.dumps(job.function(*job.arguments)))
+    except AxonnxError as fault:
+        return Outcome(job.name, fault=str(fault))
+    except Exception as fault:
+        return Outcome(job.name, fault=f"{type(fault).__name__}: {fault}")
