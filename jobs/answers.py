@@ -12,7 +12,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
 from axonnx.jobs.work import Job
 from axonnx.runtime.engines.choose import EngineName
-from axonnx.runtime.frame_run import FrameRun
+from axonnx.runtime.frame_pipeline import FramePipeline
 from axonnx.runtime.model import Model, load
 from axonnx.runtime.readers import Recording, read_recordings
 from axonnx.runtime.streams.fit import Fit
@@ -93,7 +93,7 @@ def _frames(model: Model, question: Question, path: str) -> Iterator[Row]:
     samples = read_frames(path, model.contract.input)
     classes = model.contract.classes
     labels = read_labels(path, len(samples), len(classes)) if path.endswith(".npz") else None
-    for number, decision in enumerate(FrameRun(model.engine, samples, seed=question.seed).decisions()):
+    for number, decision in enumerate(FramePipeline(model.engine, samples, seed=question.seed).decisions()):
         true = _true(path, None if labels is None else int(labels[number]), classes)
         yield {**_named(path, number, len(samples)), "true": true, **decision.as_dict()}
 
