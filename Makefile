@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help setup test pytest lint format types bench fuzz demo clean
+.PHONY: help setup test pytest lint format types bench fuzz demo docs clean
 
 help:            ## this list
 	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /  make \1\t/' | expand -t 16
@@ -50,6 +50,9 @@ fuzz: $(READY)   ## damaged files of every kind, for MINUTES=10 in all
 
 demo: $(READY)   ## the whole pipeline on the embedded data
 	$(BIN)/axonnx demo
+
+docs: $(READY)   ## the site, in build/site; see it with: python -m http.server -d build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 
 clean:           ## remove the environment and everything built
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

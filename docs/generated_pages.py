@@ -1,0 +1,109 @@
+"""Pages of the site that code writes: every verb's help, every setting, the public names, and the root's documents."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import tomllib
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+import axonnx
+from axonnx.cli.command import VERBS
+from axonnx.train.config.read import settings, shipped
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """Called by mkdocs first: the package's modules under their names, for mkdocstrings, which reads files."""
+    package = ROOT / "build" / "package"
+    shutil.rmtree(package, ignore_errors=True)
+    mapped = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["package-dir"]
+    for name, folder in mapped.items():
+        place = package / name.replace(".", "/")
+        place.mkdir(parents=True)
+        for module in (ROOT / folder).glob("*.py"):
+            (place / module.name).symlink_to(module)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Called by mkdocs once it has found the pages that are written by hand."""
+    for path, text in pages().items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def pages() -> dict[str, str]:
+    """Path in the site → Markdown."""
+    return {
+        "reference/command-line.md": command_line(),
+        "reference/settings.md": all_settings(),
+        "reference/python.md": public_names(),
+        **{path: from_the_root(source) for path, source in DOCUMENTS.items()},
+    }
+
+
+def command_line() -> str:
+    """What ``axonnx VERB --help`` prints, for every verb."""
+    parts = ["# Command line", "`axonnx VERB --help` prints the same."]
+    for name, verb in VERBS.items():
+        parts += [f"## axonnx {name}", f"{verb.does[0].upper()}{verb.does[1:]}.", f"```text\n{_help(verb.place)}```"]
+    return "\n\n".join(parts)
+
+
+def all_settings() -> str:
+    """Every setting of a training run with its default and meaning, by section."""
+    parts = ["# Settings", "What a TOML file of `axonnx train` may hold; on the command line `--section.name VALUE`."]
+    for section, rows in _sections():
+        table = "\n".join(f"| `{key}` | `{default}` | {_cell(about)} |" for key, default, about in rows)
+        parts += [f"## {section}", f"| setting | default | meaning |\n| --- | --- | --- |\n{table}"]
+    names = "\n".join(f"| `{name}` | {_cell(entry['about'])} |" for name, entry in shipped().items())
+    parts += ["## Shipped configurations", f"| name | is for |\n| --- | --- |\n{names}"]
+    return "\n\n".join(parts)
+
+
+def public_names() -> str:
+    """The names of ``import axonnx``, rendered by mkdocstrings from their docstrings."""
+    parts = ["# Python", f"```text\n{axonnx.__doc__}```"]
+    for name in axonnx.__all__:
+        if not name.startswith("__"):
+            parts += [f"## axonnx.{name}", f"::: {getattr(axonnx, name).__module__}.{name}"]
+    return "\n\n".join(parts)
+
+
+def from_the_root(source: str) -> str:
+    """A document that stands beside the README; its links into ``docs/`` become links of the site."""
+    text = (ROOT / source).read_text("utf-8")
+    return re.sub(r"\]\((?:docs/)?([^):]+)\)", _link, text)
+
+
+def _link(found: re.Match[str]) -> str:
+    target = found[1]
+    known = {source: path for path, source in DOCUMENTS.items()} | {"README.md": "index.md"}
+    return f"]({known.get(target, target)})"
+
+
+def _help(place: str) -> str:
+    parser: argparse.ArgumentParser = import_module(place.partition(":")[0]).make_parser()
+    formatter: Any = parser.formatter_class
+    parser.formatter_class = lambda prog: formatter(prog, width=110)
+    return parser.format_help()
+
+
+def _sections() -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
+    sections: dict[str, list[tuple[str, str, str]]] = {}
+    for key, default, about in settings():
+        sections.setdefault(key.rpartition(".")[0] or "run", []).append((key, default, about))
+    yield from sections.items()
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
