@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli.show.told import silent, to_stderr
-from axonnx.experiments.conduct import conduct
-from axonnx.experiments.document import fill
-from axonnx.experiments.figures import draw
-from axonnx.experiments.held_out import groups_of
-from axonnx.experiments.plan import Scale, plan_names, read_plan, size_of
-from axonnx.experiments.store import read_results, write_results
-from axonnx.experiments.tables import block
+from axonnx.experiments.perform import draw_again, perform
+from axonnx.experiments.plan import Scale, plan_names, read_plan
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -30,27 +24,13 @@ def main(arguments: Sequence[str]) -> int:
     for name in names:
         read_plan(name)  # a wrong name is told before hours of work
     for name in names:
-        _one(name, scale, options)
+        where = {"results": options.results, "hold_out": options.hold_out, "document": options.document}
+        if options.draw:
+            done = draw_again(name, scale, options.out, **where)
+        else:
+            done = perform(name, scale, options.out, tell=silent if options.quiet else to_stderr, **where)
+        print(f"## {done.title}\n\n{done.text}\n\nrecords: {done.records}; figure: {done.figure}\n")
     return 0
-
-
-def _one(name: str, scale: Scale, options: argparse.Namespace) -> None:
-    plan = read_plan(name)
-    results = Path(options.results or Path(options.out) / "results" / scale)
-    groups = groups_of(plan, scale, options.hold_out) if options.hold_out and not options.draw else []
-    name = f"{name}-held-out" if options.hold_out else name
-    stored = results / f"{name}.json"
-    if not options.draw:
-        size_of(plan, scale)
-        tell = silent if options.quiet else to_stderr
-        records = conduct(plan, name, scale, Path(options.out), tell, groups)
-        write_results(stored, name, scale, records)
-    stored_scale, records = read_results(stored)
-    text = block(plan, stored_scale, records)
-    draw(results / f"{name}.svg", plan, records)
-    if options.document:
-        fill(Path(options.document), name, text)
-    print(f"## {plan.title}\n\n{text}\n\nrecords: {stored}; figure: {results / f'{name}.svg'}\n")
 
 
 def make_parser() -> argparse.ArgumentParser:

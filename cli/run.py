@@ -20,10 +20,9 @@ from axonnx.jobs.recordings import names_many
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.engines.reference.interface import Engine
 from axonnx.runtime.format.network_input import describe_input
-from axonnx.runtime.frame_pipeline import FramePipeline
+from axonnx.runtime.frame_pipeline import FramePipeline, open_frames
 from axonnx.runtime.model import load
 from axonnx.runtime.streams.decision import Decision
-from axonnx.runtime.streams.frame_files import read_frames
 from axonnx.runtime.streams.opening import open_stream
 from axonnx.runtime.streams.pipeline import EventPipeline
 from axonnx.runtime.streams.seen import Seen
@@ -100,15 +99,14 @@ def _stream(engine: Engine, options: argparse.Namespace) -> EventPipeline:
 
 
 def _frames(engine: Engine, options: argparse.Namespace) -> FramePipeline:
-    entering = engine.program.contract.input
     given = [name for name in EVENTS_ONLY if getattr(options, name) not in (None, False)]
-    if given or options.source == "-" or options.source.startswith("udp:"):
-        what = f"--{given[0].replace('_', '-')} is for events" if given else f"{options.source} is a stream of events"
+    if given:
+        taken = describe_input(engine.program.contract.input)
         raise AxonnxError(
-            f"{engine.program.name}: {what}; this network takes {describe_input(entering)} from an npz or npy file"
+            f"{engine.program.name}: --{given[0].replace('_', '-')} is for events; this network takes {taken} from an "
+            f"npz or npy file"
         )
-    samples = read_frames(options.source, entering, options.index)
-    return FramePipeline(engine, samples, seed=options.seed, first=options.index or 0)
+    return open_frames(engine, options.source, index=options.index, seed=options.seed)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
 from axonnx.cli.fit_options import add_fit_options, fit_of
-from axonnx.runtime.measure.engine_check import EngineCheck, check_engines
+from axonnx.runtime.measure.engine_check import check_engines
 from axonnx.runtime.measure.engine_inputs import from_files
+from axonnx.runtime.measure.engine_result import EngineResult
 
 EQUAL, DIFFERENT = 0, 1
 
@@ -25,9 +25,9 @@ def main(arguments: Sequence[str]) -> int:
     data = None if place is None else lambda contract: from_files(Path(place), contract, options.samples, fit)
     found = check_engines(Path(options.model), data, options.seed)
     if options.output:
-        write_text(options.output, json.dumps(found.as_dict(), indent=1))
-    print(json.dumps(found.as_dict()) if options.json else table(found))
-    return EQUAL if found.equal else DIFFERENT
+        write_text(options.output, found.model_dump_json(indent=1))
+    print(found.model_dump_json() if options.json else table(found))
+    return EQUAL if found.engines == "equal" else DIFFERENT
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -49,7 +49,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def table(found: EngineCheck) -> str:
+def table(found: EngineResult) -> str:
     """What was compared, and the verdict."""
     lines = [f"{found.model}  sha256 {found.file_sha256[:16]}…"]
     if found.refusal is not None:
@@ -62,7 +62,7 @@ def table(found: EngineCheck) -> str:
         lines.append(f"{entry.name:<36}{entry.samples:>8}{entry.numbers:>14,}{entry.differing:>11,}")
     total = sum(entry.numbers for entry in found.implementations)
     verdict = f"engines are equal: 0 differences in {total:,} numbers"
-    if not found.equal:
+    if found.engines == "different":
         verdict = f"ENGINES DIFFER: {found.first_difference}"
     return "\n".join([*lines, "", verdict, NOT_COMPARED])
 

@@ -71,11 +71,10 @@ def _layers(member: Member) -> list[LayerContract]:
         if isinstance(module, CollapsedLIF | CollapsedBinaryNeuron) and not shapes:
             continue  # compute() never calls it
         if isinstance(module, CollapsedLIF):
-            op = ("StochasticLIF" if module.stochastic else "LIF") + ("ToZero" if module.reset == "zero" else "")
             found.append(
                 LayerContract(
                     **common,
-                    op=op,
+                    op=module.op,
                     shape=shapes[0],
                     threshold=_span(module.threshold),
                     decay=_span(module.decay),
@@ -83,12 +82,10 @@ def _layers(member: Member) -> list[LayerContract]:
                 )
             )
         elif isinstance(module, CollapsedBinaryNeuron):
-            op = "StochasticHeaviside" if module.stochastic else "Heaviside"
-            found.append(LayerContract(**common, op=op, shape=shapes[0], threshold=_span(module.threshold)))
+            found.append(LayerContract(**common, op=module.op, shape=shapes[0], threshold=_span(module.threshold)))
         elif isinstance(module, CollapsedReadout):
-            op = "Gemm" if module.decay is None else "LeakySum"
             decay = None if module.decay is None else float(module.decay)
-            found.append(LayerContract(**common, op=op, shape=(len(module.bias),), decay=decay))
+            found.append(LayerContract(**common, op=module.op, shape=(len(module.bias),), decay=decay))
     return found
 
 

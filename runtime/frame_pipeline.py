@@ -7,12 +7,27 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.reference.interface import Engine
+from axonnx.runtime.format.network_input import describe_input
 from axonnx.runtime.model import Model
 from axonnx.runtime.streams.decision import Decision
+from axonnx.runtime.streams.frame_files import read_frames
+from axonnx.runtime.streams.sources import is_live
 from axonnx.runtime.streams.tally import Tally
 
 BATCH = 16
+
+
+def open_frames(engine: Engine, source: str, *, index: int | None = None, seed: int = 0) -> FramePipeline:
+    """Samples of an npz or npy file (or the one at ``index``) through ``engine``."""
+    entering = engine.program.contract.input
+    if is_live(source):
+        raise AxonnxError(
+            f"{engine.program.name}: {source} is a stream of events; this network takes {describe_input(entering)} "
+            f"from an npz or npy file"
+        )
+    return FramePipeline(engine, read_frames(source, entering, index), seed=seed, first=index or 0)
 
 
 class FramePipeline:

@@ -1,7 +1,7 @@
 """Write one page for each spike operator of the opset: ``python docs/operators/write_pages.py``.
 
-Names, formula and body come from the operator set, so a page cannot say anything else than the code; what a name means
-is said here. A test compares the pages with what this script writes.
+Everything but what the names of values mean comes from the operator set, so a page cannot say anything else than the
+code. A test compares the pages with what this script writes.
 """
 
 from __future__ import annotations
@@ -34,58 +34,25 @@ VALUES: dict[str, tuple[str, str]] = {
     "activity": ("[B, neurons]", "what reaches each neuron from all others"),
     "y": ("[B, C, H / 2, W / 2]", "the means"),
 }
-OWN_VALUES: dict[tuple[str, str], tuple[str, str]] = {
-    ("Heaviside", "current"): (STATE, "I, what the synapses bring"),
-    ("Heaviside", "spikes"): (STATE, "o, each 0 or 1"),
-    ("StochasticHeaviside", "current"): (STATE, "I, what the synapses bring"),
-    ("StochasticHeaviside", "variance"): (STATE, "κ², the variance of the current; zero or more"),
-    ("StochasticHeaviside", "spikes"): (STATE, "o, each 0 or 1"),
-    ("RecurrentActivity", "spikes"): ("[B, neurons]", "o, the spikes of a layer"),
-}
-SUMMARIES: dict[str, str] = {
-    "Heaviside": "Binary neurons without memory: a neuron fires where its current reaches its threshold.",
-    "StochasticHeaviside": "Binary neurons whose current is Gaussian: a neuron fires where current and noise together "
-    "reach its threshold. The noise is an input, so a pass can be repeated bit by bit.",
-    "LIF": "One time step of leaky integrate-and-fire neurons. A spike subtracts the threshold from the membrane, at "
-    "the next time step.",
-    "LIFToZero": "One time step of leaky integrate-and-fire neurons. A spike sets the membrane to zero, at the next "
-    "time step.",
-    "StochasticLIF": "One time step of leaky integrate-and-fire neurons with a Gaussian membrane: mean and variance "
-    "are integrated, and the neuron fires with noise that is an input. A spike subtracts the threshold from the mean, "
-    "at the next time step; the variance is not reset.",
-    "StochasticLIFToZero": "As StochasticLIF, with a reset to zero: a spike forgets the membrane and its variance, at "
-    "the next time step.",
-    "LeakySum": "One time step of a read-out: a leaky membrane that never fires, and the sum of it over time. Logits "
-    "are the sum over the number of time steps.",
-    "RecurrentActivity": "The variance that recurrent synapses of one common σ² cause, but for the factor σ²: each "
-    "neuron hears all others, and not itself.",
-    "PoolPairs": "Average pooling of currents over squares of 2 × 2. A current is any real number, so the order of the "
-    "additions shows in its bits; here it is fixed. Larger windows are several of these in a row.",
-}
-FIRES = "A membrane on its threshold fires: the comparison is `≥`."
-TIES: dict[str, str] = {
-    "Heaviside": "A current on its threshold fires: the comparison is `≥`.",
-    "StochasticHeaviside": "The comparison is `≥`: without noise or without variance both sides are a signed square, "
-    "and a current on its threshold (0 ≥ 0) fires. No square root is taken, whose last bit differs between runtimes.",
-    "LIF": FIRES,
-    "LIFToZero": FIRES,
-    "StochasticLIF": "The comparison is `≥`, on signed squares: without noise a membrane on its threshold (0 ≥ 0) "
-    "fires. No square root is taken, whose last bit differs between runtimes.",
-    "StochasticLIFToZero": "As StochasticLIF.",
+OF_LAYER = ("[B, neurons]", "o, the spikes of a layer")
+STATELESS = {
+    "current": (STATE, "I, what the synapses bring"),
+    "variance": (STATE, "κ², the variance of the current; zero or more"),
+    "spikes": (STATE, "o, each 0 or 1"),
 }
 
 
 def page(op: SpikeOp) -> str:
     """The page of one operator, in the form of ONNX's own."""
     sections = [
-        f"# {DOMAIN}::{op.name}\n\n{SUMMARIES[op.name]}",
+        f"# {DOMAIN}::{op.name}\n\n{op.about}",
         f"## Version\n\nSince version {VERSION} of `{DOMAIN}`. Its body is of ONNX opset {ONNX_OPSET}.",
         "## Attributes\n\nNone: decay and threshold are inputs, constants of the graph that calls.",
         "## Inputs\n\n" + _table(op, op.inputs),
         "## Outputs\n\n" + _table(op, op.outputs),
         "## Type constraints\n\n`T`: `tensor(float)`. Nothing is computed in a wider type on the way.",
         f"## Formula\n\n    {op.formula}",
-        f"## Ties\n\n{TIES.get(op.name, 'There is no decision, so there are no ties.')}",
+        f"## Ties\n\n{_ties(op)}",
         f"## Order of operations\n\n{_order(op)}",
         f"## Body\n\nThe definition: every file carries it, and a runtime that does not know the name runs it.\n\n"
         f"```\n{op.text}\n```",
@@ -99,7 +66,21 @@ def _table(op: SpikeOp, names: tuple[str, ...]) -> str:
 
 
 def _value(op: SpikeOp, name: str) -> tuple[str, str]:
-    return OWN_VALUES.get((op.name, name)) or VALUES[name]
+    if op.membrane == "current" and name in STATELESS:
+        return STATELESS[name]
+    return OF_LAYER if op.outputs == ("activity",) and name == "spikes" else VALUES[name]
+
+
+def _ties(op: SpikeOp) -> str:
+    if op.spikes is None:
+        return "There is no decision, so there are no ties."
+    value = "current" if op.membrane == "current" else "membrane"
+    if op.variance is None:
+        return f"A {value} on its threshold fires: the comparison is `≥`."
+    return (
+        f"The comparison is `≥`, on signed squares: without noise or without variance a {value} on its threshold "
+        f"(0 ≥ 0) fires. No square root is taken, whose last bit differs between runtimes."
+    )
 
 
 def _order(op: SpikeOp) -> str:

@@ -15,6 +15,14 @@ from axonnx.models.neurons import Reset
 from axonnx.models.pooling import AveragePool2d
 from axonnx.models.run import LIFState, Observation, ReadoutState, Run, stack_observations
 
+# The operator of a layer of spiking neurons, by its reset and whether it is stochastic.
+LIF_OPERATORS: dict[tuple[Reset, bool], str] = {
+    ("subtract", False): "LIF",
+    ("zero", False): "LIFToZero",
+    ("subtract", True): "StochasticLIF",
+    ("zero", True): "StochasticLIFToZero",
+}
+
 
 class CollapsedSynapse(nn.Module):
     """W·x + b with constant weights; and the variance it causes, where the network stays stochastic.
@@ -111,16 +119,17 @@ class CollapsedBinaryNeuron(nn.Module):
         super().__init__()
         self.register_buffer("threshold", threshold)
         self.stochastic = stochastic
+        self.op = "StochasticHeaviside" if stochastic else "Heaviside"
 
     def forward(self, current: Current, run: Run) -> Tensor:
         """Spikes of the shape of the current."""
         current = needs_current(current, run.name(self))
+        fire = ops.OPERATORS[self.op]
         if self.stochastic:
             noise = _needed(run.noise(self, current.mean), run.name(self))
-            variance = _variance(current)
-            spikes: Tensor = ops.stochastic_heaviside(current.mean, variance, noise, self.threshold)
+            spikes: Tensor = fire(current.mean, _variance(current), noise, self.threshold)
         else:
-            spikes = ops.heaviside(current.mean, self.threshold)
+            spikes = fire(current.mean, self.threshold)
         run.observe(self, Observation(current.mean, current.variance if self.stochastic else None, spikes))
         return spikes
 
@@ -150,6 +159,7 @@ class CollapsedLIF(nn.Module):
         super().__init__()
         self.reset: Reset = reset
         self.stochastic = stochastic
+        self.op = LIF_OPERATORS[reset, stochastic]
         self.register_buffer("decay", decay)
         self.register_buffer("threshold", threshold)
         self.register_buffer("base_variance", torch.zeros(()) if base_variance is None else base_variance)
@@ -193,14 +203,13 @@ class CollapsedLIF(nn.Module):
         arriving = current.mean
         if self.recurrent_weight is not None:
             arriving = arriving + nnf.linear(state.spikes, self.recurrent_weight)
+        step = ops.OPERATORS[self.op]
         if not self.stochastic:
-            step = ops.lif if self.reset == "subtract" else ops.lif_to_zero
             membrane, spikes = step(arriving, state.membrane, state.spikes, self.decay, self.threshold)
             return LIFState(membrane, None, spikes)
-        noisy = ops.stochastic_lif if self.reset == "subtract" else ops.stochastic_lif_to_zero
         assert state.variance is not None
         return LIFState(
-            *noisy(
+            *step(
                 arriving,
                 self._arriving_variance(current, state.spikes),
                 _needed(noise, run.name(self)),
@@ -235,6 +244,7 @@ class CollapsedReadout(nn.Module):
         self.register_buffer("weight", weight)
         self.register_buffer("bias", bias)
         self.register_buffer("decay", decay)
+        self.op = "Gemm" if decay is None else "LeakySum"
 
     def forward(self, spikes: Tensor, run: Run) -> Tensor:
         """Logits [B, classes] after the last time step of this pass."""

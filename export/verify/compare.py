@@ -18,6 +18,7 @@ Floats = NDArray[np.float32]
 class Comparison:
     """Counts of one implementation against the reference; adds up over batches."""
 
+    key: str
     name: str
     timed: bool = True  # whether the first axis of spikes and membranes is time
     samples: int = 0

@@ -28,8 +28,13 @@ from axonnx.runtime.program.step_graph import step_graph
 Floats = NDArray[np.float32]
 Tell = Callable[[str], None]
 Runner = Callable[[Floats, Mapping[str, Floats]], Observed]
-TRAINING, STOCK = "training network, file's weights", "onnxruntime, the file"
-REFERENCE, REFERENCE_SAMPLES = "onnx.reference, the file", 2  # which is slow: it runs on the first samples
+TRAINING, STOCK, REFERENCE = "training", "onnxruntime", "onnx.reference"  # keys of implementations, beside engines
+NAMES = {
+    TRAINING: "training network, file's weights",
+    STOCK: "onnxruntime, the file",
+    REFERENCE: "onnx.reference, the file",
+}
+REFERENCE_SAMPLES = 2  # onnx.reference is slow: it runs on the first samples
 
 
 def check_operators(subject: Subject, found: Findings) -> None:
@@ -49,17 +54,17 @@ def compare_running(subject: Subject, data: Sampled, seed: int, tell: Tell) -> l
     timed = subject.contract.kind == "spiking"
     thresholds = _thresholds(subject)
     runners = list(_runners(subject))
-    comparisons = {name: Comparison(name, timed) for name, _ in runners}
+    comparisons = {key: Comparison(key, NAMES.get(key, key), timed) for key, _ in runners}
     done = 0
     for batch, (x, labels) in enumerate(data):
         noise = draw_noise(subject, x.shape, seed + batch)
         reference = of_torch("collapsed module", _members(subject), x.numpy(), noise, gaps=False)
-        for name, run in runners:
-            if name != REFERENCE:
-                comparisons[name].add(reference, run(x.numpy(), noise), thresholds, done)
+        for key, run in runners:
+            if key != REFERENCE:
+                comparisons[key].add(reference, run(x.numpy(), noise), thresholds, done)
             elif done == 0:
                 found = run(*_take(x.numpy(), noise, timed))
-                comparisons[name].add(_first(reference, found, timed), found, thresholds, done)
+                comparisons[key].add(_first(reference, found, timed), found, thresholds, done)
         done += len(labels)
         tell(f"compared {done} samples")
     return list(comparisons.values())
@@ -98,12 +103,12 @@ def _members(subject: Subject) -> dict[str, Network]:
 
 
 def _runners(subject: Subject) -> Iterator[tuple[str, Runner]]:
-    """Every implementation by its name, made once."""
-    loaded = {member.prefix: refill(subject.trained.network, member.network) for member in subject.collapsed.members}
-    yield TRAINING, partial(of_torch, TRAINING, loaded, gaps=True)
+    """Every implementation by its key, made once."""
+    filled = {member.prefix: refill(subject.trained.network, member.network) for member in subject.collapsed.members}
+    yield TRAINING, partial(of_torch, NAMES[TRAINING], filled, gaps=True)
     if subject.contract.form == "sequence":
-        yield STOCK, partial(of_file, STOCK, _session(subject.file.proto), subject.contract)
-        yield REFERENCE, partial(of_file, REFERENCE, _reference(subject.file.proto), subject.contract)
+        yield STOCK, partial(of_file, NAMES[STOCK], _session(subject.file.proto), subject.contract)
+        yield REFERENCE, partial(of_file, NAMES[REFERENCE], _reference(subject.file.proto), subject.contract)
     for engine in engines(subject):
         yield engine.name, partial(of_engine, engine)
 

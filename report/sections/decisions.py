@@ -16,10 +16,7 @@ from axonnx.report.html.blocks import cards, missing, section
 from axonnx.report.html.markup import Html, element
 from axonnx.report.html.numbers import count, known, number, percent
 from axonnx.runtime.measure.metrics import confusion_counts
-from axonnx.runtime.measure.profile import early_exit
-from axonnx.runtime.measure.profile_result import EarlyExit
-
-CERTAINTIES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+from axonnx.runtime.measure.profile import early_exits
 
 
 def decisions_section(material: Material) -> Html:
@@ -43,13 +40,6 @@ def decisions_section(material: Material) -> Html:
         ),
         None if labelled else missing("Confusion and calibration need samples with labels.", command),
     )
-
-
-def early_exits(measured: Measured) -> list[EarlyExit]:
-    """Accuracy and mean steps where a window ends as soon as the winner is certain enough."""
-    assert measured.labels is not None
-    over_time = measured.probabilities.swapaxes(0, 1)  # [T, N, classes]
-    return [early_exit(over_time, measured.labels, stop_at) for stop_at in CERTAINTIES]
 
 
 def _collapse_gap(entries: tuple[Right, ...]) -> Html | None:
@@ -111,8 +101,9 @@ def _early(material: Material, measured: Measured | None) -> Html | None:
     steps = material.model.contract.input.steps
     if steps is None or not (profiled or measured is not None):
         return None
-    exits = early_exits(measured) if measured is not None else list(profiled)
-    found = [(each.mean_steps, each.accuracy, each.stop_at) for each in exits]
+    if measured is not None and measured.labels is not None:
+        profiled = early_exits(measured.probabilities.swapaxes(0, 1), measured.labels)
+    found = [(each.mean_steps, each.accuracy, each.stop_at) for each in profiled]
     points = sorted(point for point in found if all(known(value) for value in point))
     texts = [(s, a, f"certain to {percent(c, 0)}: {percent(a)} after {number(s)} steps") for s, a, c in points]
     if measured is not None and material.shipped is not None:

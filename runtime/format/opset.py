@@ -75,6 +75,7 @@ OPS: dict[str, SpikeOp] = {
     for op in (
         SpikeOp(
             "Heaviside",
+            "Binary neurons without memory: a neuron fires where its current reaches its threshold.",
             "o = 1 where I ≥ θ",
             ("current", "threshold"),
             ("spikes",),
@@ -82,6 +83,8 @@ OPS: dict[str, SpikeOp] = {
         ),
         SpikeOp(
             "StochasticHeaviside",
+            "Binary neurons whose current is Gaussian: a neuron fires where current and noise together reach "
+            "its threshold. The noise is an input, so a pass can be repeated bit by bit.",
             "o = 1 where I + κ ε ≥ θ, decided as κ² (ε|ε|) ≥ d|d| with d = θ − I",
             ("current", "variance", "noise", "threshold"),
             ("spikes",),
@@ -89,6 +92,8 @@ OPS: dict[str, SpikeOp] = {
         ),
         SpikeOp(
             "LIF",
+            "One time step of leaky integrate-and-fire neurons. A spike subtracts the threshold from the "
+            "membrane, at the next time step.",
             "h' = β h + I − θ o;   o' = 1 where h' ≥ θ",
             _LIF_STATE,
             ("next_membrane", "next_spikes"),
@@ -96,6 +101,8 @@ OPS: dict[str, SpikeOp] = {
         ),
         SpikeOp(
             "LIFToZero",
+            "One time step of leaky integrate-and-fire neurons. A spike sets the membrane to zero, at the next "
+            "time step.",
             "h' = β (h (1 − o)) + I;   o' = 1 where h' ≥ θ",
             _LIF_STATE,
             ("next_membrane", "next_spikes"),
@@ -103,6 +110,9 @@ OPS: dict[str, SpikeOp] = {
         ),
         SpikeOp(
             "StochasticLIF",
+            "One time step of leaky integrate-and-fire neurons with a Gaussian membrane: mean and variance are "
+            "integrated, and the neuron fires with noise that is an input. A spike subtracts the threshold from "
+            "the mean, at the next time step; the variance is not reset.",
             "h' = β h + I − θ o;   v' = β² v + Var I;   o' = 1 where h' + κ ε ≥ θ with κ² = v' + σ_base²",
             _NOISY_STATE,
             ("next_membrane", "next_variance", "next_spikes"),
@@ -110,6 +120,8 @@ OPS: dict[str, SpikeOp] = {
         ),
         SpikeOp(
             "StochasticLIFToZero",
+            "As StochasticLIF, with a reset to zero: a spike forgets the membrane and its variance, at the next "
+            "time step.",
             "h' = β (h (1 − o)) + I;   v' = β² (v (1 − o)) + Var I;   o' as in StochasticLIF",
             _NOISY_STATE,
             ("next_membrane", "next_variance", "next_spikes"),
@@ -120,6 +132,8 @@ OPS: dict[str, SpikeOp] = {
         ),
         SpikeOp(
             "LeakySum",
+            "One time step of a read-out: a leaky membrane that never fires, and the sum of it over time. "
+            "Logits are the sum over the number of time steps.",
             "h' = β h + I;   s' = s + h'",
             ("current", "membrane", "total", "decay"),
             ("next_membrane", "next_total"),
@@ -128,6 +142,8 @@ OPS: dict[str, SpikeOp] = {
         ),
         SpikeOp(
             "RecurrentActivity",
+            "The variance that recurrent synapses of one common σ² cause, but for the factor σ²: each neuron "
+            "hears all others, and not itself.",
             "a_i = Σ_k o_k² − o_i²: what reaches neuron i from all others",
             ("spikes",),
             ("activity",),
@@ -136,6 +152,8 @@ OPS: dict[str, SpikeOp] = {
         ),
         SpikeOp(
             "PoolPairs",
+            "Average pooling of currents over squares of 2 × 2. A current is any real number, so the order of "
+            "the additions shows in its bits; here it is fixed. Larger windows are several of these in a row.",
             "((a + b) + (c + d)) · ¼ over squares of 2 × 2, in that order",
             ("x",),
             ("y",),

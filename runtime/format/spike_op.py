@@ -12,13 +12,14 @@ PARAMETERS = ("decay", "threshold", "base_variance")  # inputs that are constant
 
 @dataclass(frozen=True)
 class SpikeOp:
-    """An operator's name, what it computes, and its body in ONNX's textual form.
+    """An operator's name, what it is for, what it computes, and its body in ONNX's textual form.
 
     Names say what a value is: ``current`` arrives at a layer's neurons, an output that ends in ``spikes`` is 0 or 1,
     and ``next_membrane`` and ``next_variance`` are what is decided on.
     """
 
     name: str
+    about: str
     formula: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]

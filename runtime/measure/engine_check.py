@@ -6,7 +6,7 @@ The numpy engine is the executable specification; all others are held against it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from axonnx.runtime.format.model_file import ModelFile, read_model_file
 from axonnx.runtime.format.names import CLOCK, LOGITS, NEXT, TRACE, under
 from axonnx.runtime.format.results import member_logits
 from axonnx.runtime.measure.engine_inputs import EngineInput, generated, on_thresholds
+from axonnx.runtime.measure.engine_result import EngineDifference, EngineImplementation, EngineResult
 from axonnx.runtime.program.compilation import Compilation
 from axonnx.runtime.program.instructions import Program
 from axonnx.runtime.program.step_graph import StepGraph, step_graph
@@ -37,24 +38,6 @@ REFERENCE_SAMPLES = 2  # onnx.reference is slow
 BATCH = 16
 
 
-@dataclass(frozen=True)
-class Difference:
-    """The first number of an implementation that is not the specification's."""
-
-    implementation: str
-    what: str
-    index: tuple[int, ...]
-    expected: float
-    found: float
-
-    def when(self) -> float:
-        """Its time step, the order of differences; logits come after all steps."""
-        return float("inf") if self.what == LOGITS else self.index[0]
-
-    def __str__(self) -> str:
-        return f"{self.implementation}: {self.what} {list(self.index)} is {self.found!r}, expected {self.expected!r}"
-
-
 @dataclass
 class Compared:
     """One implementation against the numpy engine; adds up over batches."""
@@ -63,7 +46,7 @@ class Compared:
     samples: int = 0
     numbers: int = 0
     differing: int = 0
-    first: Difference | None = None
+    first: EngineDifference | None = None
 
     def add(self, expected: Seen, found: Seen) -> None:
         """One more batch; what the implementation tells must be the specification's, and logits must be told."""
@@ -76,76 +59,58 @@ class Compared:
             self.differing += int(different.sum())
             if different.any():
                 index = tuple(int(i) for i in np.argwhere(different)[0])
-                firsts.append(Difference(self.name, what, index, float(wanted[index]), float(values[index])))
+                firsts.append(self._difference(what, index, wanted, values))
         if self.first is None:
-            self.first = min(firsts, key=Difference.when, default=None)
+            self.first = min(firsts, key=EngineDifference.when, default=None)
 
+    def _difference(self, what: str, index: tuple[int, ...], wanted: Floats, values: Floats) -> EngineDifference:
+        return EngineDifference(
+            implementation=self.name,
+            what=what,
+            index=index,
+            expected=float(wanted[index]),
+            found=float(values[index]),
+        )
 
-@dataclass
-class EngineCheck:
-    """What was compared on one file, and the verdict."""
-
-    model: str
-    file_sha256: str
-    source: str = ""
-    data_sha256: str | None = None
-    structure: list[str] = field(default_factory=list)
-    refusal: str | None = None
-    ties: int = 0
-    implementations: list[Compared] = field(default_factory=list)
-
-    @property
-    def first_difference(self) -> Difference | None:
-        """Of the first implementation that differs."""
-        return next((entry.first for entry in self.implementations if entry.first is not None), None)
-
-    @property
-    def equal(self) -> bool:
-        """Whether the file is sound, something was compared, and nothing differs."""
-        compared = bool(self.implementations) and all(entry.numbers for entry in self.implementations)
-        return self.refusal is None and compared and self.first_difference is None
-
-    def as_dict(self) -> dict[str, Any]:
+    def result(self) -> EngineImplementation:
         """For JSON."""
-        first = self.first_difference
-        return {
-            "format": 1,
-            "training_network": "not compared",
-            **asdict(self),
-            "engines": "equal" if self.equal else "different",  # not a verdict on the training network
-            "first_difference": None if first is None else asdict(first),
-        }
+        return EngineImplementation(**{key: getattr(self, key) for key in EngineImplementation.model_fields})
 
 
-def check_engines(path: Path, data: Callable[[Contract], EngineInput] | None = None, seed: int = 0) -> EngineCheck:
+def check_engines(path: Path, data: Callable[[Contract], EngineInput] | None = None, seed: int = 0) -> EngineResult:
     """Structure and certificates, then all implementations on ``data`` (or generated input) and on ties.
 
     Ends with the first batch in which anything differs.
     """
-    found = EngineCheck(str(path), sha256_of(path))
+    found = EngineResult(model=str(path), file_sha256=sha256_of(path))
     try:
         file = read_model_file(path)
         graph = step_graph(file)
         program = Compilation(file, graph).program()
     except AxonnxError as refusal:
-        found.refusal = str(refusal)
-        return found
+        return found.model_copy(update={"refusal": str(refusal)})
     contract = file.contract
-    found.structure.append(f"contract, operator bodies and {len(contract.synapses)} grid certificates hold")
     given = generated(contract, seed) if data is None else data(contract)
-    found.source, found.data_sha256 = given.source, given.sha256
-    _compare_all(found, _Implementations(file, graph, program), given.x, seed)
-    return found
+    entries, ties = _compare_all(_Implementations(file, graph, program), given.x, seed)
+    return found.model_copy(
+        update={
+            "source": given.source,
+            "data_sha256": given.sha256,
+            "structure": (f"contract, operator bodies and {len(contract.synapses)} grid certificates hold",),
+            "ties": ties,
+            "implementations": tuple(entry.result() for entry in entries),
+        }
+    )
 
 
-def _compare_all(found: EngineCheck, them: _Implementations, x: Floats, seed: int) -> None:
+def _compare_all(them: _Implementations, x: Floats, seed: int) -> tuple[list[Compared], int]:
+    """Every implementation, and how many membranes were put on their thresholds."""
     entries: dict[str, Compared] = {}
+    ties = 0
 
     def compare(expected: Seen, others: Iterator[tuple[str, Seen]]) -> None:
         for name, seen in others:
-            if name not in entries:
-                found.implementations.append(entries.setdefault(name, Compared(name)))
-            entries[name].add(expected, seen)
+            entries.setdefault(name, Compared(name)).add(expected, seen)
 
     for start in range(0, x.shape[1], BATCH):
         part = x[:, start : start + BATCH]
@@ -153,10 +118,11 @@ def _compare_all(found: EngineCheck, them: _Implementations, x: Floats, seed: in
         noise = draw_noise(them.program, seed, numbers, 0, len(x)) if them.program.noises else {}
         compare(them.expected(part, noise), them.others(part, noise, first=start == 0))
         if start == 0 and them.program.states:
-            state, found.ties = on_thresholds(them.program, part, noise)
+            state, ties = on_thresholds(them.program, part, noise)
             compare(them.expected(part, noise, state), them.engines_only(part, noise, state))
-        if found.first_difference is not None:
-            return
+        if any(entry.first is not None for entry in entries.values()):
+            break
+    return list(entries.values()), ties
 
 
 class _Implementations:

@@ -118,7 +118,7 @@ def _figures(program: Program, engine: str, counts: Counts, hardware: Hardware) 
         accuracy=float(right.mean()),
         accuracy_interval=wilson_interval(int(right.sum()), len(right)),
         ece=expected_calibration_error(probabilities[-1].max(-1), right),
-        early_exit=tuple(early_exit(probabilities, labels, stop) for stop in STOPS) if steps > 1 else (),
+        early_exit=early_exits(probabilities, labels) if steps > 1 else (),
     )
 
 
@@ -160,6 +160,11 @@ def _totals(program: Program, synapses: Sequence[SynapseCost], counts: Counts, u
         activation_sparsity=(counts.samples * outputs - sum(counts.spikes.values())) / (counts.samples * outputs),
         connection_sparsity=zeros / sum(entry.weights for entry in synapses),
     )
+
+
+def early_exits(probabilities: NDArray[np.float64], labels: NDArray[np.int64]) -> tuple[EarlyExit, ...]:
+    """What deciding early costs and saves, at several certainties; probabilities are [T, N, classes]."""
+    return tuple(early_exit(probabilities, labels, stop) for stop in STOPS)
 
 
 def early_exit(probabilities: NDArray[np.float64], labels: NDArray[np.int64], stop: float) -> EarlyExit:

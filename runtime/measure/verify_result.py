@@ -33,7 +33,8 @@ class Compared(Found):
 class Implementation(Found):
     """One implementation against the collapsed network, bit for bit."""
 
-    name: str
+    key: str = Field("", description="which one: training, onnxruntime, onnx.reference or an engine's name")
+    name: str = Field(description="what people read")
     samples: NonNegativeInt = 0
     spikes: NonNegativeInt = 0
     membranes: NonNegativeInt = 0
@@ -128,7 +129,7 @@ class VerifyResult(Found):
                 "mismatches": sum(part.mismatches for part in parts),
                 "compared": Compared(**_sums([part.compared for part in parts])),
                 "stages": tuple(stages),
-                "implementations": _by_name([entry for part in parts for entry in part.implementations]),
+                "implementations": _by_key([entry for part in parts for entry in part.implementations]),
                 "accuracy": _accuracies([entry for part in parts for entry in part.accuracy]),
                 "stated": next((part.stated for part in parts if part.stated), ()),
                 "paired": Paired(**_sums(pairs)) if pairs else None,
@@ -172,15 +173,16 @@ def _sums(parts: Sequence[BaseModel]) -> dict[str, int]:
     return {key: sum(getattr(part, key) for part in parts) for key in type(parts[0]).model_fields}
 
 
-def _by_name(entries: Iterable[Implementation]) -> tuple[Implementation, ...]:
+def _by_key(entries: Iterable[Implementation]) -> tuple[Implementation, ...]:
     found: dict[str, Implementation] = {}
     for entry in entries:
-        if (known := found.get(entry.name)) is None:
-            found[entry.name] = entry
+        key = entry.key or entry.name  # results of earlier versions have no key
+        if (known := found.get(key)) is None:
+            found[key] = entry
             continue
-        numbers = {key: value + getattr(known, key) for key, value in entry if key != "name"}
+        numbers = {count: value + getattr(known, count) for count, value in entry if isinstance(value, int)}
         numbers["max_logit_difference"] = max(entry.max_logit_difference, known.max_logit_difference)
-        found[entry.name] = Implementation(name=entry.name, **numbers)
+        found[key] = known.model_copy(update=numbers)
     return tuple(found.values())
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 CHUNK = 2**16  # events of a file that are handed on at a time
 STREAMS = ("csv", "records")
+UDP, STANDARD_INPUT = "udp:", "-"
 
 
 class Source(Protocol):
@@ -92,15 +93,20 @@ class FileSource:
         )
 
 
+def is_live(text: str) -> bool:
+    """Whether ``text`` names a stream and not a file."""
+    return text == STANDARD_INPUT or text.startswith(UDP)
+
+
 def open_source(
     text: str, *, format_name: str | None = None, index: int | None = None, seconds: float | None = None
 ) -> Source:
     """The source that ``text`` names: a file, ``-`` for standard input, or ``udp:[HOST:]PORT``."""
-    if text.startswith("udp:"):
+    if text.startswith(UDP):
         return UdpSource(*_address(text), seconds=seconds)
     if seconds is not None:
         raise AxonnxError(f"{text}: seconds bound how long a udp source listens; other sources end by themselves")
-    if text == "-":
+    if text == STANDARD_INPUT:
         return _standard_input(format_name)
     return FileSource(text, _recording(Path(text), format_name, index))
 
@@ -139,7 +145,7 @@ def _recording(path: Path, format_name: str | None, index: int | None) -> Record
 
 
 def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.removeprefix("udp:").removeprefix("//").rpartition(":")
+    host, _, port = text.removeprefix(UDP).removeprefix("//").rpartition(":")
     if not port.isdecimal() or not 0 < int(port) < 65536:
         raise AxonnxError(f"{text}: {port!r} is no port; expected udp:PORT or udp:HOST:PORT, e.g. udp:3333")
     return host or "127.0.0.1", int(port)

@@ -76,7 +76,7 @@ def test_a_run_that_was_stopped_counts_as_no_figure(capsys, monkeypatch):
         return {"accuracy": 0.5 + 0.1 * job.seed, "epochs": [], "final": {}}
 
     monkeypatch.setattr(training, "measure", stops)
-    monkeypatch.setattr("axonnx.cli.experiment.draw", lambda *_: None)
+    monkeypatch.setattr("axonnx.experiments.perform.draw", lambda *_: None)
     assert run("granularity", "--quick", "--out", "here") == 0
     told = capsys.readouterr()
     assert "neuron, seed 0: failed: epoch 1, batch 2: the loss is nan" in told.err

@@ -6,13 +6,13 @@ import pytest
 from axonnx.base.errors import AxonnxError
 from axonnx.report.drawing.reliability import calibration_bins, reliability
 from axonnx.report.facts.data import read_samples
-from axonnx.report.facts.measure import Measured, Samples, choose, measure
+from axonnx.report.facts.measure import Samples, choose, measure
 from axonnx.report.facts.model import view_model
-from axonnx.report.sections.decisions import early_exits
 from axonnx.report.sections.sample_strips import telling_neurons
 from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
 from axonnx.runtime.frame_pipeline import FramePipeline
 from axonnx.runtime.measure.metrics import expected_calibration_error
+from axonnx.runtime.measure.profile import early_exits
 
 
 @pytest.fixture(params=["model", "ensemble", "images"])
@@ -90,8 +90,8 @@ def test_certainty_of_one_is_in_the_last_bin():
 
 def test_early_exits_stop_at_the_first_step_that_is_certain_enough():
     probabilities = np.array([[[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]], [[0.4, 0.6], [0.45, 0.55], [0.3, 0.7]]])
-    found = Measured("x", probabilities, np.array([1, 1]), {}, {}, {})
-    by_certainty = {entry.stop_at: (entry.accuracy, entry.mean_steps) for entry in early_exits(found)}
+    exits = early_exits(probabilities.swapaxes(0, 1), np.array([1, 1]))
+    by_certainty = {entry.stop_at: (entry.accuracy, entry.mean_steps) for entry in exits}
     assert by_certainty[0.5] == (0.5, 1.0)  # ties go to the first class
     assert by_certainty[0.9] == (0.5, 2.5)
     assert by_certainty[0.99] == (1.0, 3.0)
