@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from axonnx.runtime import load
 from axonnx.runtime.format.contract import InputContract
 
+from ..runtime.code.js.node import needs_node, node
 from .cases import CASES, Case
 from .running import Comparison, Exported, Values
 from .small_networks import counts
@@ -62,3 +64,17 @@ def test_torch_and_the_onnx_reference_give_the_same_bits(case: Case, case_of, ta
         for name in ("probabilities", "entropy", "mutual_information"):
             if name in found:  # softmax and logarithm are not exact, and decide no spike
                 np.testing.assert_allclose(found[name], again[name], rtol=1e-5, atol=1e-6)
+
+
+@needs_node
+def test_javascript_gives_the_bits_of_numpy(case: Case, case_of, tmp_path):
+    exported = case_of(case)
+    (tmp_path / "case.onnx").write_bytes(exported.data)
+    model, arriving = load(tmp_path / "case.onnx", "numpy"), exported.contract.input
+    x = counts(arriving, 1, 9).numpy()
+    expected = model.run(x, seed=5, trace=True)
+    values = (x[:, 0] if arriving.steps else x) / arriving.unit + arriving.centre
+    found = node().trace(model.program, values, seed=5)
+    assert found.keys() == {*expected.traces, "logits"}
+    assert [name for name, trace in expected.traces.items() if not np.array_equal(found[name], trace[:, 0])] == []
+    assert np.array_equal(found["logits"][-1], expected.member_logits[:, 0])

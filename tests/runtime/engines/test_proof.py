@@ -5,6 +5,7 @@ import pytest
 
 from axonnx.runtime import load
 
+from ..code.js.node import needs_node, node
 from .comparing import Comparison, as_values
 from .small_networks import CASES, RECIPES
 
@@ -29,6 +30,21 @@ def test_engines_give_the_bits_of_torch(name, mode, exported):
         expected = case.on_torch(x, noise_of(models[0], x, batch))
         for model in models:
             total.add(expected, as_values(model.run(x, seed=3, trace=True), case.recipe.spiking))
+    total.hold(case.recipe.spiking)
+
+
+@needs_node
+@pytest.mark.parametrize(("name", "mode"), CASES)
+def test_javascript_gives_the_bits_of_numpy(name, mode, exported):
+    case, total = exported(name, mode), Comparison()
+    model = load(case.path, "numpy")
+    for density in (0.05, 0.4, 1.0):
+        x = case.input(12, 1, density, seed=2)
+        expected = model.run(x, seed=2**40 + 3, samples=[7], trace=True)
+        found = node().trace(model.program, x[:, 0] if case.recipe.spiking else x, seed=2**40 + 3, sample=7)
+        last = {"logits": found.pop("logits")[-1]}
+        total.add({name: trace[:, 0] for name, trace in expected.traces.items()}, found)
+        total.add({"logits": expected.member_logits[:, 0]}, last)
     total.hold(case.recipe.spiking)
 
 

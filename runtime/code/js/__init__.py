@@ -1,0 +1,1 @@
+"""A program as one JavaScript module, for browsers and node."""

@@ -1,0 +1,86 @@
+// What users call.
+
+// A network at rest. seed and sample name the noise of a stochastic file; others do not need them.
+function create({ seed = 0, sample = 0 } = {}) {
+  whole('seed', seed, Number.MAX_SAFE_INTEGER);
+  whole('sample', sample, 2 ** 32 - 1);
+  const net = build(seed, sample), input = contract.input, spiking = contract.kind === 'spiking';
+  const counts = new Float32Array(net.input.length);
+  let steps = 0;
+
+  function reset() {
+    for (const state of net.states) state.fill(0);
+    steps = 0;
+  }
+
+  // One time step (or image): a frame of counts or pixel values, or the events {x, y, p} of one time bin.
+  function step(given) {
+    if (STEPS_KNOWN !== null && steps >= STEPS_KNOWN) {
+      throw new RangeError(`this network's normalisation knows ${STEPS_KNOWN} time steps; call reset() after them`);
+    }
+    const frame = given.x === undefined ? given : countEvents(given, counts);
+    if (frame.length !== counts.length) {
+      throw new RangeError(`a frame of ${frame.length} values; expected ${counts.length}: ${input.shape.join(' × ')}`);
+    }
+    for (let i = 0; i < frame.length; i++) {
+      const value = frame[i] - input.centre;
+      if (!Number.isInteger(value) || Math.abs(value) > input.largest) {
+        const around = input.centre ? ` around ${input.centre}` : '';
+        throw new RangeError(`value ${i} is ${frame[i]}; the contract promises integers up to ±${input.largest}${around}`);
+      }
+      net.input[i] = value * UNIT;
+    }
+    if (!spiking) reset();
+    net.step(steps);
+    steps++;
+    return network;
+  }
+
+  // The network's own bits, for each member of an ensemble; a spiking network's are its read-out's mean so far.
+  function memberLogits() {
+    if (steps === 0) throw new RangeError('no time step was taken yet; call step() first');
+    return net.results.map((result) => result.map((value) => (spiking ? value / round(steps) : value)));
+  }
+
+  // The same of a single network; of an ensemble the logarithm of its probabilities.
+  function logits() {
+    const members = memberLogits();
+    return members.length === 1 ? members[0] : Float32Array.from(decision().probabilities, (p) => Math.log(Math.max(p, 1e-30)));
+  }
+
+  function decision() {
+    const members = memberLogits().map(softmax);
+    const probabilities = members[0].map((_, c) => members.reduce((sum, each) => sum + each[c], 0) / members.length);
+    const scores = members.length === 1 ? memberLogits()[0] : probabilities;
+    const winner = scores.indexOf(scores.reduce((a, b) => Math.max(a, b)));
+    const entropy = -probabilities.reduce((sum, p) => sum + p * Math.log(Math.max(p, 1e-300)), 0) + 0;
+    return { class: winner, label: contract.classes[winner], probability: probabilities[winner], probabilities, entropy, steps };
+  }
+
+  // One answer for a recording {t, x, y, p}, t in microseconds: its first window, from the contract's origin on.
+  function run(recording, eachStep = () => {}) {
+    const { frames, outside } = binRecording(recording);
+    reset();
+    for (const frame of frames) {
+      step(frame);
+      eachStep(network);
+    }
+    return { ...decision(), outside };
+  }
+
+  const network = { step, logits, memberLogits, decision, run, reset, layers: net.layers, get steps() { return steps; } };
+  return network;
+}
+
+function whole(name, value, most) {
+  if (!Number.isInteger(value) || value < 0 || value > most) {
+    throw new RangeError(`${name} is ${value}; expected a whole number from 0 to ${most}`);
+  }
+}
+
+// e^z / Σ e^z
+function softmax(z) {
+  const top = z.reduce((a, b) => Math.max(a, b)), powers = Array.from(z, (value) => Math.exp(value - top));
+  const sum = powers.reduce((a, b) => a + b);
+  return powers.map((power) => power / sum);
+}

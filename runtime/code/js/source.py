@@ -1,0 +1,102 @@
+"""The whole module: contract, kernels, constants, one time step, and what users call."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from importlib import resources
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.code.js.arrays import doubles
+from axonnx.runtime.code.js.statements import Statements, quoted
+from axonnx.runtime.engines.reference.normal_table import coefficients
+from axonnx.runtime.program.instructions import Program
+
+MOST_CHARACTERS = 2**28  # of one text: browsers hold twice as much
+HEADER = """\
+// {name} as JavaScript, with the bits of its ONNX file: a {kind} network for {classes} classes.
+//
+//   import {{ create, contract }} from './network.js';
+//   const network = create();
+//   for (const frame of frames) network.step(frame);   // counts, or the events {{x, y, p}} of one time bin
+//   console.log(network.decision().label);
+"""
+
+
+def module_text(program: Program) -> str:
+    """The text of an ES module."""
+    return f"{script_text(program)}\nexport {{ create, contract }};\n"
+
+
+def script_text(program: Program) -> str:
+    """The same without exports, for the body of a function in a page."""
+    statements = Statements(program)
+    noise = [f"const NORMAL = {doubles(coefficients())};", library("noise.js")] if program.noises else []
+    parts = [_header(program), _contract(program), library("kernels.js"), *noise]
+    parts += [library("events.js"), "\n".join(statements.constants), _build(program, statements), library("network.js")]
+    text = "\n".join(parts)
+    if len(text) > MOST_CHARACTERS:
+        raise AxonnxError(
+            f"{program.name}: as JavaScript it has {len(text):,} characters; at most {MOST_CHARACTERS:,} are possible. "
+            f"Prune the network, or export it with weights of 8 bits"
+        )
+    return text
+
+
+def library(name: str) -> str:
+    """A file of kernels."""
+    return resources.files("axonnx.runtime.code.js").joinpath(name).read_text("utf-8")
+
+
+def in_page(value: object) -> str:
+    """JSON that can stand in a script of a page."""
+    return json.dumps(value, separators=(", ", ": ")).replace("<", "\\u003c")
+
+
+def _header(program: Program) -> str:
+    contract = program.contract
+    return HEADER.format(name=quoted(program.name), kind=contract.kind, classes=len(contract.classes))
+
+
+def _contract(program: Program) -> str:
+    """What the file promises, without how it was trained."""
+    kept = ("kind", "classes", "input", "collapse", "layers", "tie", "reset_timing", "logits", "accuracy", "measured")
+    facts = program.contract.model_dump(mode="json", include=set(kept))
+    known = program.contract.provenance
+    facts |= {"file": program.name, "data": known.data, "checkpoint": known.checkpoint}
+    limits = f"const UNIT = {program.contract.input.unit!r}, STEPS_KNOWN = {in_page(program.steps_known)};"
+    return f"const contract = {in_page(facts)};\n{limits}\n"
+
+
+def _build(program: Program, statements: Statements) -> str:
+    """A function that makes the arrays of one network and the function that takes its next step."""
+    results = [statements.buffer(name) for name in program.logits or program.totals]
+    layers = [
+        f"{{ name: {in_page(layer.name)}, shape: {list(layer.shape)}, spikes: {statements.buffer(layer.spikes)}, "
+        f"membrane: {'null' if layer.membrane is None else statements.buffer(layer.membrane)} }},"
+        for layer in program.layers
+    ]
+    states = ", ".join(statements.buffer(name) for name in program.states)
+    return "\n".join(
+        [
+            "function build(seed, sample) {",
+            _indented(statements.arrays),
+            "  return {",
+            f"    input: {statements.buffer(program.input)},",
+            f"    states: [{states}],",
+            f"    results: [{', '.join(results)}],",
+            "    layers: [",
+            _indented(layers, 3),
+            "    ],",
+            "    step(step) {",
+            _indented(statements.step, 3),
+            "    },",
+            "  };",
+            "}",
+            "",
+        ]
+    )
+
+
+def _indented(lines: list[str], levels: int = 1) -> str:
+    return textwrap.indent("\n".join(lines), "  " * levels)

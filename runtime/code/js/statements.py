@@ -1,0 +1,258 @@
+"""Each instruction as a statement of JavaScript, and the arrays that it needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.code.js.arrays import Bytes, Floats, View, broadcast, literal, memory, view
+from axonnx.runtime.engines.reference.noise import layer_key
+from axonnx.runtime.format.opset import OPS
+from axonnx.runtime.program.instructions import (
+    Arithmetic,
+    AveragePool,
+    Conv,
+    Instruction,
+    Linear,
+    MaxPool,
+    Move,
+    Neurons,
+    PoolPairs,
+    Program,
+    RecurrentActivity,
+    Shape,
+    StepRow,
+)
+
+KERNELS = {  # of each spike operator: results, then its inputs in the order of its definition
+    "Heaviside": "heaviside",
+    "StochasticHeaviside": "stochasticHeaviside",
+    "LIF": "lif",
+    "LIFToZero": "lifToZero",
+    "StochasticLIF": "stochasticLif",
+    "StochasticLIFToZero": "stochasticLifToZero",
+    "LeakySum": "leakySum",
+}
+ARITHMETIC = {"Add": "add", "Sub": "subtract", "Mul": "multiply"}
+
+
+class Statements:
+    """Grows instruction by instruction: constants of the file, arrays of a network, statements of a step."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.constants: list[str] = []
+        self.arrays: list[str] = []
+        self.step: list[str] = []
+        self._variables: dict[str, str] = {}  # of buffers
+        self._known: dict[Any, str] = {}  # constants, broadcasts and lists of active inputs by what they are of
+        for name in (program.input, *program.states, *program.noises):
+            self.buffer(name)
+        for name in program.noises:
+            self.step.append(f"normals({self.buffer(name)}, seed, {layer_key(name)}, step, sample);")
+        for instruction in program.instructions:
+            self.step.append(f"// {quoted(instruction.name)}: {instruction.op}")
+            self._rule(instruction)(self, instruction)
+        self._keep()
+
+    def buffer(self, name: str) -> str:
+        """The variable of a buffer."""
+        if name not in self._variables:
+            self._variables[name] = f"b{len(self._variables)}"
+            size = self.program.buffers[name].size
+            self.arrays.append(f"const {self._variables[name]} = new Float32Array({size});  // {quoted(name)}")
+        return self._variables[name]
+
+    def alias(self, name: str, of: str) -> None:
+        """Two buffers in one array."""
+        self._variables[name] = self.buffer(of)
+
+    def constant(self, key: Any, values: Floats) -> str:
+        """The variable of an array of the file, written once."""
+        if key not in self._known:
+            self._known[key] = f"k{len(self.constants)}"
+            self.constants.append(f"const {self._known[key]} = {literal(values)};  // {quoted(str(key))}")
+        return self._known[key]
+
+    def operand(self, name: str, shape: Shape) -> str:
+        """A buffer or constant with an element for each of ``shape``."""
+        if name in self.program.buffers:
+            found = self.program.buffers[name].shape
+            return self.buffer(name) if found == shape else self._expanded(name, found, shape)
+        values = self.program.constants[name]
+        plain = self.constant(name, values)
+        if values.shape == shape:
+            return plain
+        if (name, shape) not in self._known:
+            self._known[name, shape] = f"s{len(self.arrays)}"
+            strides = list(broadcast(values.shape, shape).strides)
+            self.arrays.append(f"const {self._known[name, shape]} = spread({plain}, {list(shape)}, {strides});")
+        return self._known[name, shape]
+
+    def scratch(self, what: str) -> str:
+        """A variable for an array that ``what`` makes."""
+        self.arrays.append(f"const a{len(self.arrays)} = {what};")
+        return f"a{len(self.arrays) - 1}"
+
+    def active(self, name: str) -> str:
+        """The list of a buffer's active inputs and their number, found once in a step."""
+        x = self.buffer(name)
+        if ("active", x) not in self._known:
+            places = self.scratch(f"new Int32Array({self.program.buffers[name].size})")
+            self._known["active", x] = f"{places}, n{x}"
+            self.step.append(f"const n{x} = active({x}, {places});")
+        return self._known["active", x]
+
+    def copy(self, to: str, target: View, source: str, part: View, counts: Sequence[int]) -> None:
+        """One array's part into another's."""
+        sides = [f"{to}, {target.first}, {list(target.strides)}", f"{source}, {part.first}, {list(part.strides)}"]
+        self.step.append(f"copy({', '.join(sides)}, {list(counts)});")
+
+    def refuse(self, i: Instruction, why: str) -> AxonnxError:
+        """An error that names the instruction."""
+        return AxonnxError(
+            f"{self.program.name}: node {i.name!r} ({i.op}) cannot be written as JavaScript: {why}. Run the file by "
+            f"onnxruntime-web, which takes it as it is"
+        )
+
+    def _expanded(self, name: str, found: Shape, shape: Shape) -> str:
+        full = self.scratch(f"new Float32Array({int(np.prod(shape, dtype=np.int64))})")
+        whole = memory(shape)
+        self.copy(full, view(whole, whole[...]), self.buffer(name), broadcast(found, shape), shape)
+        return full
+
+    def _rule(self, i: Instruction) -> Rule:
+        if type(i) not in RULES:
+            raise self.refuse(i, f"known are {', '.join(sorted(rule.__name__ for rule in RULES))}")
+        return RULES[type(i)]
+
+    def _keep(self) -> None:
+        """States take their values of the next step; a state that becomes another's is saved before it changes."""
+        states = {self.buffer(name) for name in self.program.states}
+        moved = [(self.buffer(state), self.buffer(source)) for state, source in self.program.after.items()]
+        saved = {}
+        for state, source in moved:
+            if source in states and source != state:
+                saved[source] = self.scratch(f"new Float32Array({source}.length)")
+                self.step.append(f"{saved[source]}.set({source});")
+        self.step += [f"{state}.set({saved.get(source, source)});" for state, source in moved if state != source]
+
+
+Rule = Callable[[Statements, Any], None]
+
+
+def quoted(name: str) -> str:
+    """A name that can stand in a comment, and in a page."""
+    return json.dumps(name)[1:-1].replace("<", "\\u003c")
+
+
+def _linear(s: Statements, i: Linear) -> None:
+    rows = s.constant(f"{i.weight}, transposed", s.program.constants[i.weight].T)
+    active, y = s.active(i.reads[0]), s.buffer(i.writes[0])
+    s.step.append(f"linear({y}, {s.buffer(i.reads[0])}, {active}, {rows}, {_bias(s, i)});")
+
+
+def _conv(s: Statements, i: Conv) -> None:
+    weight, (x, y) = s.program.constants[i.weight], (s.program.buffers[i.reads[0]], s.program.buffers[i.writes[0]])
+    outputs, inputs = len(weight) // i.group, weight.shape[1]
+    grouped = weight.reshape(i.group, outputs, *weight.shape[1:]).transpose(0, 2, 3, 4, 1)
+    rows = s.constant(f"{i.weight}, as [in, rows, columns, out]", grouped)
+    geometry = {
+        **{"height": x.shape[1], "width": x.shape[2], "channels": y.shape[0], "rows": y.shape[1]},
+        **{"columns": y.shape[2], "tall": weight.shape[2], "wide": weight.shape[3], "inputs": inputs},
+        **{"outputs": outputs, "top": i.pads[0], "left": i.pads[1]},
+        **{"stride": list(i.strides), "dilation": list(i.dilations)},
+    }
+    active, sums, how = s.active(x.name), s.scratch(f"new Float32Array({y.size})"), s.scratch(json.dumps(geometry))
+    words = [s.buffer(y.name), s.buffer(x.name), active, rows, _bias(s, i), sums, how]
+    s.step.append(f"conv({', '.join(words)});")
+
+
+def _bias(s: Statements, i: Linear | Conv) -> str:
+    return "null" if i.bias is None else s.constant(i.bias, s.program.constants[i.bias])
+
+
+def _neurons(s: Statements, i: Neurons) -> None:
+    if i.spike_op not in KERNELS:
+        raise s.refuse(i, f"known are {', '.join(KERNELS)}")
+    shape = s.program.buffers[i.writes[0]].shape
+    given = {**i.operands, **i.parameters}
+    words = [*map(s.buffer, i.writes), *(s.operand(given[name], shape) for name in OPS[i.spike_op].inputs)]
+    s.step.append(f"{KERNELS[i.spike_op]}({', '.join(words)});")
+
+
+def _arithmetic(s: Statements, i: Arithmetic) -> None:
+    shape = s.program.buffers[i.writes[0]].shape
+    a, b = (s.operand(name, shape) for name in i.reads)
+    s.step.append(f"{ARITHMETIC[i.kind]}({s.buffer(i.writes[0])}, {a}, {b});")
+
+
+def _recurrent_activity(s: Statements, i: RecurrentActivity) -> None:
+    _check_exact(s, i)
+    s.step.append(f"recurrentActivity({s.buffer(i.writes[0])}, {s.buffer(i.reads[0])});")
+
+
+def _pool_pairs(s: Statements, i: PoolPairs) -> None:
+    width = s.program.buffers[i.reads[0]].shape[2]
+    s.step.append(f"poolPairs({s.buffer(i.writes[0])}, {s.buffer(i.reads[0])}, {width});")
+
+
+def _windows(s: Statements, i: AveragePool | MaxPool) -> None:
+    _check_exact(s, i)
+    kernel = "averagePool" if isinstance(i, AveragePool) else "maxPool"
+    width = s.program.buffers[i.reads[0]].shape[2]
+    s.step.append(f"{kernel}({s.buffer(i.writes[0])}, {s.buffer(i.reads[0])}, {width}, {i.window[0]}, {i.window[1]});")
+
+
+def _check_exact(s: Statements, i: Instruction) -> None:
+    if not s.program.buffers[i.writes[0]].values.dyadic:
+        raise s.refuse(i, "its sums are beyond what float32 holds exactly, so their order would show")
+
+
+def _step_row(s: Statements, i: StepRow) -> None:
+    table, size = s.constant(i.table, s.program.constants[i.table]), s.program.buffers[i.writes[0]].size
+    s.step.append(f"{s.buffer(i.writes[0])}.set({table}.subarray(step * {size}, (step + 1) * {size}));")
+
+
+def _move(s: Statements, i: Move) -> None:
+    if i.kind == "Reshape":
+        s.alias(i.writes[0], i.reads[0])
+        return
+    out, start = memory(s.program.buffers[i.writes[0]].shape), 0
+    for name in i.reads:
+        x = memory(s.program.buffers[name].shape)
+        target, part = _parts(i, x, out, start)
+        start += x.shape[i.how] if i.kind == "Concat" else 0
+        s.copy(s.buffer(i.writes[0]), view(out, target), s.buffer(name), view(x, part), part.shape)
+
+
+def _parts(i: Move, x: Bytes, out: Bytes, start: int) -> tuple[Bytes, Bytes]:
+    """The part of the result that an operand fills, and the part of the operand that fills it."""
+    if i.kind == "Concat":
+        return out[(slice(None),) * i.how + (slice(start, start + x.shape[i.how]),)], x[...]
+    if i.kind == "Pad":
+        inner = [slice(before, before + size) for (before, _), size in zip(i.how, x.shape, strict=True)]
+        return out[tuple(inner)], x[...]
+    if i.kind == "Slice":
+        return out[...], x[i.how]
+    if i.kind == "Transpose":
+        return out[...], x.transpose(i.how)
+    return out[...], np.broadcast_to(x, out.shape)
+
+
+RULES: dict[type[Instruction], Rule] = {
+    Linear: _linear,
+    Conv: _conv,
+    Neurons: _neurons,
+    Arithmetic: _arithmetic,
+    RecurrentActivity: _recurrent_activity,
+    PoolPairs: _pool_pairs,
+    AveragePool: _windows,
+    MaxPool: _windows,
+    StepRow: _step_row,
+    Move: _move,
+}
