@@ -1,1 +1,1 @@
-"""A program as source code of another language: text from instructions, to the bits of the numpy engine."""
+"""Programs as source code: text that needs neither Python nor us to run."""

@@ -18,6 +18,8 @@ ORDER = (
     "runtime.format",
     "runtime.program",
     "runtime.engines.reference",
+    "runtime.code",
+    "runtime.code.js",
     "runtime.engines.numba",
     "runtime.engines",
     "runtime.streams",

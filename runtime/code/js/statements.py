@@ -162,10 +162,19 @@ def _conv(s: Statements, i: Conv) -> None:
     grouped = weight.reshape(i.group, outputs, *weight.shape[1:]).transpose(0, 2, 3, 4, 1)
     rows = s.constant(f"{i.weight}, as [in, rows, columns, out]", grouped)
     geometry = {
-        **{"height": x.shape[1], "width": x.shape[2], "channels": y.shape[0], "rows": y.shape[1]},
-        **{"columns": y.shape[2], "tall": weight.shape[2], "wide": weight.shape[3], "inputs": inputs},
-        **{"outputs": outputs, "top": i.pads[0], "left": i.pads[1]},
-        **{"stride": list(i.strides), "dilation": list(i.dilations)},
+        "height": x.shape[1],
+        "width": x.shape[2],
+        "channels": y.shape[0],
+        "rows": y.shape[1],
+        "columns": y.shape[2],
+        "tall": weight.shape[2],
+        "wide": weight.shape[3],
+        "inputs": inputs,
+        "outputs": outputs,
+        "top": i.pads[0],
+        "left": i.pads[1],
+        "stride": list(i.strides),
+        "dilation": list(i.dilations),
     }
     active, sums, how = s.active(x.name), s.scratch(f"new Float32Array({y.size})"), s.scratch(json.dumps(geometry))
     words = [s.buffer(y.name), s.buffer(x.name), active, rows, _bias(s, i), sums, how]

@@ -17,7 +17,7 @@ from axonnx.runtime.program.instructions import Program
 from ...engines.hand_made import neuron_program
 from .node import needs_node, node
 
-BINS, EMPTY = 6, 3000
+BINS, EVENTS = 6, 300
 
 
 def program(polarity: str = "keep", name: str = "by hand", **binning: object) -> Program:
@@ -28,14 +28,14 @@ def program(polarity: str = "keep", name: str = "by hand", **binning: object) ->
     parameters = {"threshold": np.float32(2).reshape(()), "decay": np.float32(0.7).reshape(())}
     made = neuron_program("LIF", bins.cells, parameters, noisy=False, stateful=True)
     arriving = made.contract.input.model_copy(update={"steps": BINS, "binning": bins, "largest": 2})
-    return replace(made, name=name, contract=made.contract.model_copy(update={"input": arriving}))
+    stated = made.contract.model_copy(update={"input": arriving, "logits": "total / steps"})
+    return replace(made, name=name, contract=stated)
 
 
 def recording(seed: int) -> np.ndarray:
     """Events of which some are off the sensor, of no polarity, too early or too late, and not in order."""
     rng = np.random.default_rng(seed)
-    columns = [rng.integers(-200, 7000, EMPTY // 10), rng.integers(0, 9, EMPTY // 10), rng.integers(0, 5, EMPTY // 10)]
-    return make_events(*columns, rng.integers(0, 3, EMPTY // 10))
+    return make_events(*(rng.integers(low, high, EVENTS) for low, high in ((-200, 7000), (0, 9), (0, 5), (0, 3))))
 
 
 @needs_node
@@ -99,7 +99,9 @@ def test_tables_of_the_clock_end_and_frames_are_no_events():
     clocked = replace(made, steps_known=2, contract=made.contract.model_copy(update={"input": bare}))
     script = """
     const n = module.create(), frame = new Uint8Array(16), told = [];
-    for (const given of [{x: [1]}, frame, frame, frame]) try { n.step(given); } catch (fault) { told.push(fault.message); }
+    for (const given of [{x: [1]}, frame, frame, frame]) {
+      try { n.step(given); } catch (fault) { told.push(fault.message); }
+    }
     return told;
     """
     events, clock = node().ask(module_text(clocked), script)
