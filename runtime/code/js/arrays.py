@@ -13,7 +13,7 @@ Floats = NDArray[np.float32]
 Bytes = NDArray[np.int8]
 
 FINEST = 40  # bits behind the point of integers that are tried
-KINDS = {"Int8Array": np.dtype("<i1"), "Int16Array": np.dtype("<i2")}
+KINDS = {"Int8Array": "<i1", "Int16Array": "<i2"}
 
 
 class View(NamedTuple):
