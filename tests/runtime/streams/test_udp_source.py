@@ -75,6 +75,16 @@ def test_one_wrong_datagram_does_not_spoil_a_run(engines):
     assert (run.dropped(), session.progress.binned) == ({}, 4)
 
 
+def test_a_source_believes_no_single_datagram(monkeypatch):
+    source = UdpSource("127.0.0.1", 0, seconds=30)
+    arrived = iter([[at(100), at(200)], [at(FAR)], [at(300)], [at(400)]])
+    monkeypatch.setattr(source, "_waiting", lambda port: next(arrived))
+    chunks = source._arriving()
+    assert [times_of([next(chunks)]) for _ in range(3)] == [[100, 200], [300], [400]]
+    source._count_strays()
+    assert source.skipped == {"far_future_event": 1}
+
+
 @pytest.mark.skipif(not hasattr(socket, "SO_RCVBUF"), reason="no such buffer")
 def test_datagrams_that_found_no_room_are_counted_to_the_last(monkeypatch):
     monkeypatch.setattr(udp_source, "BUFFER", 8192)
