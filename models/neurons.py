@@ -19,6 +19,7 @@ from axonnx.models.variant import BAYESIAN, Variant
 
 DEFAULT_DECAY = math.exp(-1.0 / 10.0)
 Reset = Literal["subtract", "zero"]
+Learned = bool | Literal["neuron"]
 
 
 class BinaryNeuron(nn.Module):
@@ -49,7 +50,8 @@ class BinaryNeuron(nn.Module):
 class LIFSettings:
     """Constants of a layer of spiking neurons.
 
-    ``learn_decay``: β is learned, one for the layer or (``"neuron"``) one for each neuron or channel.
+    ``learn_decay``, ``learn_threshold``: β or θ is learned, one for the layer or (``"neuron"``) one for each neuron or
+    channel.
     ``base_std``: the noise of the threshold, σ_base at the start (learned per layer; none in the baselines).
     ``reset``: subtract θ from the membrane of a neuron that fired, or set it to zero; in both cases at the
     next time step, as in the paper.
@@ -57,9 +59,10 @@ class LIFSettings:
 
     threshold: float = 1.0
     decay: float = DEFAULT_DECAY
-    learn_decay: bool | Literal["neuron"] = False
+    learn_decay: Learned = False
     reset: Reset = "subtract"
     base_std: float = 0.2
+    learn_threshold: Learned = False
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.decay <= 1.0 or (self.learn_decay and self.decay in (0.0, 1.0)):
@@ -110,10 +113,14 @@ class LIF(nn.Module):
         self.settings = settings or LIFSettings()
         self.estimator = variant.estimator
         self.recurrent = None if recurrent is None else Recurrent(recurrent, variant)
-        self.register_buffer("threshold", torch.tensor(self.settings.threshold))
-        decay = torch.tensor(self.settings.decay)
+        self._own = (recurrent,) if shape is None and recurrent is not None else shape
+        threshold, decay = torch.tensor(self.settings.threshold), torch.tensor(self.settings.decay)
+        if self.settings.learn_threshold:
+            self.threshold = nn.Parameter(threshold.repeat(self._shape("threshold", self.settings.learn_threshold)))
+        else:
+            self.register_buffer("threshold", threshold)
         if self.settings.learn_decay:
-            self.decay_logit = nn.Parameter(torch.logit(decay).repeat(self._shape(recurrent, shape)))
+            self.decay_logit = nn.Parameter(torch.logit(decay).repeat(self._shape("decay", self.settings.learn_decay)))
         else:
             self.register_buffer("fixed_decay", decay)
         if variant.spread != "none" and self.settings.base_std > 0:
@@ -125,13 +132,13 @@ class LIF(nn.Module):
         else:
             self.log_base_std = None
 
-    def _shape(self, recurrent: int | None, shape: tuple[int, ...] | None) -> tuple[int, ...]:
+    def _shape(self, name: str, learned: Learned) -> tuple[int, ...]:
         """What a learned constant has: nothing for the layer, or the neurons' own."""
-        if self.settings.learn_decay != "neuron":
+        if learned != "neuron":
             return ()
-        if shape is None and recurrent is None:
-            raise ValueError("a decay for each neuron needs their number: give shape=(n,), or (channels, 1, 1)")
-        return (recurrent,) if shape is None and recurrent is not None else cast(tuple[int, ...], shape)
+        if self._own is None:
+            raise ValueError(f"a {name} for each neuron needs their number: give shape=(n,), or (channels, 1, 1)")
+        return self._own
 
     @property
     def decay(self) -> Tensor:
@@ -231,6 +238,12 @@ class LIF(nn.Module):
         variance = None if seen.variance is None or run.sequence else seen.variance[0]
         run.observe(self, seen if run.sequence else Observation(seen.gap[0], variance, seen.spikes[0]))
         return seen.spikes
+
+
+def hold_threshold(neuron: LIF | BinaryNeuron, threshold: Tensor) -> None:
+    """Give ``neuron`` a constant θ, whether it was learned before or not."""
+    del neuron.threshold
+    neuron.register_buffer("threshold", threshold)
 
 
 class _Readout(nn.Module):

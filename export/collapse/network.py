@@ -133,7 +133,7 @@ def _lif(module: LIF, choose: WeightChoice, stochastic: bool) -> CollapsedLIF:
     base = module.base_variance
     return CollapsedLIF(
         module.decay.detach().clone(),
-        module.threshold.clone(),
+        module.threshold.detach().clone(),
         module.settings.reset,
         stochastic=stochastic,
         base_variance=None if base is None else base.detach().clone(),

@@ -23,6 +23,7 @@ from axonnx.export.verify.expected import FEW, UNIT, fold, over_rows, through_ti
 from axonnx.models import LIF, MEAN_FIELD, BinaryNeuron, Forced, LeakyReadout, LinearReadout, Network, SpikingNetwork
 from axonnx.models.maths.posterior import GaussianPosterior
 from axonnx.models.network import Output
+from axonnx.models.neurons import hold_threshold
 from axonnx.models.normalisation import BatchNorm, ChannelScale
 from axonnx.models.synapses import Synapse
 
@@ -96,7 +97,7 @@ def _amounts(reference: Network, amount: Amount, threshold: float) -> Network:
                 posterior = module.recurrent.posterior
                 _fill(posterior, amount(where + "recurrent_weight", posterior.mean), where + "recurrent_spread", amount)
         if isinstance(module, LIF | BinaryNeuron):
-            module.threshold = threshold * module.threshold.abs()
+            hold_threshold(module, threshold * module.threshold.abs())
         if isinstance(module, Synapse | LeakyReadout | LinearReadout):
             module.register_forward_pre_hook(lambda _module, given: (given[0].abs(), *given[1:]))
     return network

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from axonnx.export.collapse.layers import CollapsedBinaryNeuron, CollapsedLIF, CollapsedReadout, CollapsedSynapse
 from axonnx.models import LIF, BinaryNeuron, GaussianPosterior, LeakyReadout, LinearReadout, Network
+from axonnx.models.neurons import hold_threshold
 from axonnx.models.normalisation import BatchNorm, ChannelScale
 from axonnx.models.synapses import Recurrent, Synapse
 
@@ -27,12 +28,12 @@ def refill(network: Network, collapsed: Network) -> Network:
         if isinstance(module, Synapse) and isinstance(source, CollapsedSynapse):
             _synapse(module, source)
         elif isinstance(module, LIF) and isinstance(source, CollapsedLIF):
-            module.threshold = source.threshold.clone()
+            hold_threshold(module, source.threshold.clone())
             if module.recurrent is not None and source.recurrent_weight is not None:
                 module.recurrent.posterior.raw_mean.copy_(source.recurrent_weight)
                 module.recurrent = _FileRecurrent(module.recurrent, source)
         elif isinstance(module, BinaryNeuron) and isinstance(source, CollapsedBinaryNeuron):
-            module.threshold = source.threshold.clone()
+            hold_threshold(module, source.threshold.clone())
         elif isinstance(module, LeakyReadout | LinearReadout) and isinstance(source, CollapsedReadout):
             module.weight.copy_(source.weight)
             module.bias.copy_(source.bias)

@@ -132,7 +132,7 @@ class _LIFSequence(torch.autograd.Function):
             decay_squared * v_grads[0] if v_grads is not None and ctx.needs_input_grad[5] else None,
             _first_spikes_grad(ctx, first_h, v_grads, trace.emitted[0], layer),
             _decay_grad(ctx, h_grads, v_grads, trace, layer, first_membrane, first_variance),
-            None,
+            _threshold_grad(ctx, h_grads, trace, layer, incoming[3]),
             _base_grad(ctx, v_grads, incoming[4], decay_squared),
             h_grads.flatten(0, 1).t() @ trace.before.flatten(0, 1) if weight is not None else None,
             by_weight_variance,
@@ -206,6 +206,15 @@ def _decay_grad(
     kept = trace.total[:-1] if layer.base is None else trace.total[:-1] - layer.base
     through_variance = (v_grads * torch.cat([first_variance[None], kept])).sum_to_size(layer.decay.shape)
     return grad + 2.0 * layer.decay * through_variance
+
+
+def _threshold_grad(ctx: Any, h_grads: Tensor, trace: Trace, layer: Layer, by_membrane: Tensor | None) -> Tensor | None:
+    """−Σ_t of what reaches h* − θ at the decision, ∂L/∂h*[t] − β ∂L/∂h*[t+1], and of the reset, ∂L/∂h*[t] o[t−1]."""
+    if not ctx.needs_input_grad[8]:
+        return None
+    shape, kept = layer.threshold.shape, 1.0 - layer.decay
+    grad = -(h_grads * (kept + trace.before)).sum_to_size(shape) - (layer.decay * h_grads[0]).sum_to_size(shape)
+    return grad if by_membrane is None else grad + by_membrane.sum_to_size(shape)
 
 
 def _base_grad(ctx: Any, v_grads: Tensor | None, by_variance: Tensor | None, decay_squared: Tensor) -> Tensor | None:

@@ -66,7 +66,10 @@ def build(recipe: Recipe, seed: int = 0) -> Network:
     """The network of ``recipe``; everything in it follows from ``seed``."""
     torch.manual_seed(seed)
     variant = replace(VARIANTS[recipe.variant], granularity=recipe.granularity)
-    settings = LIFSettings(reset=recipe.reset, learn_decay=LEARNED[recipe.decay])
+    each = recipe.decay == "of each neuron"
+    settings = LIFSettings(
+        reset=recipe.reset, learn_decay=LEARNED[recipe.decay], learn_threshold="neuron" if each else False
+    )
     network = NETWORKS[recipe.network](variant, settings, recipe)
     stir(network)
     if recipe.weights == "trained":
@@ -99,7 +102,7 @@ def stir(network: Network) -> None:
             module.running_mean.add_(0.3 * torch.randn_like(module.running_mean))
             module.running_variance.mul_(0.3 + torch.rand_like(module.running_variance))
     for name, parameter in network.named_parameters():
-        if name.endswith(("log_std", "log_base_std", "decay_logit")):
+        if name.endswith(("log_std", "log_base_std", "decay_logit", "threshold")):
             parameter.add_(0.4 * torch.randn_like(parameter))
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from axonnx.models import LIF, MEAN_FIELD, Current, LeakyReadout, LIFSettings, Run, SpikingNetwork, Variant, variant
-from axonnx.models.neurons import DEFAULT_DECAY, integrate
+from axonnx.models.neurons import DEFAULT_DECAY, hold_threshold, integrate
 from axonnx.models.run import LIFState
 
 
@@ -163,6 +163,29 @@ def test_each_neuron_or_channel_has_the_decay_it_learned(shape, reset):
         alone = LIF(Variant(), LIFSettings(decay=decay, reset=reset))
         part = Current(mean[:, :, number : number + 1], variance[:, :, number : number + 1])
         assert torch.equal(together[:, :, number : number + 1], alone(part, Run(alone, MEAN_FIELD, sequence=True)))
+
+
+@pytest.mark.parametrize("reset", ["subtract", "zero"])
+def test_each_neuron_has_the_threshold_it_learned(reset):
+    """A layer with three thresholds is three layers with one each."""
+    lif = LIF(Variant(), LIFSettings(learn_threshold="neuron", reset=reset), shape=(3,))
+    assert lif.threshold.tolist() == [1.0, 1.0, 1.0]
+    with torch.no_grad():
+        lif.threshold.copy_(torch.tensor([0.5, 1.0, 2.0]))
+    mean, variance = 0.5 + torch.randn(9, 2, 3), torch.rand(9, 2, 3)
+    together = lif(Current(mean, variance), Run(lif, MEAN_FIELD, sequence=True))
+    for number, threshold in enumerate((0.5, 1.0, 2.0)):
+        alone = LIF(Variant(), LIFSettings(threshold=threshold, reset=reset))
+        part = Current(mean[..., number : number + 1], variance[..., number : number + 1])
+        assert torch.equal(together[..., number : number + 1], alone(part, Run(alone, MEAN_FIELD, sequence=True)))
+
+
+def test_a_learned_threshold_can_be_held():
+    lif = LIF(Variant(), LIFSettings(learn_threshold=True))
+    assert "threshold" in dict(lif.named_parameters())
+    hold_threshold(lif, torch.tensor(0.25))
+    assert lif.threshold.item() == 0.25
+    assert "threshold" not in dict(lif.named_parameters())
 
 
 def test_decays_of_neurons_need_their_number():

@@ -108,6 +108,9 @@ class ModelConfig(Section):
     learn_decay: Literal[True, False, "neuron"] | None = Field(
         default=None, description="learn β, one for each layer, or for each 'neuron' (or channel)"
     )
+    learn_threshold: Literal[True, False, "neuron"] | None = Field(
+        default=None, description="learn θ, one for each layer, or for each 'neuron' (or channel)"
+    )
     reset: Literal["subtract", "zero"] | None = Field(default=None, description="what a spike does to its membrane")
     base_std: NonNegativeFloat | None = Field(
         default=None, description="σ_base at the start, the noise of the threshold"

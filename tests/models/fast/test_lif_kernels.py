@@ -70,12 +70,15 @@ def make_layer(case: Case) -> LIF:
     else:
         kind = Variant(granularity=granularity, estimator=make_estimator(case.estimator))
     learned = "neuron" if case.decay == "neuron" else True
-    constants = LIFSettings(case.threshold, 0.8, learn_decay=learned, reset=case.reset, base_std=case.base_std)
+    constants = LIFSettings(
+        case.threshold, 0.8, learn_decay=learned, reset=case.reset, base_std=case.base_std, learn_threshold=learned
+    )
     shape = (4, 1, 1) if case.layout.startswith("conv") else (case.size,)
     lif = LIF(kind, constants, recurrent=case.size if case.layout.startswith("recurrent") else None, shape=shape)
     with torch.no_grad():
         if case.decay == "neuron":
             lif.decay_logit += torch.randn_like(lif.decay_logit)
+            lif.threshold *= 0.5 + torch.rand_like(lif.threshold)
         if lif.recurrent is not None:  # a BLAS may add up in any order: make sums exact
             weights = lif.recurrent.posterior.raw_mean
             weights.copy_((weights * 1024).round() / 1024)

@@ -23,7 +23,7 @@ def layer(
 ) -> LIF:
     torch.manual_seed(2)
     variant = Variant(granularity=granularity, estimator=ESTIMATORS[estimator])
-    settings = LIFSettings(decay=0.8, learn_decay=True, base_std=0.3)
+    settings = LIFSettings(decay=0.8, learn_decay=True, base_std=0.3, learn_threshold=True)
     return LIF(variant, settings, recurrent=NEURONS if recurrent else None).to(dtype)
 
 

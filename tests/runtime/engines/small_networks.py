@@ -76,8 +76,8 @@ class Recipe:
     steps: int = 40
 
 
-OWN_DECAYS = LIFSettings(learn_decay="neuron")
-OWN_DECAYS_TO_ZERO = LIFSettings(learn_decay="neuron", reset="zero")
+OWN_DECAYS = LIFSettings(learn_decay="neuron", learn_threshold="neuron")
+OWN_DECAYS_TO_ZERO = LIFSettings(learn_decay="neuron", learn_threshold="neuron", reset="zero")
 RECIPES = {
     "binary-mlp": Recipe(lambda: BinaryMLP(23, [19, 33], CLASSES), (23,), spiking=False),
     "binary-resnet": Recipe(lambda: BinaryResNet(3, (4, 20), 1, CLASSES, size=8), (3, 8, 8), spiking=False),
