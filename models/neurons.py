@@ -51,7 +51,8 @@ class LIFSettings:
     """Constants of a layer of spiking neurons.
 
     ``learn_decay``, ``learn_threshold``: β or θ is learned, one for the layer or (``"neuron"``) one for each neuron or
-    channel.
+    channel. ``time_constants``: learned decays of neurons begin at exp(−1/τ), with τ drawn log-uniformly between these
+    two numbers of steps, and not all at ``decay``.
     ``base_std``: the noise of the threshold, σ_base at the start (learned per layer; none in the baselines).
     ``reset``: subtract θ from the membrane of a neuron that fired, or set it to zero; in both cases at the
     next time step, as in the paper.
@@ -63,6 +64,7 @@ class LIFSettings:
     reset: Reset = "subtract"
     base_std: float = 0.2
     learn_threshold: Learned = False
+    time_constants: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.decay <= 1.0 or (self.learn_decay and self.decay in (0.0, 1.0)):
@@ -73,6 +75,12 @@ class LIFSettings:
             raise ValueError(f"base_std is {self.base_std}; expected zero or a positive number")
         if self.reset not in ("subtract", "zero"):
             raise ValueError(f"reset is {self.reset!r}; known are 'subtract' and 'zero'")
+        if self.time_constants is not None:
+            shortest, longest = self.time_constants
+            if not 0.0 < shortest <= longest < math.inf:
+                raise ValueError(f"time_constants are {shortest} to {longest}; expected two positive numbers, in order")
+            if self.learn_decay != "neuron":
+                raise ValueError("time_constants are where learned decays of neurons begin: set learn_decay = 'neuron'")
 
 
 def integrate(
@@ -114,15 +122,16 @@ class LIF(nn.Module):
         self.estimator = variant.estimator
         self.recurrent = None if recurrent is None else Recurrent(recurrent, variant)
         self._own = (recurrent,) if shape is None and recurrent is not None else shape
-        threshold, decay = torch.tensor(self.settings.threshold), torch.tensor(self.settings.decay)
+        threshold = torch.tensor(self.settings.threshold)
         if self.settings.learn_threshold:
             self.threshold = nn.Parameter(threshold.repeat(self._shape("threshold", self.settings.learn_threshold)))
         else:
             self.register_buffer("threshold", threshold)
         if self.settings.learn_decay:
-            self.decay_logit = nn.Parameter(torch.logit(decay).repeat(self._shape("decay", self.settings.learn_decay)))
+            shape = self._shape("decay", self.settings.learn_decay)
+            self.decay_logit = nn.Parameter(torch.logit(_first_decays(self.settings, shape)))
         else:
-            self.register_buffer("fixed_decay", decay)
+            self.register_buffer("fixed_decay", torch.tensor(self.settings.decay))
         if variant.spread != "none" and self.settings.base_std > 0:
             log_base = torch.tensor(math.log(self.settings.base_std))
             if variant.spread == "learned":
@@ -238,6 +247,14 @@ class LIF(nn.Module):
         variance = None if seen.variance is None or run.sequence else seen.variance[0]
         run.observe(self, seen if run.sequence else Observation(seen.gap[0], variance, seen.spikes[0]))
         return seen.spikes
+
+
+def _first_decays(settings: LIFSettings, shape: tuple[int, ...]) -> Tensor:
+    """β where it is learned, at the start: exp(−1/τ) with τ = τ₀ (τ₁/τ₀)^u and u ~ U(0, 1), or the same for all."""
+    if settings.time_constants is None:
+        return torch.tensor(settings.decay).repeat(shape)
+    shortest, longest = settings.time_constants
+    return torch.exp(-1.0 / (shortest * (longest / shortest) ** torch.rand(shape)))
 
 
 def hold_threshold(neuron: LIF | BinaryNeuron, threshold: Tensor) -> None:

@@ -225,7 +225,7 @@ NETWORKS: dict[str, Any] = {
 }
 RESIDUAL_SETTINGS: tuple[str, ...] = ("widths", "blocks", "shortcut", "stem_stride", "stream", "block_scale")
 LAYER_SETTINGS = ("spread", "normalisation", "granularity", "estimator", "init", "initial_std")  # of a variant
-NEURON_SETTINGS = ("threshold", "decay", "learn_decay", "learn_threshold", "reset", "base_std")
+NEURON_SETTINGS = ("threshold", "decay", "learn_decay", "time_constants", "learn_threshold", "reset", "base_std")
 
 
 def _options(model: ModelConfig, kind: str) -> dict[str, Any]:

@@ -139,6 +139,8 @@ def test_base_noise_is_learned_fixed_or_absent_like_the_posterior(name):
         ({"decay": 1.0, "learn_decay": True}, r"within \(0, 1\) to be learned"),
         ({"threshold": 0.0}, "threshold of a spiking neuron is 0.0; expected a positive number"),
         ({"base_std": -1.0}, "base_std is -1.0; expected zero or a positive number"),
+        ({"time_constants": (3.0, 2.0)}, "time_constants are 3.0 to 2.0; expected two positive numbers, in order"),
+        ({"time_constants": (1.0, 2.0)}, "set learn_decay = 'neuron'"),
         ({"reset": "soft"}, "reset is 'soft'; known are 'subtract' and 'zero'"),
     ],
 )
@@ -178,6 +180,15 @@ def test_each_neuron_has_the_threshold_it_learned(reset):
         alone = LIF(Variant(), LIFSettings(threshold=threshold, reset=reset))
         part = Current(mean[..., number : number + 1], variance[..., number : number + 1])
         assert torch.equal(together[..., number : number + 1], alone(part, Run(alone, MEAN_FIELD, sequence=True)))
+
+
+def test_learned_decays_begin_at_time_constants_spread_evenly_in_their_logarithm():
+    torch.manual_seed(0)
+    lif = LIF(Variant(), LIFSettings(learn_decay="neuron", time_constants=(1.0, 16.0)), shape=(4000,))
+    octaves = torch.log2(-1.0 / torch.log(lif.decay.detach()))
+    assert octaves.min() >= -1e-4
+    assert octaves.max() <= 4 + 1e-4
+    assert torch.histc(octaves, 4, 0, 4).sub(1000).abs().max() < 120
 
 
 def test_a_learned_threshold_can_be_held():

@@ -108,6 +108,9 @@ class ModelConfig(Section):
     learn_decay: Literal[True, False, "neuron"] | None = Field(
         default=None, description="learn β, one for each layer, or for each 'neuron' (or channel)"
     )
+    time_constants: tuple[PositiveFloat, PositiveFloat] | None = Field(
+        default=None, description="learned β of neurons begin at exp(−1/τ), τ spread between these steps, e.g. [1, 20]"
+    )
     learn_threshold: Literal[True, False, "neuron"] | None = Field(
         default=None, description="learn θ, one for each layer, or for each 'neuron' (or channel)"
     )
