@@ -19,23 +19,55 @@ class Folded(Protocol):
         """Scale and bias, [channels] or [steps, channels]."""
 
 
-class ChannelScale(nn.Module):
+class _Normaliser(nn.Module):
+    """Scale and bias for each channel; with ``steps`` of their own for each of that many time steps."""
+
+    def __init__(self, channels: int, spatial: int = 0, steps: int | None = None) -> None:
+        super().__init__()
+        self.spatial, self.steps = spatial, steps
+        self.shape = (channels,) if steps is None else (steps, channels)
+        self.scale = nn.Parameter(torch.ones(self.shape))
+        self.bias = nn.Parameter(torch.zeros(self.shape))
+
+    def _rows(self, x: Tensor, run: Run) -> slice:
+        """The time steps of this pass, or everything where time is not told apart."""
+        if self.steps is None:
+            return slice(None)
+        length = x.shape[0] if run.sequence else 1
+        if run.step + length > self.steps:
+            raise ValueError(
+                f"scale and bias of each time step were made for {self.steps} steps; this pass reaches step "
+                f"{run.step + length}. Build the network with steps={run.step + length}, or give shorter input"
+            )
+        return slice(run.step, run.step + length)
+
+    def _broadcast(self, row: Tensor, run: Run) -> Tensor:
+        """Shape [C] or [T, C] to broadcast over [(T,) B, C, …]."""
+        row = row.reshape(*row.shape, *(1,) * self.spatial)
+        if self.steps is None:
+            return row
+        return row.unsqueeze(1) if run.sequence else row[0]
+
+
+class ChannelScale(_Normaliser):
     """a ⊙ (m·o) + b for each channel, 1 and 0 at the start: all that a network without normalisation has.
 
-    A synapse applies it to its weights, (a ⊙ m)·o + b: the form that is deployed.
+    A synapse applies it to its weights, (a ⊙ m)·o + b: the form that is deployed. One for each time step, as the
+    authors have it, acts on the current instead, and so it does in the file.
     """
 
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.scale = nn.Parameter(torch.ones(channels))
-        self.bias = nn.Parameter(torch.zeros(channels))
+    def forward(self, current: Current, run: Run) -> Current:
+        """a[t] ⊙ I + b[t], with variance a[t]² ⊙ κ²"""
+        rows, variance = self._rows(current.mean, run), current.variance
+        scale, bias = self._broadcast(self.scale[rows], run), self._broadcast(self.bias[rows], run)
+        return Current(current.mean * scale + bias, None if variance is None else variance * (scale * scale))
 
     def folded(self) -> tuple[Tensor, Tensor]:
         """a, b"""
         return self.scale, self.bias
 
 
-class BatchNorm(nn.Module):
+class BatchNorm(_Normaliser):
     """Batch normalisation over everything but the channel axis.
 
     With ``steps`` it is batch norm through time (BNTT): statistics, scale and bias of their own for each of
@@ -46,13 +78,9 @@ class BatchNorm(nn.Module):
     running_variance: Tensor
 
     def __init__(self, channels: int, spatial: int = 0, steps: int | None = None) -> None:
-        super().__init__()
-        self.spatial, self.steps = spatial, steps
-        shape = (channels,) if steps is None else (steps, channels)
-        self.scale = nn.Parameter(torch.ones(shape))
-        self.bias = nn.Parameter(torch.zeros(shape))
-        self.register_buffer("running_mean", torch.zeros(shape))
-        self.register_buffer("running_variance", torch.ones(shape))
+        super().__init__(channels, spatial, steps)
+        self.register_buffer("running_mean", torch.zeros(self.shape))
+        self.register_buffer("running_variance", torch.ones(self.shape))
         self.momentum, self.epsilon = 0.1, 1e-5
 
     def forward(self, current: Current, run: Run) -> Current:
@@ -73,18 +101,6 @@ class BatchNorm(nn.Module):
         gain = self.scale * torch.rsqrt(self.running_variance + self.epsilon)
         return gain, self.bias - self.running_mean * gain
 
-    def _rows(self, x: Tensor, run: Run) -> slice:
-        """The time steps of this pass, or everything where time is not told apart."""
-        if self.steps is None:
-            return slice(None)
-        length = x.shape[0] if run.sequence else 1
-        if run.step + length > self.steps:
-            raise ValueError(
-                f"batch norm through time was built for {self.steps} steps; this pass reaches step "
-                f"{run.step + length}. Build the network with steps={run.step + length}, or give shorter input"
-            )
-        return slice(run.step, run.step + length)
-
     def _moments(self, x: Tensor, run: Run) -> tuple[Tensor, Tensor]:
         channel = x.dim() - 1 - self.spatial
         kept = {channel} if self.steps is None or not run.sequence else {0, channel}
@@ -102,18 +118,11 @@ class BatchNorm(nn.Module):
         unbiased = variance * (count / max(count - 1, 1))
         self.running_variance[rows] += self.momentum * (unbiased - self.running_variance[rows])
 
-    def _broadcast(self, row: Tensor, run: Run) -> Tensor:
-        """Shape [C] or [T, C] to broadcast over [(T,) B, C, …]."""
-        row = row.reshape(*row.shape, *(1,) * self.spatial)
-        if self.steps is None:
-            return row
-        return row.unsqueeze(1) if run.sequence else row[0]
-
 
 def make_normalisation(variant: Variant, channels: int, spatial: int) -> ChannelScale | BatchNorm | None:
     """The normaliser that ``variant`` asks for; None for plain weights."""
     if variant.normalisation == "none":
         return None
-    if variant.normalisation == "scale":
-        return ChannelScale(channels)
-    return BatchNorm(channels, spatial, variant.steps if variant.normalisation == "batch_through_time" else None)
+    steps = variant.steps if variant.normalisation.endswith("through_time") else None
+    kind = ChannelScale if variant.normalisation.startswith("scale") else BatchNorm
+    return kind(channels, spatial, steps)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from axonnx.models.fast.linear_moments import linear_moments
 from axonnx.models.maths.current import Current, needs_spikes
 from axonnx.models.maths.posterior import GaussianPosterior
-from axonnx.models.normalisation import BatchNorm, ChannelScale, make_normalisation
+from axonnx.models.normalisation import ChannelScale, make_normalisation
 from axonnx.models.run import Run
 from axonnx.models.variant import BAYESIAN, Variant
 
@@ -35,7 +35,7 @@ class Synapse(nn.Module, ABC):
     def constants(self) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """a ⊙ m, b and a: what scale and bias make of the posterior's means."""
         weight = self.posterior.mean
-        if not isinstance(self.norm, ChannelScale):
+        if not isinstance(self.norm, ChannelScale) or self.norm.steps is not None:
             return weight, None, None
         scale, bias = self.norm.folded()
         return weight * scale.reshape(-1, *(1,) * (weight.dim() - 1)), bias, scale
@@ -49,7 +49,10 @@ class Synapse(nn.Module, ABC):
     def forward(self, x: Tensor, run: Run) -> Current:
         """The current that spikes (or graded input) ``x`` causes."""
         current = self.moments(needs_spikes(x, run.name(self)))
-        return self.norm(current, run) if isinstance(self.norm, BatchNorm) else current
+        if self.norm is None or (isinstance(self.norm, ChannelScale) and self.norm.steps is None):
+            return current  # or it is in the weights already
+        scaled: Current = self.norm(current, run)
+        return scaled
 
 
 class Linear(Synapse):

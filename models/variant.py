@@ -8,7 +8,7 @@ from typing import Literal
 from axonnx.models.maths.estimators import Estimator, StraightThrough, SurrogateGradient
 from axonnx.models.maths.posterior import Granularity, Init, Spread
 
-Normalisation = Literal["scale", "batch", "batch_through_time", "none"]
+Normalisation = Literal["scale", "scale_through_time", "batch", "batch_through_time", "none"]
 FireMode = Literal["sample", "mean_field"]
 
 
@@ -17,9 +17,9 @@ class Variant:
     """How a network is made noisy, normalised and trained.
 
     ``spread``: are posterior variances learned, fixed at σ₀ or absent. ``fire``: the forward pass in training.
-    ``kl``: does the loss have a KL term. ``normalisation``: per-channel scale and bias, or batch norm (one for
-    each time step if through time, which then needs ``steps``). ``init`` and ``initial_std``: where means and σ·√fan_in
-    begin.
+    ``kl``: does the loss have a KL term. ``normalisation``: per-channel scale and bias, or batch norm (either of them
+    one for each time step if through time, which then needs ``steps``). ``init`` and ``initial_std``: where means and
+    σ·√fan_in begin.
     """
 
     spread: Spread = "learned"
@@ -46,11 +46,13 @@ class Variant:
 
     def through_time(self, steps: int | None) -> Variant:
         """The same for a spiking network: batch norm becomes one batch norm for each of ``steps`` time steps."""
-        if self.normalisation != "batch":
+        if self.normalisation in ("scale", "none"):
             return self
+        kind: Normalisation = "batch_through_time" if self.normalisation.startswith("batch") else "scale_through_time"
         if steps is None:
-            raise ValueError("a spiking network with batch norm needs to know its number of time steps: give steps=T")
-        return replace(self, normalisation="batch_through_time", steps=steps)
+            what = "batch norm" if kind == "batch_through_time" else "scale and bias for each step"
+            raise ValueError(f"a spiking network with {what} needs to know its number of time steps: give steps=T")
+        return replace(self, normalisation=kind, steps=steps)
 
 
 BAYESIAN = Variant()

@@ -119,6 +119,10 @@ def make_variant(config: VariantConfig) -> Variant:
     for key in ("granularity", "fire", "init", "initial_std"):
         if getattr(config, key) is not None:
             changes[key] = getattr(config, key)
+    if config.per_step:
+        if chosen.normalisation != "scale":
+            raise AxonnxError(f"variant.per_step is for scale and bias; {config.name!r} has batch norm. Leave it out")
+        changes["normalisation"] = "scale_through_time"
     if config.estimator is not None:
         options = dict(config.estimator)
         if "name" not in options:
@@ -183,6 +187,8 @@ def _shipped(config: Config, prepared: Prepared) -> Network:
         raise AxonnxError(
             f"{config.data.name} has {have}, so model.network cannot be {kind!r}; it can be {', '.join(fits)}"
         )
+    if config.variant.per_step and not spiking:
+        raise AxonnxError(f"variant.per_step is for spiking networks; {kind!r} has no time steps. Leave it out")
     options = _options(config.model, kind)
     options["variant"] = make_variant(config.variant)
     refuse_idle_noise(config, options["variant"])

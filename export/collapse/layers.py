@@ -28,7 +28,8 @@ class CollapsedSynapse(nn.Module):
     """W·x + b with constant weights; and the variance it causes, where the network stays stochastic.
 
     ``gain`` [channels] stands for a² σ², ``spread`` for the squares of single weights' σ. ``step_scale`` and
-    ``step_bias`` [steps, channels] are what batch norm through time amounts to.
+    ``step_bias`` [steps, channels] are scale and bias of each time step, or what batch norm through time amounts to;
+    ``step_gain`` their squared scale, which variances take.
     """
 
     weight: Tensor
@@ -38,6 +39,7 @@ class CollapsedSynapse(nn.Module):
     ones: Tensor
     step_scale: Tensor | None
     step_bias: Tensor | None
+    step_gain: Tensor | None
 
     def __init__(
         self,
@@ -59,6 +61,8 @@ class CollapsedSynapse(nn.Module):
         self.register_buffer("ones", None if gain is None else torch.ones_like(weight[:1]))
         self.register_buffer("step_scale", None if per_step is None else per_step[0])
         self.register_buffer("step_bias", None if per_step is None else per_step[1])
+        noisy = per_step is not None and (gain is not None or spread is not None)
+        self.register_buffer("step_gain", per_step[0] * per_step[0] if noisy and per_step is not None else None)
 
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """The linear map, on the last axis or on the last three."""
@@ -74,8 +78,15 @@ class CollapsedSynapse(nn.Module):
         if self.step_scale is not None and self.step_bias is not None:
             mean = mean * self._rows(self.step_scale, mean, run) + self._rows(self.step_bias, mean, run)
         if self.gain is not None:
-            return Current(mean, self._activity(x * x), self.gain)
-        return Current(mean, None if self.spread is None else self.product(x * x, self.spread))
+            return self._per_step(Current(mean, self._activity(x * x), self.gain), run)
+        return self._per_step(Current(mean, None if self.spread is None else self.product(x * x, self.spread)), run)
+
+    def _per_step(self, current: Current, run: Run) -> Current:
+        """The current with the variance of this time step's scale."""
+        variance = current.variance
+        if self.step_gain is None or variance is None:
+            return current
+        return Current(current.mean, variance * self._rows(self.step_gain, current.mean, run))
 
     def split_activity(self, largest_share: int) -> None:
         """Sum up Σ x² over shares of at most so many inputs, each of them exact, and then the shares in order."""
@@ -104,7 +115,7 @@ class CollapsedSynapse(nn.Module):
         length = like.shape[0] if run.sequence else 1
         if run.step + length > table.shape[0]:
             raise AxonnxError(
-                f"batch norm through time knows {table.shape[0]} steps; this pass reaches {run.step + length}"
+                f"scales of time steps are known for {table.shape[0]} steps; this pass reaches {run.step + length}"
             )
         rows = table[run.step : run.step + length].reshape(length, 1, table.shape[1], *(1,) * spatial)
         return rows if run.sequence else rows[0]

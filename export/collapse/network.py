@@ -23,7 +23,6 @@ from axonnx.export.collapse.layers import (
 )
 from axonnx.models import LIF, AveragePool2d, BinaryNeuron, GaussianPosterior, LeakyReadout, LinearReadout, Network
 from axonnx.models.checking import INSTEAD, LAYERS
-from axonnx.models.normalisation import BatchNorm
 from axonnx.models.synapses import Conv2d, Synapse
 
 DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
@@ -95,18 +94,15 @@ def _synapse(module: Synapse, choose: WeightChoice, stochastic: bool) -> Collaps
     if isinstance(module, Conv2d):
         geometry = {"stride": module.stride, "padding": module.padding}
     weight = choose(posterior)
-    if isinstance(norm, BatchNorm) and norm.steps is not None:
+    per_step = None
+    scale, bias = torch.ones(len(weight)), None
+    if norm is not None and norm.steps is not None:
+        per_step = norm.folded()[0].detach().clone(), norm.folded()[1].detach().clone()
+    elif norm is not None:
         scale, bias = (part.detach().clone() for part in norm.folded())
-        return CollapsedSynapse(weight, None, per_step=(scale, bias), **geometry)
-    if norm is None:
-        scale, folded_bias = torch.ones(len(weight)), None
-    else:
-        scale, folded_bias = (part.detach().clone() for part in norm.folded())
-    rows = (-1, *(1,) * (weight.dim() - 1))
-    gain = spread = None
-    if stochastic:
-        gain, spread = _variances(posterior, scale, choose)
-    return CollapsedSynapse(weight * scale.reshape(rows), folded_bias, gain=gain, spread=spread, **geometry)
+    gain, spread = _variances(posterior, scale, choose) if stochastic else (None, None)
+    weight = weight * scale.reshape(-1, *(1,) * (weight.dim() - 1))
+    return CollapsedSynapse(weight, bias, gain=gain, spread=spread, per_step=per_step, **geometry)
 
 
 def _variances(

@@ -107,12 +107,13 @@ def _synapse(synapse: Synapse, where: str, amount: Amount) -> None:
     scale, bias, size = fold(synapse)
     mean, posterior = synapse.posterior.mean, synapse.posterior
     if through_time(synapse):
-        assert isinstance(synapse.norm, BatchNorm)
+        assert synapse.norm is not None
         _fill(posterior, amount(where + "weight", mean), where + "spread", amount)
         synapse.norm.scale.copy_(scale.abs())
         synapse.norm.bias.copy_(amount("", size).expand_as(size))
-        synapse.norm.running_mean.zero_()
-        synapse.norm.running_variance.fill_(1.0 - synapse.norm.epsilon)
+        if isinstance(synapse.norm, BatchNorm):
+            synapse.norm.running_mean.zero_()
+            synapse.norm.running_variance.fill_(1.0 - synapse.norm.epsilon)
         return
     _fill(posterior, amount(where + "weight", mean * over_rows(scale, mean)), where + "spread", amount)
     synapse.norm = ChannelScale(len(mean)).double().requires_grad_(False)

@@ -56,6 +56,11 @@ def _constant(name: str, entry: Expected, held: NDArray[Any], grids: Mapping[str
         found.judge(f"constant {name!r}", held, value, entry.tolerance(grids).numpy(), AS_IT_IS)
 
 
+def _written_in_the_graph(name: str, held: NDArray[Any]) -> bool:
+    """A number of the graph itself: without a layer's name, or called by its value, such as number/0.25."""
+    return held.size == 1 and ("." not in name or name == f"number/{held.item()!r}")
+
+
 def _other(name: str, held: NDArray[Any], own: Tensor | None, found: Deviation) -> None:
     """What training did not make: a user's own buffer, ones that sum up, or numbers of the graph itself."""
     if own is not None:
@@ -64,5 +69,5 @@ def _other(name: str, held: NDArray[Any], own: Tensor | None, found: Deviation) 
     elif name.endswith(".ones"):
         if not np.isin(held, (0.0, 1.0)).all():
             found.fault(f"constant {name!r} holds other numbers than zeros and ones")
-    elif np.issubdtype(held.dtype, np.floating) and (held.size > 1 or "." in name):
+    elif np.issubdtype(held.dtype, np.floating) and not _written_in_the_graph(name, held):
         found.fault(f"constant {name!r} is in the file; the training network has no such number")

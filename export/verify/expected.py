@@ -1,7 +1,8 @@
 """The constants that a file must hold, from the training network by the formulas of the design.
 
     weight      a ⊙ m            bias      b                 a, b: scale and bias, or what batch norm amounts to
-    gain        a² σ²            spread    a² σ² for each weight          step_scale, step_bias: a and b at each step
+    gain        a² σ²            spread    a² σ² for each weight
+    step_scale  a at each step   step_bias b at each step    step_gain a² at each step, and then gain and spread without
 
 in double precision, each with the error that a file may have: half a step of its grid where it has one, and the
 rounding of the few float32 operations that made it.
@@ -61,7 +62,7 @@ def fold(synapse: Synapse) -> Folded:
 
 def through_time(synapse: Synapse) -> bool:
     """Whether scale and bias differ from step to step, so that they stay apart from the weights."""
-    return isinstance(synapse.norm, BatchNorm) and synapse.norm.steps is not None
+    return synapse.norm is not None and synapse.norm.steps is not None
 
 
 def over_rows(vector: Tensor, like: Tensor) -> Tensor:
@@ -91,6 +92,9 @@ def _of_synapse(synapse: Synapse, where: str, stochastic: bool) -> dict[str, Exp
     if through_time(synapse):
         assert bias is not None
         steps = {where + "step_scale": _plain(scale), where + "step_bias": Expected(bias, size)}
+        if stochastic and synapse.posterior.log_std is not None:
+            steps |= {where + "step_gain": _plain(scale * scale)}
+            steps |= _variances(synapse.posterior, where, "", torch.ones_like(scale[0]))
         return {weight: _plain(mean, weight), **steps}
     found = {weight: _plain(mean * over_rows(scale, mean), weight)}
     if bias is not None:

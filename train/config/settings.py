@@ -138,6 +138,9 @@ class VariantConfig(Section):
     init: Literal["wide", "narrow"] | None = Field(
         default=None, description="means begin in U(±√(6/fan_in)), or in U(±1/√fan_in) as the authors' do"
     )
+    per_step: bool = Field(
+        default=False, description="scale and bias for each time step too, as the authors' (spiking networks)"
+    )
     initial_std: PositiveFloat | None = Field(
         default=None, description="σ·√fan_in at the start (0.5; authors, fixed: 1)"
     )
