@@ -77,7 +77,7 @@ def test_batch_norm_through_time_is_one_batch_norm_for_each_step(spatial, stepwi
 
 def test_batch_norm_through_time_ends_with_its_steps():
     norm = BatchNorm(4, 0, steps=3)
-    message = r"built for 3 steps; this pass reaches step 4. Build the network with steps=4, or give shorter input"
+    message = r"made for 3 steps; this pass reaches step 4. Build the network with steps=4, or give shorter input"
     with pytest.raises(ValueError, match=message):
         norm(Current(data(norm, 4, 2)), run_of(norm, sequence=True))
     with pytest.raises(ValueError, match=message):
