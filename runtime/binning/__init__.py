@@ -7,12 +7,15 @@ No event is lost without a trace: events in = events in frames (before clipping)
     rules       which bin, which cell, what is outside, what is cut: each rule once
     recordings  bin_events, bin_batch: whole recordings
     stream      Binner: chunks of a stream
+    open_bin    the bin that its events are counted into, plain: the pass over them in numpy
+    completed   Completed: bins that are whole
 """
 
+from axonnx.runtime.binning.completed import Block, Completed, Stretch
 from axonnx.runtime.binning.recordings import BatchBinned, Binned, bin_batch, bin_events
 from axonnx.runtime.binning.rules import Outside
 from axonnx.runtime.binning.settings import Binning
-from axonnx.runtime.binning.stream import Binner, BinnerState, Block, Completed, Stretch
+from axonnx.runtime.binning.stream import Binner, BinnerState
 from axonnx.runtime.events.sensor import Sensor
 
 __all__ = [

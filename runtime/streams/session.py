@@ -20,10 +20,12 @@ from threading import RLock
 from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.binning.stream import LAST_BIN, Binner, Completed
+from axonnx.runtime.binning.completed import Completed
+from axonnx.runtime.binning.rules import Outside
+from axonnx.runtime.binning.stream import LAST_BIN, Binner
 from axonnx.runtime.engines.reference.interface import Engine
 from axonnx.runtime.engines.reference.state import State, check_state
-from axonnx.runtime.events.arrays import Events, check_events
+from axonnx.runtime.events.arrays import Events
 from axonnx.runtime.streams.decision import Decision
 from axonnx.runtime.streams.noise import stream_noise
 from axonnx.runtime.streams.session_check import check_session
@@ -80,31 +82,29 @@ class Session:
         self._binner = Binner(binning, last=self._windows.length if one_window else None)
         if origin is not None:
             self._begin_at(None if origin == "first" else origin)
-        self._progress, self._decided = Progress(), 0
-        self._unfinished = False
+        self._go_on_from(Progress())
         self._alone = RLock()
 
     @property
     def progress(self) -> Progress:
         """Counters of events and bins so far."""
-        outside = self._progress.outside + self._binner.outside
-        return replace(self._own_progress(), outside=outside, clipped=self._binner.clipped)
+        return replace(self._own_progress(), outside=self._outside + self._binner.outside, clipped=self._binner.clipped)
 
     def warm_up(self) -> None:
         """Have everything compiled that a stream needs, so that its first events find us waiting."""
+        self._binner.warm_up()
         self._windows.warm_up()
 
-    @_one_at_a_time
     def push(self, events: Events) -> list[Decision]:
         """The decisions of the bins that these events complete."""
-        return list(self.stream(events))
+        with self._alone:
+            completed = self._completed(events)
+            return list(self._decide(completed)) if completed else []
 
     @_one_at_a_time
     def stream(self, events: Events) -> Iterator[Decision]:
         """The same one by one, in memory that does not grow with their number; to be gone through to the end."""
-        self._check_finished()
-        self._progress = replace(self._progress, events=self._progress.events + len(check_events(events)))
-        return self._decide(self._binner.push(events))
+        return self._decide(self._completed(events))
 
     @_one_at_a_time
     def advance(self, t_us: int) -> list[Decision]:
@@ -148,12 +148,23 @@ class Session:
         self._binner.restore(state.binner)
         self._windows.state, self._windows.decided = network, state.decided
         self._windows.tally = state.progress.tally + Tally()
-        self._progress, self._decided = state.progress, state.progress.decisions
-        self._unfinished = False
+        self._go_on_from(state.progress)
+
+    def _go_on_from(self, progress: Progress) -> None:
+        self._outside: Outside = progress.outside
+        self._events, self._counted, self._bins = progress.events, progress.counted, progress.bins
+        self._decided, self._unfinished = progress.decisions, False
 
     def _own_progress(self) -> Progress:
         """Without what the binner counts."""
-        return replace(self._progress, decisions=self._decided, tally=self._windows.tally + Tally())
+        return Progress(
+            events=self._events,
+            outside=self._outside,
+            counted=self._counted,
+            bins=self._bins,
+            decisions=self._decided,
+            tally=self._windows.tally + Tally(),
+        )
 
     @cached_property
     def _identity(self) -> dict[str, object]:
@@ -171,10 +182,15 @@ class Session:
             raise AxonnxError(f"session: origin is {origin}; expected microseconds of 64 bits")
         self._binner.restore(replace(self._binner.save(), origin=origin))
 
+    def _completed(self, events: Events) -> Completed:
+        self._check_finished()
+        completed = self._binner.push(events)
+        self._events += len(events)
+        return completed
+
     def _decide(self, completed: Completed, ended_after: int | None = None) -> Iterator[Decision]:
-        before = self._progress
-        counted = before.counted + int(completed.value.sum(dtype=int))
-        self._progress = replace(before, bins=before.bins + completed.count, counted=counted)
+        self._bins += completed.count
+        self._counted += completed.counted
         self._unfinished = completed.count > 0
         return self._decisions(completed, ended_after)
 

@@ -9,13 +9,14 @@ the network was trained on, and float32 totals never grow beyond what a window c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.engines.reference.interface import Engine
+from axonnx.runtime.engines.reference.interface import Activity, Engine
 from axonnx.runtime.engines.reference.state import State
 from axonnx.runtime.format.network_input import to_input, window_length
 from axonnx.runtime.streams.noise import Noise
@@ -31,8 +32,7 @@ NORMALS = 2**22
 MOST_SILENT_BINS = 2**20
 
 
-@dataclass(frozen=True, eq=False)
-class Outcome:
+class Outcome(NamedTuple):
     """What the network says at the end of bin ``bin``, after ``steps`` steps of its window."""
 
     bin: int
@@ -74,10 +74,23 @@ class Windows:
             )
         self.state = engine.initial_state(1)
         self.decided = False  # the open window has its final decision
-        self.tally = Tally()
+        self._tally = Tally()
+        self._spent: Activity | None = None  # not yet in the tally
         self._quiet: tuple[Outcome, Tally] | None = None
         normals = sum(engine.program.buffers[name].size for name in engine.program.noises)
         self._most = max(1, min(BLOCK, NORMALS // max(1, normals)))
+
+    @property
+    def tally(self) -> Tally:
+        """What all bins so far have cost."""
+        if self._spent is not None:
+            self._tally.count(0, self._spent)
+            self._spent = None
+        return self._tally
+
+    @tally.setter
+    def tally(self, tally: Tally) -> None:
+        self._tally, self._spent = tally, None
 
     def warm_up(self) -> None:
         """One silent bin, of which nothing is kept."""
@@ -99,7 +112,7 @@ class Windows:
         else:
             outcome = self._silence_from_rest(window, count)
         self._begin_window()
-        return replace(outcome, bin=(window + count - 1) * self.length + outcome.steps - 1, windows=count)
+        return outcome._replace(bin=(window + count - 1) * self.length + outcome.steps - 1, windows=count)
 
     def _pass(self, first: int, frames: NDArray[np.uint8], every_bin: bool) -> Iterator[Outcome]:
         window, step = divmod(first, self.length)
@@ -179,11 +192,19 @@ class Windows:
     def _advance(self, window: int, step: int, x: Floats) -> Floats:
         chunk = self.engine.advance(self.state, x, self.noise(window, step, len(x)))
         self.state = chunk.state
-        self.tally.count(len(x), chunk.activity)
+        self._count(len(x), chunk.activity)
         if self.contract.logits == "direct":
             return chunk.logits[:, 0].copy()
         mean: Floats = chunk.logits[:, 0] / np.float32(step + len(x))
         return mean
+
+    def _count(self, bins: int, activity: Activity | None) -> None:
+        """What bins have cost is added up as the engine has it: it is sorted by name only when someone asks."""
+        self._tally.computed += bins
+        if activity is None:
+            self._tally.uncounted += bins
+        else:
+            self._spent = activity if self._spent is None else self._spent.plus(activity)
 
     def _outcome(self, at: int, steps: int, logits: Floats) -> Outcome:
         stop_at = self.rules.stop_at

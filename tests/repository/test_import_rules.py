@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 ORDER = (
     "base",
     "runtime.events",
+    "runtime.kernels",
     "runtime.binning",
     "runtime.readers",
     "runtime.format",

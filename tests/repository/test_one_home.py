@@ -81,7 +81,7 @@ HOMES = {
         {
             "export/verify/grids.py",  # shares no number with the collapse, on purpose
             "base/numpy_files.py",  # bytes
-            "runtime/binning/stream.py",  # bytes
+            "runtime/binning/completed.py",  # bytes
             "runtime/streams/udp_source.py",  # bytes
             "runtime/format/contract.py",  # the longest axis
             "train/config/settings.py",  # the longest axis

@@ -35,6 +35,10 @@ class Activity:
         """Of all synapses and samples."""
         return sum(int(counts.sum()) for counts in self.operations.values())
 
+    def plus(self, other: Activity) -> Activity:
+        """Of two chunks of as many samples."""
+        return Activity(_sum(self.spikes, other.spikes), _sum(self.operations, other.operations))
+
 
 class Chunk(NamedTuple):
     """What comes out of a chunk of time steps (or of a batch of images)."""
@@ -65,6 +69,10 @@ class Engine(Protocol):
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:
         """Go through ``x`` [T, B, …]; noises are [T, B, …] too. Binary networks have T = 1 and a state of nothing."""
         ...
+
+
+def _sum(a: Mapping[str, Counts], b: Mapping[str, Counts]) -> dict[str, Counts]:
+    return {**a, **b, **{name: a[name] + b[name] for name in a if name in b}}
 
 
 def check_input(program: Program, x: Floats) -> None:

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from axonnx.base.kernel_cache import digest, kernel_folder
 from axonnx.base.private_folders import own_folder
 from axonnx.models.fast import compiling
 from axonnx.runtime.engines.numba import jit as numba_compile
+from axonnx.runtime.kernels import jit as event_kernels
 
 ROOT = Path(__file__).parents[3]
 
@@ -89,20 +91,24 @@ def imported_here(path):
     return found
 
 
-@pytest.mark.parametrize("sources", [numba_compile.sources(), compiling.sources()], ids=["runtime", "models"])
+@pytest.mark.parametrize(
+    "sources",
+    [numba_compile.sources(), compiling.sources(), event_kernels.sources()],
+    ids=["engine", "models", "events"],
+)
 def test_every_file_that_kernels_take_numbers_from_is_in_the_key(sources):
     kernels = [path for path in sources if "@compiled" in path.read_text("utf-8")]
-    assert len(kernels) > 1
+    assert kernels
     aside = {ROOT / "base" / "kernel_cache.py"}  # says where, not what
-    helpers = [path for path in sources if path.parent.name == "numba"]
+    helpers = [path for path in sources if path.parent.name in ("numba", "kernels")]
     for path in {*kernels, *helpers}:
         assert imported_here(path) - aside <= set(sources), path.name
 
 
 @pytest.mark.parametrize("folder", ["runtime", "models"])
 def test_every_file_with_kernels_is_in_the_key(folder):
-    sources = set(numba_compile.sources() if folder == "runtime" else compiling.sources())
-    with_kernels = {p for p in (ROOT / folder).rglob("*.py") if "@compiled\n" in p.read_text("utf-8")}
+    sources = set(compiling.sources() if folder == "models" else numba_compile.sources() + event_kernels.sources())
+    with_kernels = {p for p in (ROOT / folder).rglob("*.py") if re.search(r"^@compiled\b", p.read_text("utf-8"), re.M)}
     assert with_kernels
     assert with_kernels <= sources
 

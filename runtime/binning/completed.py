@@ -1,0 +1,119 @@
+"""Complete bins of a stream: the one that was open as a frame, all that follow as their non-zero cells only."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Blocks of a stream hold at most this many bins and this many bytes (but always one bin).
+BLOCK_BINS = 256
+BLOCK_BYTES = 2**24
+
+
+class Block(NamedTuple):
+    """Consecutive complete bins of a stream."""
+
+    first: int  # index of the first bin
+    frames: NDArray[np.uint8]  # [k, C, H, W]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Consecutive complete bins of a stream; `frames` is None where all of them are silent."""
+
+    first: int
+    count: int
+    frames: NDArray[np.uint8] | None
+
+
+class Listed(NamedTuple):
+    """The cells that are not zero, bin by bin: those of busy[k] are starts[k] … starts[k + 1] − 1."""
+
+    busy: NDArray[np.uint64]  # bins that are not silent, in rising order
+    starts: NDArray[np.int64]  # of each busy bin
+    cell: NDArray[np.uint32]
+    value: NDArray[np.uint8]
+
+
+NOTHING = Listed(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint8))
+
+
+class Ended(NamedTuple):
+    """What a chunk of events ended: the open bin, and bins that began and ended within the chunk."""
+
+    frame: NDArray[np.uint8] | None = None  # [cells] of the bin that was open; None where it is silent
+    listed: Listed = NOTHING
+    counted: int = 0  # the sum of all values
+
+
+class Completed:
+    """Bins first … stop − 1 of a stream.
+
+    Iterating gives blocks `(first, frames)` of bounded size, silence included, however long. `stretches` gives a silent
+    stretch of a block's length or more as one item without frames, so that hours of it cost nothing.
+    """
+
+    __slots__ = ("block_bins", "counted", "first", "frame", "frame_shape", "listed", "stop")
+
+    def __init__(self, first: int, stop: int, frame_shape: tuple[int, int, int], ended: Ended) -> None:
+        self.first, self.stop, self.frame_shape = first, stop, frame_shape
+        self.frame, self.listed, self.counted = ended
+        channels, height, width = frame_shape
+        self.block_bins = max(1, min(BLOCK_BINS, BLOCK_BYTES // (channels * height * width)))
+
+    @property
+    def count(self) -> int:
+        """How many bins are complete."""
+        return self.stop - self.first
+
+    def __bool__(self) -> bool:
+        return self.stop > self.first
+
+    def __iter__(self) -> Iterator[Block]:
+        for stretch in self.stretches():
+            if stretch.frames is not None:
+                yield Block(stretch.first, stretch.frames)
+                continue
+            for first in range(stretch.first, stretch.first + stretch.count, self.block_bins):
+                count = min(self.block_bins, stretch.first + stretch.count - first)
+                yield Block(first, np.zeros((count, *self.frame_shape), np.uint8))
+
+    def stretches(self) -> Iterator[Stretch]:
+        """The bins in order, in blocks of frames and long silences."""
+        at = self.first
+        while at < self.stop:
+            busy = self.next_busy(at)
+            if busy - at >= self.block_bins or busy == self.stop:
+                yield Stretch(at, busy - at, None)
+                at = busy
+            else:
+                count = min(self.block_bins, self.stop - at)
+                yield Stretch(at, count, self.frames(at, count))
+                at += count
+
+    def next_busy(self, at: int) -> int:
+        """The first bin from `at` on that is not silent, or stop."""
+        if at == self.first and self.frame is not None:
+            return at
+        busy = self.listed.busy
+        entry = int(busy.searchsorted(np.uint64(at))) if len(busy) else 0
+        return int(busy[entry]) if entry < len(busy) else self.stop
+
+    def frames(self, first: int, count: int) -> NDArray[np.uint8]:
+        """`count` complete bins from bin `first` on, [count, C, H, W]."""
+        if count == 1 and first == self.first and self.frame is not None:
+            return self.frame.reshape(1, *self.frame_shape)
+        frames = np.zeros((count, *self.frame_shape), np.uint8)
+        rows = frames.reshape(count, -1)
+        if first == self.first and self.frame is not None:
+            rows[0] = self.frame
+        busy, starts, cell, value = self.listed
+        low, high = np.searchsorted(busy, np.array([first, first + count - 1], np.uint64))
+        for entry in range(low, min(high + 1, len(busy))):
+            start, stop = starts[entry], starts[entry + 1] if entry + 1 < len(busy) else len(cell)
+            row = int(busy[entry]) - first
+            if row < count:
+                rows[row, cell[start:stop]] = value[start:stop]
+        return frames

@@ -1,0 +1,110 @@
+"""The pass over a stream's events in numpy: the twin of `axonnx.runtime.kernels.bins`."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.runtime.binning.completed import NOTHING, Ended, Listed
+from axonnx.runtime.binning.open_bin import OpenBin
+from axonnx.runtime.binning.rules import bin_index, cells_of, clip_counts
+from axonnx.runtime.events.arrays import Events
+from axonnx.runtime.kernels.bin_slots import (
+    AFTER,
+    BAD_POLARITY,
+    BEFORE,
+    CLIPPED,
+    FULL,
+    LATE,
+    OFF_SENSOR,
+    SURPLUS,
+    TOUCHED,
+)
+
+Cells = NDArray[np.int64]
+Bins = NDArray[np.uint64]
+
+
+def push(events: Events, at: OpenBin) -> Ended:
+    """Count events; the bins that they complete."""
+    times, cell = _on_sensor(events, at)
+    if len(times) == 0:
+        return Ended()
+    if at.origin is None:
+        at.origin = int(times[0])
+    index, cell, clock, touched = _place(times, cell, at)
+    first_open = int(np.searchsorted(index, np.uint64(clock)))
+    ended = Ended() if clock == at.bin else _complete(clock, index[:first_open], cell[:first_open], at)
+    _add(cell[first_open:], at)
+    at.numbers[TOUCHED] |= touched
+    return ended
+
+
+def close(stop: int, at: OpenBin) -> Ended:
+    """The open bin is complete; bin `stop` is the open one now."""
+    return _complete(stop, np.empty(0, np.uint64), np.empty(0, np.int64), at)
+
+
+def _on_sensor(events: Events, at: OpenBin) -> tuple[NDArray[np.int64], Cells]:
+    """Time and cell of the events that may count."""
+    cell, off_sensor, bad_polarity = cells_of(events, at.binning)
+    strange = off_sensor | bad_polarity
+    at.numbers[OFF_SENSOR] += np.count_nonzero(off_sensor)
+    at.numbers[BAD_POLARITY] += np.count_nonzero(bad_polarity)
+    return (events["t"][~strange], cell[~strange]) if strange.any() else (events["t"], cell)
+
+
+def _place(times: NDArray[np.int64], cell: Cells, at: OpenBin) -> tuple[Bins, Cells, int, bool]:
+    """Bin (never falling) and cell of the events that count, the bin now open, and whether one touched it."""
+    assert at.origin is not None
+    index, before = bin_index(times, np.array([at.origin], np.int64), at.binning.bin_us)
+    index[before] = 0
+    after = np.zeros(len(times), np.bool_)
+    if at.last is not None:
+        index = np.minimum(index, np.uint64(at.last))
+        after = index == np.uint64(at.last)
+    clock = np.maximum(np.maximum.accumulate(index), np.uint64(at.bin))
+    late = (index < clock) & ~before
+    wrong = before | after | late
+    now = int(clock[-1])
+    touched = now != at.last and (now > at.bin or bool(np.any((index == clock) & ~before)))
+    for slot, mask in ((BEFORE, before), (AFTER, after), (LATE, late)):
+        at.numbers[slot] += np.count_nonzero(mask)
+    return (index[~wrong], cell[~wrong], now, touched) if wrong.any() else (index, cell, now, touched)
+
+
+def _add(cell: Cells, at: OpenBin) -> None:
+    """Count events into the open bin; what a full cell cannot hold is counted as its surplus."""
+    found, more = np.unique(cell, return_counts=True)
+    counts = at.counts[found].astype(np.int64) + more
+    at.counts[found] = np.minimum(counts, FULL)
+    at.numbers[SURPLUS] += int(np.maximum(counts - FULL, 0).sum())
+
+
+def _complete(stop: int, index: Bins, cell: Cells, at: OpenBin) -> Ended:
+    """All bins before `stop`; their events that are not yet counted are given in rising order of bin."""
+    in_open = int(np.searchsorted(index, np.uint64(at.bin), side="right"))
+    _add(cell[:in_open], at)
+    frame, cut = clip_counts(at.counts.astype(np.int64), at.binning.limit)
+    listed, lost = _listed(index[in_open:], cell[in_open:], at) if in_open < len(index) else (NOTHING, 0)
+    at.numbers[CLIPPED] += cut + lost + at[SURPLUS]
+    at.counts[:], at.numbers[SURPLUS] = 0, 0
+    at.open(stop)
+    in_frame, in_list = int(frame.sum(dtype=np.int64)), int(listed.value.sum(dtype=np.int64))
+    return Ended(frame if in_frame else None, listed, in_frame + in_list)
+
+
+def _listed(index: Bins, cell: Cells, at: OpenBin) -> tuple[Listed, int]:
+    """The cells of bins, and what clipping took from them."""
+    bins, cell, count = _nonzero(index, cell, at.binning.cells)
+    value, lost = clip_counts(count, at.binning.limit)
+    starts = np.flatnonzero(np.diff(bins, prepend=~bins[:1]))
+    return Listed(bins[starts], starts, cell.astype(np.uint32), value), lost
+
+
+def _nonzero(index: Bins, cell: Cells, cells: int) -> tuple[Bins, Cells, NDArray[np.int64]]:
+    """Bin, cell and count of each cell with events, given events in rising order of bin."""
+    # Ranks stand in for the bins, whose product with `cells` could leave int64.
+    starts = np.flatnonzero(np.diff(index, prepend=~index[:1]))
+    rank = np.zeros(len(index), np.int64)
+    rank[starts[1:]] = 1
+    key, count = np.unique(np.cumsum(rank) * cells + cell, return_counts=True)
+    return index[starts][key // cells], key % cells, count

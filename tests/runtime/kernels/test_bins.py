@@ -1,0 +1,105 @@
+"""The compiled pass over a stream and its numpy twin: the same bins, counters and saved states, bit for bit."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from axonnx.runtime.binning import Binner, Binning, Sensor
+from axonnx.runtime.binning import stream as binner_module
+from axonnx.runtime.events.arrays import EVENT, make_events
+from axonnx.runtime.kernels.choice import kernels
+
+from ..binning.binning_strategies import ENDS, binned_recordings
+
+pytest.importorskip("numba")
+LINE = Binning(sensor=Sensor(width=4, polarities=1), bins=3, bin_us=10)
+
+
+def pair(binning, last=None):
+    """The same binner twice: in numpy for ever, and compiled from the first event on."""
+    plain, fast = Binner(binning, last=last), Binner(binning, last=last)
+    fast.warm_up()
+    assert fast._compiled is kernels("bins") is not None
+    assert plain._compiled is None
+    return plain, fast
+
+
+def facts(binner, completed):
+    """All that one step shows: complete bins, frames of those that are not silent, and the state after it."""
+    frames = [(run.first, run.count, None if run.frames is None else run.frames.tobytes()) for run in completed.stretches()]
+    state = binner.save()
+    counters = (state.origin, state.bin, state.touched, state.events, state.outside, state.clipped)
+    return completed.first, completed.stop, completed.counted, frames, counters, state.counts.tobytes()
+
+
+def assert_same(steps, plain, fast):
+    for act in steps:
+        assert facts(plain, act(plain)) == facts(fast, act(fast))
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.data(), binned_recordings())
+def test_the_same_bits_whatever_comes(data, recording):
+    """Unsorted, off the sensor, of no polarity, early, late, twice, at both ends of int64, in any chunks."""
+    binning, events = recording
+    borders = sorted(data.draw(st.lists(st.integers(0, len(events)), max_size=5)))
+    steps = [lambda b, chunk=chunk: b.push(chunk) for chunk in np.split(events, borders)]
+    if data.draw(st.booleans()):
+        at, time = data.draw(st.integers(0, len(steps))), data.draw(st.sampled_from([*ENDS, 5, 25, 2**64]))
+        steps.insert(at, lambda b: b.advance(time))
+    last = data.draw(st.sampled_from([None, binning.bins]))
+    assert_same([*steps, lambda b: b.flush(binning.bins)], *pair(binning, last))
+
+
+@pytest.mark.parametrize(
+    ("sensor", "sizes"), [(Sensor(width=3, polarities=1), (7, 400, 4000)), (Sensor(width=640, height=48), (400, 4000))]
+)
+def test_full_cells_in_bins_of_a_few_and_of_many_events(sensor, sizes):
+    """More than 255 events in a cell, found by a look at all cells and by one at the bin's events."""
+    binning = Binning(sensor=sensor, bins=4, bin_us=1000, clip=200)
+    generator = np.random.default_rng(0)
+    t = np.sort(np.concatenate([generator.integers(0, 4000, 3000), np.full(700, 1500), np.full(300, 2500)]))
+    x = np.where((t == 1500) | (t == 2500), 2, generator.integers(0, sensor.width + 1, len(t)))
+    events = make_events(t, x)
+    for size in sizes:
+        chunks = [events[at : at + size] for at in range(0, len(events), size)]
+        plain, fast = pair(binning)
+        assert_same([*(lambda b, chunk=chunk: b.push(chunk) for chunk in chunks), lambda b: b.flush()], plain, fast)
+        assert fast.clipped >= 700 - 200 + 300 - 200
+        assert fast.outside.off_sensor > 0
+
+
+def test_events_that_lie_apart_in_memory_or_must_not_be_written():
+    events = make_events(np.arange(0, 400, 7), np.arange(58) % 5)
+    locked = events.copy()
+    locked.flags.writeable = False
+    for given_events in (events[::3], locked, np.frombuffer(events.tobytes(), EVENT)):
+        assert_same([lambda b, e=given_events: b.push(e), lambda b: b.flush()], *pair(LINE))
+
+
+def test_a_saved_stream_goes_on_in_the_other_way():
+    events = make_events(np.arange(0, 4000, 3), np.arange(1334) % 5)
+    straight, plain = pair(LINE)[0], pair(LINE)
+    for number, part in enumerate(np.array_split(events, 7)):
+        binner, other = plain[number % 2], plain[1 - number % 2]
+        assert facts(binner, binner.push(part)) == facts(straight, straight.push(part))
+        other.restore(binner.save())
+
+
+def test_a_stream_is_compiled_once_it_goes_on(monkeypatch):
+    monkeypatch.setattr(binner_module, "WORTH", 50)
+    binner = Binner(LINE)
+    binner.push(make_events(np.arange(50), 0))
+    assert binner._compiled is None
+    binner.push(make_events([60], 0))
+    assert binner._compiled is not None
+
+
+def test_without_numba_all_is_plain(monkeypatch):
+    monkeypatch.setattr(binner_module, "WORTH", 0)
+    monkeypatch.setattr(binner_module, "kernels", lambda name: None)
+    binner = Binner(LINE)
+    binner.warm_up()
+    assert binner.push(make_events([0, 25], 0)).count == 2
+    assert binner._compiled is None
