@@ -27,7 +27,9 @@ def pair(binning, last=None):
 
 def facts(binner, completed):
     """All that one step shows: complete bins, frames of those that are not silent, and the state after it."""
-    frames = [(run.first, run.count, None if run.frames is None else run.frames.tobytes()) for run in completed.stretches()]
+    frames = [
+        (run.first, run.count, None if run.frames is None else run.frames.tobytes()) for run in completed.stretches()
+    ]
     state = binner.save()
     counters = (state.origin, state.bin, state.touched, state.events, state.outside, state.clipped)
     return completed.first, completed.stop, completed.counted, frames, counters, state.counts.tobytes()
