@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from axonnx.base.errors import AxonnxError
-from axonnx.export.collapse.layers import CollapsedBinaryNeuron, CollapsedLIF, CollapsedReadout
+from axonnx.export.collapse.layers import (
+    CollapsedBinaryNeuron,
+    CollapsedCurrent,
+    CollapsedGeneral,
+    CollapsedLIF,
+    CollapsedReadout,
+)
 from axonnx.export.collapsed import Collapsed
 from axonnx.export.graph.assemble import Form
 from axonnx.export.step.capture import constant
@@ -22,6 +28,8 @@ from axonnx.runtime.format.contract import (
 )
 from axonnx.runtime.format.names import NOISE, tensor_of
 
+NEURONS = (CollapsedLIF, CollapsedBinaryNeuron, CollapsedGeneral, CollapsedCurrent)
+
 
 def make_contract(
     collapsed: Collapsed,
@@ -35,7 +43,7 @@ def make_contract(
     first = collapsed.members[0]
     spiking = first.captured.signature.spiking
     settings = collapsed.settings
-    logits = constant(first.network, f"{first.captured.signature.readout}.bias").numel()
+    logits = _logits(first)
     if len(classes) != logits:
         raise AxonnxError(f"{len(classes)} classes are named; the network tells {logits} apart")
     return Contract(
@@ -60,6 +68,13 @@ def make_contract(
     )
 
 
+def _logits(member: Member) -> int:
+    """How many classes the read-out tells apart."""
+    signature = member.captured.signature
+    total = [slot.shape for slot in signature.states if slot.layer == signature.readout]
+    return total[0][0] if total else constant(member.network, f"{signature.readout}.bias").numel()
+
+
 def _layers(member: Member) -> list[LayerContract]:
     found = []
     signature = member.captured.signature
@@ -68,7 +83,7 @@ def _layers(member: Member) -> list[LayerContract]:
         shapes = [slot.shape for slot in (*signature.states, *signature.traces) if slot.layer == name]
         noise = next((NOISE + member.prefix + name for slot in signature.noises if slot.layer == name), None)
         common = {"name": member.prefix + name, "states": states, "noise": noise}
-        if isinstance(module, CollapsedLIF | CollapsedBinaryNeuron) and not shapes:
+        if isinstance(module, NEURONS) and not shapes:
             continue  # compute() never calls it
         if isinstance(module, CollapsedLIF):
             found.append(
@@ -82,10 +97,18 @@ def _layers(member: Member) -> list[LayerContract]:
                 )
             )
         elif isinstance(module, CollapsedBinaryNeuron):
-            found.append(LayerContract(**common, op=module.op, shape=shapes[0], threshold=_span(module.threshold)))
+            op = "StochasticHeaviside" if module.stochastic else "Heaviside"
+            found.append(LayerContract(**common, op=op, shape=shapes[0], threshold=_span(module.threshold)))
+        elif isinstance(module, CollapsedGeneral):
+            op = "AdaptiveLIF" if module.adaptive else "GeneralLIF"
+            constants = {"threshold": _span(module.threshold), "decay": _span(module.decay)}
+            found.append(LayerContract(**common, op=op, shape=shapes[0], **constants))
+        elif isinstance(module, CollapsedCurrent):
+            found.append(LayerContract(**common, op="LeakyCurrent", shape=shapes[0], decay=_span(module.decay)))
         elif isinstance(module, CollapsedReadout):
-            decay = None if module.decay is None else float(module.decay)
-            found.append(LayerContract(**common, op=module.op, shape=(len(module.bias),), decay=decay))
+            op = "Gemm" if module.decay is None else "LeakySum"
+            decay = None if module.decay is None else _span(module.decay)
+            found.append(LayerContract(**common, op=op, shape=(_logits(member),), decay=decay))
     return found
 
 

@@ -7,6 +7,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
+from axonnx.models.general import DirectReadout
 from axonnx.models.maths.posterior import GaussianPosterior
 from axonnx.models.network import Network, SpikingNetwork
 from axonnx.models.neurons import LIF, LeakyReadout, LinearReadout
@@ -14,7 +15,7 @@ from axonnx.models.normalisation import BatchNorm, ChannelScale
 from axonnx.models.run import State
 
 OURS = (GaussianPosterior, LIF, LeakyReadout, LinearReadout, BatchNorm, ChannelScale)  # what has parameters
-READOUTS = (LeakyReadout, LinearReadout)
+READOUTS = (LeakyReadout, LinearReadout, DirectReadout)
 INSTEAD: dict[type[nn.Module], str] = {
     nn.Linear: "axonnx.models.Linear, called as self.layer(x, run)",
     nn.Conv2d: "axonnx.models.Conv2d, called as self.layer(x, run)",

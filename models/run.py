@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,24 @@ class LIFState(NamedTuple):
     spikes: Tensor
 
 
+class GeneralState(NamedTuple):
+    """As ``LIFState``, of neurons that may have a synaptic current and may adapt to their spikes."""
+
+    membrane: Tensor
+    variance: Tensor | None
+    spikes: Tensor
+    synaptic: Tensor | None = None
+    synaptic_variance: Tensor | None = None
+    adaptation: Tensor | None = None
+
+
+class SynapticState(NamedTuple):
+    """A current that decays, and its variance, each [B, …]."""
+
+    synaptic: Tensor
+    variance: Tensor | None
+
+
 class ReadoutState(NamedTuple):
     """A read-out's membrane and the sum of its membranes so far, each [B, classes]."""
 
@@ -29,7 +47,7 @@ class ReadoutState(NamedTuple):
     total: Tensor
 
 
-LayerState = LIFState | ReadoutState
+LayerState = LIFState | GeneralState | SynapticState | ReadoutState
 
 
 @dataclass(frozen=True)
@@ -131,7 +149,5 @@ class Run:
 
 
 def _detach(state: LayerState) -> LayerState:
-    if isinstance(state, ReadoutState):
-        return ReadoutState(state.membrane.detach(), state.total.detach())
-    variance = None if state.variance is None else state.variance.detach()
-    return LIFState(state.membrane.detach(), variance, state.spikes.detach())
+    values: Any = (None if value is None else value.detach() for value in state)
+    return type(state)(*values)

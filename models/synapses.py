@@ -7,6 +7,7 @@ and time step of its own, never for a weight.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as nnf
@@ -18,6 +19,8 @@ from axonnx.models.maths.posterior import GaussianPosterior
 from axonnx.models.normalisation import ChannelScale, make_normalisation
 from axonnx.models.run import Run
 from axonnx.models.variant import BAYESIAN, Variant
+
+Side = int | tuple[int, int]  # of a window: one for both axes, or one each
 
 
 class Synapse(nn.Module, ABC):
@@ -76,26 +79,33 @@ class Linear(Synapse):
 
 
 class Conv2d(Synapse):
-    """Convolutional synapses on the last three axes [C, H, W]; every position has noise of its own."""
+    """Convolutional synapses on the last three axes [C, H, W]; every position has noise of its own.
+
+    With ``groups`` every weight has a variance of its own: channels of different groups share no inputs.
+    """
 
     def __init__(
         self,
         inputs: int,
         outputs: int,
-        kernel: int,
+        kernel: Side,
         variant: Variant = BAYESIAN,
         *,
-        stride: int = 1,
-        padding: int = 0,
+        stride: Side = 1,
+        padding: Side = 0,
+        dilation: Side = 1,
+        groups: int = 1,
     ) -> None:
-        posterior = _posterior((outputs, inputs, kernel, kernel), variant)
+        height, width = (kernel, kernel) if isinstance(kernel, int) else kernel
+        single = variant if groups == 1 else replace(variant, granularity="weight")
+        posterior = _posterior((outputs, inputs // groups, height, width), single)
         super().__init__(posterior, variant, spatial=2)
-        self.stride, self.padding = stride, padding
+        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
 
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """x ∗ W + b"""
         flat = x.flatten(0, -4) if x.dim() > 4 else x
-        out = nnf.conv2d(flat, weight, bias, stride=self.stride, padding=self.padding)
+        out = nnf.conv2d(flat, weight, bias, self.stride, self.padding, self.dilation, self.groups)
         return out.unflatten(0, x.shape[:-3]) if x.dim() > 4 else out
 
     def extra_repr(self) -> str:
@@ -106,13 +116,19 @@ class Conv2d(Synapse):
 class Recurrent(nn.Module):
     """Synapses from a layer to itself one step later, without self connection: Σ_{k≠i} r_ik o_k.
 
-    The zero diagonal is the posterior's mask, so it holds in the forward pass, gradient, KL, samples and export.
+    The zero diagonal is the posterior's mask, so it holds in the forward pass, gradient, KL, samples and export. With
+    ``self_connections`` (networks of other libraries have them) there is no mask.
     """
 
-    def __init__(self, size: int, variant: Variant = BAYESIAN) -> None:
+    def __init__(self, size: int, variant: Variant = BAYESIAN, self_connections: bool = False) -> None:
         super().__init__()
-        off_diagonal = 1.0 - torch.eye(size)
-        self.posterior = _posterior((size, size), variant, off_diagonal)
+        mask = None if self_connections else 1.0 - torch.eye(size)
+        self.posterior = _posterior((size, size), variant, mask)
+
+    @property
+    def noisy(self) -> bool:
+        """Whether its weights have a posterior."""
+        return self.posterior.log_std is not None
 
     def weights(self) -> tuple[Tensor, Tensor | None]:
         """Means, and what ``moments`` needs of the variances: once for each pass, not for each step."""
@@ -132,7 +148,8 @@ class Recurrent(nn.Module):
         squares = spikes.square()
         if variance.dim() == 2:
             return Current(current, nnf.linear(squares, variance))
-        return Current(current, variance * (squares.sum(-1, keepdim=True) - squares))
+        heard = squares.sum(-1, keepdim=True)
+        return Current(current, variance * (heard if self.posterior.mask is None else heard - squares))
 
 
 def _posterior(shape: tuple[int, ...], variant: Variant, mask: Tensor | None = None) -> GaussianPosterior:

@@ -10,10 +10,20 @@ from torch import Tensor, nn
 
 from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse import ops
+from axonnx.models.general import Adaptation, Dynamics
 from axonnx.models.maths.current import Current, needs_current
 from axonnx.models.neurons import Reset
 from axonnx.models.pooling import AveragePool2d
-from axonnx.models.run import LIFState, Observation, ReadoutState, Run, stack_observations
+from axonnx.models.run import (
+    GeneralState,
+    LIFState,
+    Observation,
+    ReadoutState,
+    Run,
+    SynapticState,
+    stack_observations,
+)
+from axonnx.models.synapses import Side
 
 # The operator of a layer of spiking neurons, by its reset and whether it is stochastic.
 LIF_OPERATORS: dict[tuple[Reset, bool], str] = {
@@ -46,14 +56,16 @@ class CollapsedSynapse(nn.Module):
         weight: Tensor,
         bias: Tensor | None,
         *,
-        stride: int = 1,
-        padding: int = 0,
+        stride: Side = 1,
+        padding: Side = 0,
+        dilation: Side = 1,
+        groups: int = 1,
         gain: Tensor | None = None,
         spread: Tensor | None = None,
         per_step: tuple[Tensor, Tensor] | None = None,
     ) -> None:
         super().__init__()
-        self.stride, self.padding = stride, padding
+        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
         self.register_buffer("weight", weight)
         self.register_buffer("bias", bias)
         self.register_buffer("gain", gain)
@@ -69,7 +81,7 @@ class CollapsedSynapse(nn.Module):
         if weight.dim() == 2:
             return nnf.linear(x, weight, bias)
         flat = x.flatten(0, -4) if x.dim() > 4 else x
-        out = nnf.conv2d(flat, weight, bias, stride=self.stride, padding=self.padding)
+        out = nnf.conv2d(flat, weight, bias, self.stride, self.padding, self.dilation, self.groups)
         return out.unflatten(0, x.shape[:-3]) if x.dim() > 4 else out
 
     def forward(self, x: Tensor, run: Run) -> Current:
@@ -243,23 +255,110 @@ class CollapsedLIF(nn.Module):
         return variance
 
 
-class CollapsedReadout(nn.Module):
-    """Logits: W·o + b, through a leaky membrane that is averaged over time where there is time."""
+class CollapsedCurrent(nn.Module):
+    """i' = α i + I"""
 
-    weight: Tensor
-    bias: Tensor
+    decay: Tensor
+
+    def __init__(self, decay: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("decay", decay)
+
+    def forward(self, current: Current, run: Run) -> Current:
+        """The current that is left of all that came so far."""
+        mean = needs_current(current, run.name(self)).mean
+        state, steps = run.state_of(self), mean.unbind(0) if run.sequence else (mean,)
+        level = torch.zeros_like(steps[0]) if state is None else cast(SynapticState, state).synaptic
+        levels = []
+        for arriving in steps:
+            level = ops.leaky_current(arriving, level, self.decay)
+            levels.append(level)
+        run.keep(self, SynapticState(level, None))
+        return Current(torch.stack(levels) if run.sequence else level)
+
+
+class CollapsedGeneral(nn.Module):
+    """Neurons of any reset, with or without a synaptic current and adaptation; recurrent as in ``CollapsedLIF``."""
+
+    threshold: Tensor
+    decay: Tensor
+    synaptic_decay: Tensor | None
+    recurrent_weight: Tensor | None
+
+    def __init__(
+        self,
+        dynamics: Dynamics,
+        adaptation: Adaptation | None = None,
+        synaptic_decay: Tensor | None = None,
+        recurrent_weight: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        parts = (*dynamics._asdict().items(), *(adaptation._asdict().items() if adaptation else ()))
+        self.names = tuple(name for name, _ in parts)
+        self.adaptive = adaptation is not None
+        for name, value in parts:
+            self.register_buffer(name, value)
+        self.register_buffer("synaptic_decay", synaptic_decay)
+        self.register_buffer("recurrent_weight", recurrent_weight)
+
+    def forward(self, current: Current, run: Run) -> Tensor:
+        """Spikes of the shape of the current; state goes through ``run``."""
+        mean = needs_current(current, run.name(self)).mean
+        steps, seen = mean.unbind(0) if run.sequence else (mean,), []
+        state = self._state(steps[0], run)
+        for arriving in steps:
+            state = self._step(arriving, state)
+            seen.append(Observation(state.membrane, None, state.spikes))
+        run.keep(self, state)
+        run.observe(self, stack_observations(seen) if run.sequence else seen[0])
+        return run.observations[run.name(self)].spikes
+
+    def _state(self, like: Tensor, run: Run) -> GeneralState:
+        state = run.state_of(self)
+        if state is not None:
+            return cast(GeneralState, state)
+        zeros = torch.zeros_like(like)
+        synaptic = None if self.synaptic_decay is None else zeros
+        return GeneralState(zeros, None, zeros, synaptic, None, zeros if self.adaptive else None)
+
+    def _step(self, arriving: Tensor, state: GeneralState) -> GeneralState:
+        if self.recurrent_weight is not None:
+            arriving = arriving + nnf.linear(state.spikes, self.recurrent_weight)
+        synaptic = state.synaptic
+        if synaptic is not None:
+            arriving = synaptic = ops.leaky_current(arriving, synaptic, self.synaptic_decay)
+        constants = [getattr(self, name) for name in self.names]
+        if state.adaptation is None:
+            membrane, spikes = ops.general_lif(arriving, state.membrane, state.spikes, *constants)
+            return GeneralState(membrane, None, spikes, synaptic)
+        membrane, adaptation, spikes = ops.adaptive_lif(
+            arriving, state.membrane, state.spikes, state.adaptation, *constants
+        )
+        return GeneralState(membrane, None, spikes, synaptic, None, adaptation)
+
+
+class CollapsedReadout(nn.Module):
+    """Logits: W·o + b, through a leaky membrane that is averaged over time where there is time.
+
+    Without weights what arrives, a current or spikes, is charged as it is.
+    """
+
+    weight: Tensor | None
+    bias: Tensor | None
     decay: Tensor | None
 
-    def __init__(self, weight: Tensor, bias: Tensor, decay: Tensor | None) -> None:
+    def __init__(self, weight: Tensor | None, bias: Tensor | None, decay: Tensor | None) -> None:
         super().__init__()
         self.register_buffer("weight", weight)
         self.register_buffer("bias", bias)
         self.register_buffer("decay", decay)
         self.op = "Gemm" if decay is None else "LeakySum"
 
-    def forward(self, spikes: Tensor, run: Run) -> Tensor:
+    def forward(self, spikes: Tensor | Current, run: Run) -> Tensor:
         """Logits [B, classes] after the last time step of this pass."""
-        current = nnf.linear(spikes, self.weight, self.bias)
+        current = spikes.mean if isinstance(spikes, Current) else spikes
+        if self.weight is not None:
+            current = nnf.linear(current, self.weight, self.bias)
         if self.decay is None:
             return current
         state = cast("ReadoutState | None", run.state_of(self))

@@ -16,6 +16,8 @@ from torch import Tensor, nn
 from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse.layers import (
     CollapsedBinaryNeuron,
+    CollapsedCurrent,
+    CollapsedGeneral,
     CollapsedLIF,
     CollapsedPool,
     CollapsedReadout,
@@ -23,6 +25,7 @@ from axonnx.export.collapse.layers import (
 )
 from axonnx.models import LIF, AveragePool2d, BinaryNeuron, GaussianPosterior, LeakyReadout, LinearReadout, Network
 from axonnx.models.checking import INSTEAD, LAYERS
+from axonnx.models.general import Adaptation, DirectReadout, Dynamics, GeneralLIF, LeakyCurrent
 from axonnx.models.synapses import Conv2d, Synapse
 
 DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
@@ -75,6 +78,12 @@ def _replacement(module: nn.Module, choose: WeightChoice, stochastic: bool) -> n
         return _synapse(module, choose, stochastic)
     if isinstance(module, LIF):
         return _lif(module, choose, stochastic)
+    if isinstance(module, GeneralLIF):
+        return _general(module, choose, stochastic)
+    if isinstance(module, LeakyCurrent):
+        return CollapsedCurrent(module.decay.clone())
+    if isinstance(module, DirectReadout):
+        return CollapsedReadout(None, None, module.decay.clone())
     if isinstance(module, BinaryNeuron):
         return CollapsedBinaryNeuron(module.threshold.clone(), stochastic)
     if isinstance(module, DROPOUT):
@@ -92,7 +101,7 @@ def _synapse(module: Synapse, choose: WeightChoice, stochastic: bool) -> Collaps
     posterior, norm = module.posterior, module.norm
     geometry: dict[str, Any] = {}
     if isinstance(module, Conv2d):
-        geometry = {"stride": module.stride, "padding": module.padding}
+        geometry = {key: getattr(module, key) for key in ("stride", "padding", "dilation", "groups")}
     weight = choose(posterior)
     per_step = None
     scale, bias = torch.ones(len(weight)), None
@@ -137,6 +146,16 @@ def _lif(module: LIF, choose: WeightChoice, stochastic: bool) -> CollapsedLIF:
         recurrent_gain=gain,
         recurrent_spread=spread,
     )
+
+
+def _general(module: GeneralLIF, choose: WeightChoice, stochastic: bool) -> CollapsedGeneral:
+    if stochastic:
+        raise AxonnxError("neurons of any reset (GeneralLIF) have no stochastic form; collapse with mfa or sampled")
+    weight = None if module.recurrent is None else choose(module.recurrent.posterior)
+    dynamics = Dynamics(*(constant.clone() for constant in module.dynamics))
+    adaptation = None if module.adaptation is None else Adaptation(*(part.clone() for part in module.adaptation))
+    synaptic = None if module.synaptic_decay is None else module.synaptic_decay.clone()
+    return CollapsedGeneral(dynamics, adaptation, synaptic, weight)
 
 
 def _put(network: nn.Module, name: str, module: nn.Module) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from axonnx.models import pooling
+from axonnx.models import general, pooling
 from axonnx.models.maths.current import Current
 from axonnx.models.maths.firing import decide
 from axonnx.models.neurons import Reset, integrate
@@ -136,6 +136,57 @@ def leaky_sum(current: Tensor, membrane: Tensor, total: Tensor, decay: Tensor) -
     """h' = β h + I;   s' = s + h'"""
     after = decay * membrane + current
     return after, total + after
+
+
+@operator("LeakyCurrent")
+def leaky_current(current: Tensor, synaptic: Tensor, synaptic_decay: Tensor) -> Tensor:
+    """i' = α i + I"""
+    return synaptic_decay * synaptic + current
+
+
+@operator("GeneralLIF")
+def general_lif(
+    current: Tensor,
+    membrane: Tensor,
+    spikes: Tensor,
+    decay: Tensor,
+    threshold: Tensor,
+    zeroed: Tensor,
+    taken: Tensor,
+    late_zeroed: Tensor,
+    late_taken: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """One step of neurons of any reset."""
+    p = general.Dynamics(decay, threshold, zeroed, taken, late_zeroed, late_taken)
+    after = general.reset_late(general.charge(current, membrane, spikes, p), spikes, p)
+    return after, decide(after - threshold, None, None)
+
+
+@operator("AdaptiveLIF")
+def adaptive_lif(
+    current: Tensor,
+    membrane: Tensor,
+    spikes: Tensor,
+    adaptation: Tensor,
+    decay: Tensor,
+    threshold: Tensor,
+    zeroed: Tensor,
+    taken: Tensor,
+    late_zeroed: Tensor,
+    late_taken: Tensor,
+    adaptation_decay: Tensor,
+    membrane_share: Tensor,
+    spike_share: Tensor,
+    current_gain: Tensor,
+    threshold_gain: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One step of neurons that adapt to their spikes."""
+    p = general.Dynamics(decay, threshold, zeroed, taken, late_zeroed, late_taken)
+    by = general.Adaptation(adaptation_decay, membrane_share, spike_share, current_gain, threshold_gain)
+    adapted = general.adapt(adaptation, membrane, spikes, by)
+    charged = general.charge(current, membrane, spikes, p) - current_gain * adapted
+    after = general.reset_late(charged, spikes, p)
+    return after, adapted, decide(after - (threshold + threshold_gain * adapted), None, None)
 
 
 @operator("RecurrentActivity")

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse.layers import CollapsedReadout, CollapsedSynapse
 from axonnx.models import Network, SpikingNetwork
-from axonnx.models.run import LayerState, LIFState, ReadoutState, Run, State
+from axonnx.models.run import GeneralState, LayerState, LIFState, ReadoutState, Run, State, SynapticState
 from axonnx.runtime.format.names import tensor_of
 
 
@@ -143,7 +143,11 @@ def _pick(state: LayerState, field: str) -> Tensor:
 def _layer_state(fields: dict[str, Tensor]) -> LayerState:
     if "total" in fields:
         return ReadoutState(fields["membrane"], fields["total"])
-    return LIFState(fields["membrane"], fields.get("variance"), fields["spikes"])
+    if "membrane" not in fields:
+        return SynapticState(fields["synaptic"], None)
+    if "variance" in fields:
+        return LIFState(**fields)
+    return GeneralState(variance=None, **fields)
 
 
 def _only_readout(network: nn.Module) -> str:

@@ -14,6 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from axonnx.export.collapse.ops import OPERATORS
 from axonnx.runtime.engines.reference.numpy_ops import KERNELS
 from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, OPS, VERSION, function
+from axonnx.runtime.format.spike_op import ADAPTATION, RESETS
 
 Floats = NDArray[np.float32]
 NEURONS = 64
@@ -51,6 +52,9 @@ def awkward_inputs(name: str, random: np.random.Generator) -> dict[str, Floats]:
         feeds["threshold"] = np.full(NEURONS, 1.0, np.float32)
     if "decay" in feeds:
         feeds["decay"] = random.uniform(0.0, 1.0, NEURONS).astype(np.float32)  # each neuron's own
+    for key in ("synaptic_decay", *RESETS, *ADAPTATION):
+        if key in feeds:
+            feeds[key] = random.choice(np.array([0.0, 1.0, 0.3], np.float32), NEURONS)
     if "base_variance" in feeds:
         feeds["base_variance"] = np.array(0.04, np.float32)
     for key in set(feeds) - set(OPS[name].parameters):
@@ -58,7 +62,7 @@ def awkward_inputs(name: str, random: np.random.Generator) -> dict[str, Floats]:
             feeds[key][0] = 0.0  # silence
     if "current" in feeds and "threshold" in feeds:  # a membrane exactly on its threshold
         feeds["current"][1] = feeds["threshold"]
-        for key in ("membrane", "spikes", "noise", "variance", "arriving_variance"):
+        for key in ("membrane", "spikes", "noise", "variance", "arriving_variance", "adaptation"):
             if key in feeds:
                 feeds[key][1] = 0.0
     return feeds

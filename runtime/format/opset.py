@@ -13,7 +13,7 @@ from functools import cache
 import onnx
 from onnx import parser
 
-from axonnx.runtime.format.spike_op import DOMAIN, ONNX_OPSET, SpikeOp
+from axonnx.runtime.format.spike_op import ADAPTATION, DOMAIN, ONNX_OPSET, SpikeOp
 
 __all__ = ["DOMAIN", "IR_VERSION", "ONNX_OPSET", "OPS", "VERSION", "SpikeOp", "function"]
 
@@ -57,6 +57,25 @@ _TO_ZERO = """
     kept_membrane = Mul(membrane, kept)
     decayed = Mul(decay, kept_membrane)
     next_membrane = Add(decayed, current)"""
+
+_GENERAL_STATE = ("current", "membrane", "spikes", "decay", "threshold", "zeroed", "taken", "late_zeroed", "late_taken")
+
+_LEFT_BY_SPIKES = """
+    one = Constant <value_float = 1.0> ()
+    zeroed_now = Mul(zeroed, spikes)
+    kept_now = Sub(one, zeroed_now)
+    kept = Mul(membrane, kept_now)
+    taken_now = Mul(taken, spikes)
+    left = Sub(kept, taken_now)
+    decayed = Mul(decay, left)
+    charged = Add(decayed, current)"""
+
+_LATE_RESET = """
+    zeroed_late = Mul(late_zeroed, spikes)
+    kept_late = Sub(one, zeroed_late)
+    remaining = Mul({charged}, kept_late)
+    taken_late = Mul(late_taken, spikes)
+    next_membrane = Sub(remaining, taken_late)"""
 
 _FIRE = """
     fires = GreaterOrEqual(next_membrane, threshold)
@@ -139,6 +158,50 @@ OPS: dict[str, SpikeOp] = {
             ("next_membrane", "next_total"),
             "    decayed = Mul(decay, membrane)\n    next_membrane = Add(decayed, current)\n"
             "    next_total = Add(total, next_membrane)",
+        ),
+        SpikeOp(
+            "LeakyCurrent",
+            "One time step of synapses with a time constant of their own: the current that reaches the neurons decays. "
+            "As a layer by itself it is a leaky integrator, whose output is graded.",
+            "i' = α i + I",
+            ("current", "synaptic", "synaptic_decay"),
+            ("next_synaptic",),
+            "    decayed = Mul(synaptic_decay, synaptic)\n    next_synaptic = Add(decayed, current)",
+        ),
+        SpikeOp(
+            "GeneralLIF",
+            "One time step of leaky integrate-and-fire neurons as other libraries define them: a spike acts on its "
+            "membrane at once (z, r: before the decay) or one step later (Z, R: after it), sets it to zero or takes an "
+            "amount from it, which need not be the threshold. With all four zero there is no reset. Neurons that fire "
+            "only above θ (>) have the next larger float32 for their threshold, which is the same decision.",
+            "h' = (β (h (1 − z o) − r o) + I) (1 − Z o) − R o;   o' = 1 where h' ≥ θ",
+            _GENERAL_STATE,
+            ("next_membrane", "next_spikes"),
+            _LEFT_BY_SPIKES + _LATE_RESET.format(charged="charged") + _FIRE,
+        ),
+        SpikeOp(
+            "AdaptiveLIF",
+            "GeneralLIF with adaptation: spikes (and the membrane) raise a value that decays, and that value raises the "
+            "threshold (f: ALIF) or lowers the current (g: adLIF).",
+            "a' = δ a + c h + b o;   h' = (β (h (1 − z o) − r o) + I − g a') (1 − Z o) − R o;   "
+            "o' = 1 where h' ≥ θ + f a'",
+            (*_GENERAL_STATE[:3], "adaptation", *_GENERAL_STATE[3:], *ADAPTATION),
+            ("next_membrane", "next_adaptation", "next_spikes"),
+            _LEFT_BY_SPIKES
+            + """
+    remembered = Mul(adaptation_decay, adaptation)
+    from_membrane = Mul(membrane_share, membrane)
+    raised = Add(remembered, from_membrane)
+    from_spikes = Mul(spike_share, spikes)
+    next_adaptation = Add(raised, from_spikes)
+    held_back = Mul(current_gain, next_adaptation)
+    arrived = Sub(charged, held_back)"""
+            + _LATE_RESET.format(charged="arrived")
+            + """
+    lifted = Mul(threshold_gain, next_adaptation)
+    level = Add(threshold, lifted)
+    fires = GreaterOrEqual(next_membrane, level)
+    next_spikes = Cast <to = 1> (fires)""",
         ),
         SpikeOp(
             "RecurrentActivity",

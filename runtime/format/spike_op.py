@@ -7,7 +7,21 @@ from dataclasses import dataclass
 
 DOMAIN = "ai.axonnx"
 ONNX_OPSET = 20
-PARAMETERS = ("decay", "threshold", "base_variance")  # inputs that are constants of the graph
+RESETS = (
+    "zeroed",
+    "taken",
+    "late_zeroed",
+    "late_taken",
+)  # by a spike, at once and one step later
+ADAPTATION = ("adaptation_decay", "membrane_share", "spike_share", "current_gain", "threshold_gain")
+PARAMETERS = (
+    "decay",
+    "threshold",
+    "base_variance",
+    "synaptic_decay",
+    *RESETS,
+    *ADAPTATION,
+)  # inputs that are constants of the graph
 
 
 @dataclass(frozen=True)

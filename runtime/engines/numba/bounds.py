@@ -137,6 +137,23 @@ def _fire(row: kinds.Fire, pools: Pools) -> Iterator[Reach]:
             yield Reach("trace", place, row.size)
 
 
+def _general(row: kinds.General, pools: Pools) -> Iterator[Reach]:
+    places, numbers = [row.current, row.membrane, row.spikes, row.next_membrane, row.next_spikes], kinds.CONSTANTS
+    if row.kind == kinds.ADAPTIVE:
+        places, numbers = [*places, row.adaptation, row.next_adaptation], kinds.CONSTANTS + kinds.ADAPTIVE_CONSTANTS
+    yield from (Reach("memory", place, row.size) for place in places)
+    yield Reach("constants", row.constants, numbers * row.period)
+    yield from _events(row.listed, row.starts, row.size)
+    for place in (row.trace_spikes, row.trace_membrane):
+        yield Reach("trace", place, row.size)
+
+
+def _leaky_current(row: kinds.LeakyCurrent, pools: Pools) -> Iterator[Reach]:
+    for place in (row.current, row.synaptic, row.next_synaptic):
+        yield Reach("memory", place, row.size)
+    yield Reach("constants", row.decay, row.decay_period)
+
+
 def _leaky_sum(row: kinds.LeakySum, pools: Pools) -> Iterator[Reach]:
     for place in (row.current, row.membrane, row.total, row.next_membrane, row.next_total):
         yield Reach("memory", place, row.size)
@@ -182,6 +199,8 @@ REACHES: dict[type, Callable[[Any, Pools], Iterator[Reach]]] = {
     kinds.Linear: _linear,
     kinds.Conv: _conv,
     kinds.Fire: _fire,
+    kinds.General: _general,
+    kinds.LeakyCurrent: _leaky_current,
     kinds.LeakySum: _leaky_sum,
     kinds.Arithmetic: _arithmetic,
     kinds.Move: _move,

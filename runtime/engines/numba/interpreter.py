@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from axonnx.runtime.engines.numba import rows as kinds
 from axonnx.runtime.engines.numba.conv import conv
 from axonnx.runtime.engines.numba.events import scan, scan_input
+from axonnx.runtime.engines.numba.general import fire_general, leaky_current
 from axonnx.runtime.engines.numba.jit import Long, compiled
 from axonnx.runtime.engines.numba.lists import floats_at, ints_at, longs_at
 from axonnx.runtime.engines.numba.neurons import (
@@ -34,7 +35,9 @@ from axonnx.runtime.engines.numba.rows import (
     CONV,
     COPY,
     FIRE,
+    FIRE_GENERAL,
     FIRE_NOISY,
+    LEAKY_CURRENT,
     LEAKY_SUM,
     LINEAR,
     LOAD,
@@ -56,6 +59,7 @@ Table = NDArray[np.int64]
 LOAD_AT, SCAN_AT, SCAN_INPUT_AT = columns(kinds.Load), columns(kinds.Scan), columns(kinds.ScanInput)
 FIRE_AT, LEAKY_SUM_AT, ARITHMETIC_AT = columns(kinds.Fire), columns(kinds.LeakySum), columns(kinds.Arithmetic)
 MOVE_AT, ACTIVITY_AT, POOL_PAIRS_AT = columns(kinds.Move), columns(kinds.Activity), columns(kinds.PoolPairs)
+GENERAL_AT, LEAKY_CURRENT_AT = columns(kinds.General), columns(kinds.LeakyCurrent)
 WINDOW_POOL_AT, ROW_AT, COPY_AT = columns(kinds.WindowPool), columns(kinds.StepRow), columns(kinds.Copy)
 
 
@@ -123,6 +127,15 @@ def sum_up(g: Table, r: Long, memory: Floats, constants: Floats) -> Any:
 
 
 @compiled
+def charge_synapses(g: Table, r: Long, memory: Floats, constants: Floats) -> Any:
+    """``leaky_current`` of one row."""
+    size, current = g[r + LEAKY_CURRENT_AT.size], g[r + LEAKY_CURRENT_AT.current]
+    synaptic, after = g[r + LEAKY_CURRENT_AT.synaptic], g[r + LEAKY_CURRENT_AT.next_synaptic]
+    decay, period = g[r + LEAKY_CURRENT_AT.decay], g[r + LEAKY_CURRENT_AT.decay_period]
+    leaky_current(memory, constants, size, current, synaptic, after, decay, period)
+
+
+@compiled
 def pool_squares(g: Table, r: Long, memory: Floats) -> Any:
     """``pool_pairs`` of one row."""
     source, out = g[r + POOL_PAIRS_AT.source], g[r + POOL_PAIRS_AT.out]
@@ -167,6 +180,8 @@ def rest(g: Table, r: Long, memory: Floats, constants: Floats, tables: Ints, ste
         move(g, r, memory, tables)
     elif op == LEAKY_SUM:
         sum_up(g, r, memory, constants)
+    elif op == LEAKY_CURRENT:
+        charge_synapses(g, r, memory, constants)
     elif op == POOL_PAIRS:
         pool_squares(g, r, memory)
     elif op in (AVERAGE_POOL, MAX_POOL):
@@ -189,6 +204,11 @@ def rest(g: Table, r: Long, memory: Floats, constants: Floats, tables: Ints, ste
 @compiled
 def keep_trace(g: Table, r: Long, memory: Floats, trace: Floats, begin: Long) -> Any:
     """Copy a layer's spikes and membranes to the trace."""
+    if g[r] == FIRE_GENERAL:
+        size = g[r + GENERAL_AT.size]
+        copy_row(trace, begin + g[r + GENERAL_AT.trace_spikes], memory, g[r + GENERAL_AT.next_spikes], size)
+        copy_row(trace, begin + g[r + GENERAL_AT.trace_membrane], memory, g[r + GENERAL_AT.next_membrane], size)
+        return
     size = g[r + FIRE_AT.size]
     copy_row(trace, begin + g[r + FIRE_AT.trace_spikes], memory, g[r + FIRE_AT.next_spikes], size)
     if g[r + FIRE_AT.trace_membrane] >= 0:
@@ -244,6 +264,8 @@ def run(
                     count = fire(g, r, memory, constants, events, tables)
                 elif op == FIRE_NOISY:
                     count = fire_noisy(g, r, memory, constants, events, tables)
+                elif op == FIRE_GENERAL:
+                    count = fire_general(g, r, memory, constants, events, tables)
                 elif op == LOAD:
                     load_outside(g, r, memory, outside, sample * entering)
                 elif op == SCAN:
@@ -256,7 +278,7 @@ def run(
                 else:
                     rest(g, r, memory, constants, tables, step + t)
                 counts[b, row] += count
-                if traced > 0 and FIRE <= op <= FIRE_NOISY:
+                if traced > 0 and FIRE <= op <= FIRE_GENERAL:
                     keep_trace(g, r, memory, trace, sample * traced)
         if not resident:
             copy_row(state, b * kept, memory, np.int64(0), kept)

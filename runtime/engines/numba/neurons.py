@@ -37,7 +37,7 @@ AT = columns(Fire)
 
 
 @inlined
-def _after(k: Long, period: Long) -> Any:
+def after_lanes(k: Long, period: Long) -> Any:
     """The next place in a parameter that repeats."""
     k += LANES
     return k if k < period else 0
@@ -66,11 +66,11 @@ def fire(g: Table, r: Long, memory: Floats, constants: Floats, events: Ints, tab
             else:
                 membrane = add(mul(decay, mul(membrane, sub(one, spikes))), current)
             store(memory, next_membranes + i, membrane)
-            kd = _after(kd, decay_period)
+            kd = after_lanes(kd, decay_period)
         store(memory, next_spikes + i, ones_at_least(membrane, threshold))
         put(events, starts + i // LANES, count)
         count = append(events, listed, count, tables, at_least(membrane, threshold), i)
-        kt = _after(kt, threshold_period)
+        kt = after_lanes(kt, threshold_period)
     put(events, starts + size // LANES, count)
     close(events, listed + count, size)
     return count
@@ -101,14 +101,14 @@ def fire_noisy(g: Table, r: Long, memory: Floats, constants: Floats, events: Int
             store(memory, g[r + AT.next_membrane] + i, membrane)
             store(memory, g[r + AT.next_variance] + i, total)
             total = add(total, load(like, constants, g[r + AT.base] + kb))
-            kd, kb = _after(kd, g[r + AT.decay_period]), _after(kb, g[r + AT.base_period])
+            kd, kb = after_lanes(kd, g[r + AT.decay_period]), after_lanes(kb, g[r + AT.base_period])
         gap = sub(membrane, threshold)
         needed = negative(mul(gap, absolute(gap)))
         push = mul(total, mul(noise, absolute(noise)))
         store(memory, g[r + AT.next_spikes] + i, ones_at_least(push, needed))
         put(events, starts + i // LANES, count)
         count = append(events, listed, count, tables, at_least(push, needed), i)
-        kt = _after(kt, g[r + AT.threshold_period])
+        kt = after_lanes(kt, g[r + AT.threshold_period])
     put(events, starts + size // LANES, count)
     close(events, listed + count, size)
     return count
@@ -134,7 +134,7 @@ def leaky_sum(
         next_membrane = add(decayed, load(like, memory, current + i))
         store(memory, sum_ + i, add(load(like, memory, total + i), next_membrane))
         store(memory, after + i, next_membrane)
-        k = _after(k, period)
+        k = after_lanes(k, period)
 
 
 @compiled
@@ -160,7 +160,7 @@ def arithmetic(
             store(memory, out + i, sub(left, right))
         else:
             store(memory, out + i, mul(left, right))
-        ka, kb = _after(ka, a_period), _after(kb, b_period)
+        ka, kb = after_lanes(ka, a_period), after_lanes(kb, b_period)
 
 
 @compiled

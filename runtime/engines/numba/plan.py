@@ -213,14 +213,51 @@ class Plan:
             inputs=self.storage.window_list(window),
         )
 
-    def _neurons(self, i: Neurons) -> kinds.Fire | kinds.LeakySum:
+    def _neurons(self, i: Neurons) -> kinds.AnyRow:
         layout = self._layout(i.writes[0])
         at = {key: self._at(name) for key, name in i.operands.items()}
-        params = {
-            key: self._parameter(name, layout, NEVER if key == "threshold" else 0.0)
-            for key, name in i.parameters.items()
-        }
+        code, _ = kinds.KERNELS[i.spike_op]
+        if code == kinds.FIRE_GENERAL:
+            return self._general(i, at, layout)
+        params = {key: self._parameter(name, layout, _padding(key)) for key, name in i.parameters.items()}
+        if code == kinds.LEAKY_CURRENT:
+            return self._leaky_current(i, at, params)
         return self._fire(i, at, params) if fires(i) else self._leaky_sum(i, at, params)
+
+    def _general(self, i: Neurons, at: Places, layout: Layout) -> kinds.General:
+        """Neurons whose constants stand one after another, in the order of the operator's inputs."""
+        code, kind = kinds.KERNELS[i.spike_op]
+        adaptive, events = kind == kinds.ADAPTIVE, self.storage.list_of(i.writes[-1])
+        packed = [
+            self._packed(name, layout, NEVER if key == "threshold" else 0.0) for key, name in i.parameters.items()
+        ]
+        period = max(_period(full, layout) for full in packed)
+        trace_spikes, trace_membrane = self._trace(i, with_memory=True)
+        return kinds.General(
+            code,
+            kind=kind,
+            size=layout.size,
+            listed=events.at,
+            starts=events.starts,
+            current=at["current"],
+            membrane=at["membrane"],
+            adaptation=at.get("adaptation", kinds.NOWHERE),
+            spikes=at["spikes"],
+            next_membrane=self._at(i.writes[0]),
+            next_adaptation=self._at(i.writes[1]) if adaptive else kinds.NOWHERE,
+            next_spikes=self._at(i.writes[-1]),
+            constants=self.floats.add(np.concatenate([full[:period] for full in packed])),
+            period=period,
+            trace_spikes=trace_spikes,
+            trace_membrane=trace_membrane,
+        )
+
+    def _leaky_current(self, i: Neurons, at: Places, params: Parameters) -> kinds.LeakyCurrent:
+        decay, period = params["synaptic_decay"]
+        size, after = self._layout(i.writes[0]).size, self._at(i.writes[0])
+        return kinds.LeakyCurrent(
+            kinds.LEAKY_CURRENT, size=size, **at, next_synaptic=after, decay=decay, decay_period=period
+        )
 
     def _leaky_sum(self, i: Neurons, at: Places, params: Parameters) -> kinds.LeakySum:
         decay, period = params["decay"]
@@ -281,12 +318,15 @@ class Plan:
 
     def _parameter(self, name: str, layout: Layout, padding: float) -> tuple[int, int]:
         """Where a constant begins and after how many floats it repeats over a buffer of this layout."""
+        full = self._packed(name, layout, padding)
+        period = _period(full, layout)
+        return self.floats.add(full[:period]), period
+
+    def _packed(self, name: str, layout: Layout, padding: float) -> NDArray[np.float32]:
+        """A constant over all of a buffer."""
         values = np.broadcast_to(self.program.constants[name], layout.shape)
-        full = layout.pack(values[None], padding)[0]
-        for period in (LANES, layout.pitch):
-            if period < layout.size and (full.reshape(-1, period) == full[:period]).all():
-                return self.floats.add(full[:period]), period
-        return self.floats.add(full), layout.size
+        packed: NDArray[np.float32] = layout.pack(values[None], padding)[0]
+        return packed
 
     def _arithmetic(self, i: Arithmetic) -> kinds.Arithmetic | None:
         if any(name in self.storage.sums for name in i.reads):
@@ -375,6 +415,19 @@ class Plan:
         for number, row in enumerate(rows):
             table[number, : len(row)] = row
         return table
+
+
+def _padding(parameter: str) -> float:
+    """What a parameter is where there is no neuron."""
+    return NEVER if parameter == "threshold" else 0.0
+
+
+def _period(full: NDArray[np.float32], layout: Layout) -> int:
+    """After how many floats a constant repeats: one for all, one a channel, or one each."""
+    for period in (LANES, layout.pitch):
+        if period < layout.size and (full.reshape(-1, period) == full[:period]).all():
+            return period
+    return layout.size
 
 
 def fires(neurons: Neurons) -> bool:

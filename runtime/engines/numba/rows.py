@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
     CONV,
     FIRE,
     FIRE_NOISY,
+    FIRE_GENERAL,
     LEAKY_SUM,
     ARITHMETIC,
     MOVE,
@@ -25,13 +26,19 @@ from typing import NamedTuple, TypeVar
     ROW,
     COPY,
     MAX_POOL,
-) = range(16)
+    LEAKY_CURRENT,
+) = range(18)
 COLUMNS = 32  # of the table; no row is wider
 
-STATELESS, SUBTRACT, TO_ZERO = range(3)  # kinds of neurons
+STATELESS, SUBTRACT, TO_ZERO, GENERAL, ADAPTIVE = range(5)  # kinds of neurons
 ADD, SUB, MUL = range(3)  # kinds of arithmetic
 NO_BIAS, ADD_TO_SUM = -1, -2  # in place of a bias: a sum begins at nothing, or at what is there already
 NOWHERE = -1  # the place of what is not there
+
+CONSTANTS, ADAPTIVE_CONSTANTS = (
+    6,
+    5,
+)  # of general neurons, and of their adaptation: in the order of the operator's inputs
 
 # Which kernel runs a spike operator, and as which kind of neurons.
 KERNELS = {
@@ -41,6 +48,9 @@ KERNELS = {
     "LIFToZero": (FIRE, TO_ZERO),
     "StochasticLIF": (FIRE_NOISY, SUBTRACT),
     "StochasticLIFToZero": (FIRE_NOISY, TO_ZERO),
+    "GeneralLIF": (FIRE_GENERAL, GENERAL),
+    "AdaptiveLIF": (FIRE_GENERAL, ADAPTIVE),
+    "LeakyCurrent": (LEAKY_CURRENT, STATELESS),
     "LeakySum": (LEAKY_SUM, SUBTRACT),
     "RecurrentActivity": (ACTIVITY, STATELESS),
     "PoolPairs": (POOL_PAIRS, STATELESS),
@@ -159,6 +169,39 @@ class Fire(NamedTuple):
     trace_membrane: int
 
 
+class General(NamedTuple):
+    """One step of neurons whose constants stand one after another, each ``period`` floats long."""
+
+    code: int
+    kind: int
+    size: int
+    listed: int
+    starts: int
+    current: int
+    membrane: int
+    adaptation: int
+    spikes: int
+    next_membrane: int
+    next_adaptation: int
+    next_spikes: int
+    constants: int
+    period: int
+    trace_spikes: int
+    trace_membrane: int
+
+
+class LeakyCurrent(NamedTuple):
+    """i' = α i + I"""
+
+    code: int
+    size: int
+    current: int
+    synaptic: int
+    next_synaptic: int
+    decay: int
+    decay_period: int
+
+
 class LeakySum(NamedTuple):
     """h' = β h + I;   s' = s + h'"""
 
@@ -256,6 +299,8 @@ AnyRow = (
     | Linear
     | Conv
     | Fire
+    | General
+    | LeakyCurrent
     | LeakySum
     | Arithmetic
     | Move
@@ -274,6 +319,8 @@ KINDS: dict[int, type[AnyRow]] = {
     CONV: Conv,
     FIRE: Fire,
     FIRE_NOISY: Fire,
+    FIRE_GENERAL: General,
+    LEAKY_CURRENT: LeakyCurrent,
     LEAKY_SUM: LeakySum,
     ARITHMETIC: Arithmetic,
     MOVE: Move,

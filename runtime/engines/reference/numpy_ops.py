@@ -128,6 +128,40 @@ def leaky_sum(current: Floats, membrane: Floats, total: Floats, p: Params) -> tu
     return after, total + after
 
 
+@kernel("LeakyCurrent")
+def leaky_current(current: Floats, synaptic: Floats, p: Params) -> tuple[Floats]:
+    """i' = α i + I"""
+    return (p["synaptic_decay"] * synaptic + current,)
+
+
+def _charged(current: Floats, membrane: Floats, spikes: Floats, p: Params) -> Floats:
+    """β (h (1 − z o) − r o) + I: what the last spike left of the membrane decays"""
+    return p["decay"] * (membrane * (1 - p["zeroed"] * spikes) - p["taken"] * spikes) + current
+
+
+def _reset_late(charged: Floats, spikes: Floats, p: Params) -> Floats:
+    """x (1 − Z o) − R o: a reset one step after the spike"""
+    return charged * (1 - p["late_zeroed"] * spikes) - p["late_taken"] * spikes
+
+
+@kernel("GeneralLIF")
+def general_lif(current: Floats, membrane: Floats, spikes: Floats, p: Params) -> tuple[Floats, Floats]:
+    """h' = (β (h (1 − z o) − r o) + I) (1 − Z o) − R o;   o' = 1 where h' ≥ θ"""
+    after = _reset_late(_charged(current, membrane, spikes, p), spikes, p)
+    return after, decide(after, p["threshold"])
+
+
+@kernel("AdaptiveLIF")
+def adaptive_lif(
+    current: Floats, membrane: Floats, spikes: Floats, adaptation: Floats, p: Params
+) -> tuple[Floats, Floats, Floats]:
+    """a' = δ a + c h + b o;   h' as in ``general_lif`` with I − g a';   o' = 1 where h' ≥ θ + f a'"""
+    adapted = p["adaptation_decay"] * adaptation + p["membrane_share"] * membrane + p["spike_share"] * spikes
+    charged = _charged(current, membrane, spikes, p) - p["current_gain"] * adapted
+    after = _reset_late(charged, spikes, p)
+    return after, adapted, decide(after, p["threshold"] + p["threshold_gain"] * adapted)
+
+
 def arithmetic(how: Arithmetic, a: Floats, b: Floats) -> Floats:
     """a + b, a − b or a · b"""
     out: Floats = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}[how.kind](a, b)

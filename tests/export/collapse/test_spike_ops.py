@@ -12,8 +12,6 @@ from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, OPS, VER
 
 from ..running import open_session
 
-PARAMETERS = ("decay", "threshold", "base_variance")
-
 
 def model_of(name: str) -> onnx.ModelProto:
     """A graph of this operator alone."""
@@ -34,7 +32,7 @@ def values_of(name: str, shape: tuple[int, ...], parameter: tuple[int, ...], see
     generator = np.random.default_rng(seed)
     found = {}
     for entry in OPS[name].inputs:
-        size = parameter if entry in PARAMETERS else shape
+        size = parameter if entry in OPS[name].parameters else shape
         value = generator.standard_normal(size)
         if entry == "spikes":
             value = generator.random(size) < 0.4

@@ -213,7 +213,10 @@ def test_an_operator_that_cannot_stand_in_a_step(refused):
         body.node.insert(list(body.node).index(lif), softmax)
 
     text = refused(change)
-    assert "node 'soft' (Softmax): this operator cannot stand inside a step; known are Add, AveragePool" in text
+    assert (
+        "node 'soft' (Softmax): this operator cannot stand inside a step; known are AdaptiveLIF, Add, AveragePool"
+        in text
+    )
 
 
 def test_attributes_that_are_not_known(refused):

@@ -1,0 +1,235 @@
+"""Neurons as other libraries define them: any reset, constants of single neurons, synaptic currents, adaptation."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from axonnx.models.fast.leaky_sum import leaky_sum
+from axonnx.models.maths.current import Current, needs_current, stack
+from axonnx.models.run import (
+    GeneralState,
+    Observation,
+    ReadoutState,
+    Run,
+    SynapticState,
+    stack_observations,
+)
+from axonnx.models.synapses import Recurrent
+from axonnx.models.variant import BAYESIAN, Variant
+
+
+class Dynamics(NamedTuple):
+    """Constants of neurons, each one for all or one for each.
+
+    A spike zeroes its membrane (``zeroed`` 1) or takes an amount from it (``taken``) before it decays: what other
+    libraries call a reset in the same step. One step later it zeroes (``late_zeroed``) or takes (``late_taken``) from
+    what has decayed and received its current.
+    """
+
+    decay: Tensor
+    threshold: Tensor
+    zeroed: Tensor
+    taken: Tensor
+    late_zeroed: Tensor
+    late_taken: Tensor
+
+
+class Adaptation(NamedTuple):
+    """a' = δ a + c h + b o: lowers the current by g a' and raises the threshold by f a'."""
+
+    adaptation_decay: Tensor
+    membrane_share: Tensor
+    spike_share: Tensor
+    current_gain: Tensor
+    threshold_gain: Tensor
+
+
+def charge(current: Tensor, membrane: Tensor, spikes: Tensor, p: Dynamics) -> Tensor:
+    """β (h (1 − z o) − r o) + I"""
+    return p.decay * (membrane * (1.0 - p.zeroed * spikes) - p.taken * spikes) + current
+
+
+def reset_late(charged: Tensor, spikes: Tensor, p: Dynamics) -> Tensor:
+    """x (1 − Z o) − R o"""
+    return charged * (1.0 - p.late_zeroed * spikes) - p.late_taken * spikes
+
+
+def adapt(adaptation: Tensor, membrane: Tensor, spikes: Tensor, p: Adaptation) -> Tensor:
+    """a' = δ a + c h + b o"""
+    return p.adaptation_decay * adaptation + p.membrane_share * membrane + p.spike_share * spikes
+
+
+class LeakyCurrent(nn.Module):
+    """i' = α i + I: what synapses with a time constant of their own give, or a hidden leaky integrator.
+
+    Of noise the variance is kept, α² v + Var I; that it is correlated from step to step is neglected.
+    """
+
+    decay: Tensor
+
+    def __init__(self, decay: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("decay", decay)
+
+    def forward(self, current: Current, run: Run) -> Current:
+        """The current that is left of all that came so far."""
+        current = needs_current(current, run.name(self))
+        steps = current if run.sequence else current.each(lambda moment: moment.unsqueeze(0))
+        mean, variance = steps.mean, steps.variance
+        state = cast("SynapticState | None", run.state_of(self))
+        level = torch.zeros_like(mean[0]) if state is None else state.synaptic
+        spread = None if variance is None else torch.zeros_like(mean[0]) if state is None else state.variance
+        levels, spreads = [], []
+        for t in range(len(mean)):
+            level = self.decay * level + mean[t]
+            levels.append(level)
+            if variance is not None and spread is not None:
+                spread = self.decay.square() * spread + variance[t]
+                spreads.append(spread)
+        run.keep(self, SynapticState(level, spread))
+        out = Current(torch.stack(levels), torch.stack(spreads) if spreads else None)
+        return out if run.sequence else out.each(lambda moment: moment[0])
+
+
+class GeneralLIF(nn.Module):
+    """Leaky integrate-and-fire neurons of any ``Dynamics``; ``recurrent=n``: a layer of n that hears itself.
+
+    ``synaptic_decay``: all that reaches them, from below and from themselves, is a current that decays.
+    With ``adaptation`` their thresholds rise, or their currents fall, after spikes.
+    """
+
+    synaptic_decay: Tensor | None
+
+    def __init__(
+        self,
+        dynamics: Dynamics,
+        variant: Variant = BAYESIAN,
+        *,
+        synaptic_decay: Tensor | None = None,
+        adaptation: Adaptation | None = None,
+        recurrent: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.estimator = variant.estimator
+        self.adaptive = adaptation is not None
+        self.recurrent = None if recurrent is None else Recurrent(recurrent, variant, self_connections=True)
+        self.register_buffer("synaptic_decay", synaptic_decay)
+        for name, value in {**dynamics._asdict(), **(adaptation._asdict() if adaptation else {})}.items():
+            self.register_buffer(name, value)
+
+    @property
+    def dynamics(self) -> Dynamics:
+        """Its constants."""
+        return Dynamics(*(cast(Tensor, getattr(self, name)) for name in Dynamics._fields))
+
+    @property
+    def adaptation(self) -> Adaptation | None:
+        """The constants of its adaptation."""
+        if not self.adaptive:
+            return None
+        return Adaptation(*(cast(Tensor, getattr(self, name)) for name in Adaptation._fields))
+
+    def forward(self, current: Current, run: Run) -> Tensor:
+        """Spikes of the shape of the current; the state goes through ``run``."""
+        current = needs_current(current, run.name(self))
+        fate = run.noise(self, current.mean), run.forced(self, current.mean)
+        if run.sequence:
+            return self._sequence(current, *fate, run)
+        noise, forced = (None if part is None else part[None] for part in fate)
+        return self._sequence(current.each(lambda moment: moment[None]), noise, forced, run)[0]
+
+    def _sequence(self, current: Current, noise: Tensor | None, forced: Tensor | None, run: Run) -> Tensor:
+        state, variances = self._state(current, run), current.variance
+        weights = None if self.recurrent is None else self.recurrent.weights()
+        seen, arrived = [], []
+        for t in range(len(current.mean)):
+            arriving = Current(current.mean[t], None if variances is None else variances[t])
+            if self.recurrent is not None and weights is not None:
+                arriving = arriving + self.recurrent.moments(state.spikes, *weights)
+            arrived.append(arriving)
+            state, gap = self._step(
+                arriving, state, None if noise is None else noise[t], None if forced is None else forced[t]
+            )
+            seen.append(Observation(gap, state.variance, state.spikes))
+        run.keep(self, state)
+        run.observe(self, stack_observations(seen) if run.sequence else seen[0])
+        if run.currents is not None:
+            run.currents[run.name(self)] = stack(arrived) if run.sequence else arrived[0]
+        return torch.stack([step.spikes for step in seen])
+
+    def _state(self, current: Current, run: Run) -> GeneralState:
+        state = run.state_of(self)
+        if state is not None:
+            return cast(GeneralState, state)
+        zeros = torch.zeros_like(current.mean[0])
+        noisy = current.activity is not None or (self.recurrent is not None and self.recurrent.noisy)
+        synaptic = None if self.synaptic_decay is None else zeros
+        spread = zeros if noisy else None
+        return GeneralState(
+            zeros, spread, zeros, synaptic, None if synaptic is None else spread, zeros if self.adaptive else None
+        )
+
+    def _step(
+        self, arriving: Current, state: GeneralState, noise: Tensor | None, forced: Tensor | None
+    ) -> tuple[GeneralState, Tensor]:
+        """h' = (β (h (1 − z o) − r o) + i' − g a') (1 − Z o) − R o;   o' = 1 where h' ≥ θ + f a'"""
+        current = self._filtered(arriving, state)
+        p, spikes = self.dynamics, state.spikes
+        charged, level = charge(current.mean, state.membrane, spikes, p), p.threshold
+        by, adapted = self.adaptation, state.adaptation
+        if by is not None and adapted is not None:
+            adapted = adapt(adapted, state.membrane, spikes, by)
+            charged = charged - by.current_gain * adapted
+            level = level + by.threshold_gain * adapted
+        membrane = reset_late(charged, spikes, p)
+        variance = self._variance(current, state, p)
+        gap = membrane - level
+        fired = self.estimator.fire(gap, variance, noise) if forced is None else forced
+        synaptic = (None, None) if self.synaptic_decay is None else (current.mean, current.variance)
+        return GeneralState(membrane, variance, fired, *synaptic, adapted), gap
+
+    def _filtered(self, arriving: Current, state: GeneralState) -> Current:
+        """i' = α i + I, and its variance α² v + Var I"""
+        if state.synaptic is None or self.synaptic_decay is None:
+            return arriving
+        alpha, variance = self.synaptic_decay, arriving.variance
+        if state.synaptic_variance is not None:
+            left = alpha.square() * state.synaptic_variance
+            variance = left if variance is None else left + variance
+        return Current(alpha * state.synaptic + arriving.mean, variance)
+
+    def _variance(self, current: Current, state: GeneralState, p: Dynamics) -> Tensor | None:
+        """κ²' = (β² κ² (1 − z o) + Var I) (1 − Z o)"""
+        if state.variance is None:
+            return None
+        arriving = current.variance
+        kept = p.decay.square() * (state.variance * (1.0 - p.zeroed * state.spikes))
+        return (kept if arriving is None else kept + arriving) * (1.0 - p.late_zeroed * state.spikes)
+
+
+class DirectReadout(nn.Module):
+    """Logits without weights: what arrives, a current or spikes, charges a leaky membrane, averaged over time.
+
+    With a decay of 0 logits are the means of what arrived: of spikes, the share of steps in which a neuron fired.
+    """
+
+    decay: Tensor
+
+    def __init__(self, decay: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("decay", decay)
+
+    def forward(self, x: Tensor | Current, run: Run) -> Tensor:
+        """Logits [B, classes] after the last time step of this pass."""
+        current = x.mean if isinstance(x, Current) else x
+        current = current if run.sequence else current.unsqueeze(0)
+        state = cast("ReadoutState | None", run.state_of(self))
+        if state is None:
+            zeros = torch.zeros_like(current[0])
+            state = ReadoutState(zeros, zeros)
+        membrane, total = leaky_sum(current, state.membrane, state.total, self.decay)
+        run.keep(self, ReadoutState(membrane, total))
+        return total / (run.step + current.shape[0])
