@@ -188,8 +188,9 @@ class GeneralLIF(nn.Module):
         variance = self._variance(current, state, p)
         gap = membrane - level
         fired = self.estimator.fire(gap, variance, noise) if forced is None else forced
-        synaptic = (None, None) if self.synaptic_decay is None else (current.mean, current.variance)
-        return GeneralState(membrane, variance, fired, *synaptic, adapted), gap
+        if self.synaptic_decay is None:
+            return GeneralState(membrane, variance, fired, adaptation=adapted), gap
+        return GeneralState(membrane, variance, fired, current.mean, current.variance, adapted), gap
 
     def _filtered(self, arriving: Current, state: GeneralState) -> Current:
         """i' = α i + I, and its variance α² v + Var I"""

@@ -136,12 +136,14 @@ def leaky_current(current: Floats, synaptic: Floats, p: Params) -> tuple[Floats]
 
 def _charged(current: Floats, membrane: Floats, spikes: Floats, p: Params) -> Floats:
     """β (h (1 − z o) − r o) + I: what the last spike left of the membrane decays"""
-    return p["decay"] * (membrane * (1 - p["zeroed"] * spikes) - p["taken"] * spikes) + current
+    charged: Floats = p["decay"] * (membrane * (1 - p["zeroed"] * spikes) - p["taken"] * spikes) + current
+    return charged
 
 
 def _reset_late(charged: Floats, spikes: Floats, p: Params) -> Floats:
     """x (1 − Z o) − R o: a reset one step after the spike"""
-    return charged * (1 - p["late_zeroed"] * spikes) - p["late_taken"] * spikes
+    after: Floats = charged * (1 - p["late_zeroed"] * spikes) - p["late_taken"] * spikes
+    return after
 
 
 @kernel("GeneralLIF")
