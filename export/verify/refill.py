@@ -35,7 +35,8 @@ def refill(network: Network, collapsed: Network) -> Network:
         elif isinstance(module, BinaryNeuron) and isinstance(source, CollapsedBinaryNeuron):
             hold_threshold(module, source.threshold.clone())
         elif isinstance(module, LeakyReadout | LinearReadout) and isinstance(source, CollapsedReadout):
-            assert source.weight is not None and source.bias is not None, "only a DirectReadout has no weights"
+            assert source.weight is not None, "only a DirectReadout has no weights"
+            assert source.bias is not None
             module.weight.copy_(source.weight)
             module.bias.copy_(source.bias)
     return filled

@@ -181,8 +181,8 @@ OPS: dict[str, SpikeOp] = {
         ),
         SpikeOp(
             "AdaptiveLIF",
-            "GeneralLIF with adaptation: spikes (and the membrane) raise a value that decays, and that value raises the "
-            "threshold (f: ALIF) or lowers the current (g: adLIF).",
+            "GeneralLIF with adaptation: spikes (and the membrane) raise a value that decays, and that value raises "
+            "the threshold (f: ALIF) or lowers the current (g: adLIF).",
             "a' = δ a + c h + b o;   h' = (β (h (1 − z o) − r o) + I − g a') (1 − Z o) − R o;   "
             "o' = 1 where h' ≥ θ + f a'",
             (*_GENERAL_STATE[:3], "adaptation", *_GENERAL_STATE[3:], *ADAPTATION),

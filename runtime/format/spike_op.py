@@ -7,12 +7,7 @@ from dataclasses import dataclass
 
 DOMAIN = "ai.axonnx"
 ONNX_OPSET = 20
-RESETS = (
-    "zeroed",
-    "taken",
-    "late_zeroed",
-    "late_taken",
-)  # by a spike, at once and one step later
+RESETS = ("zeroed", "taken", "late_zeroed", "late_taken")
 ADAPTATION = ("adaptation_decay", "membrane_share", "spike_share", "current_gain", "threshold_gain")
 PARAMETERS = (
     "decay",

@@ -106,6 +106,43 @@ function stochasticLifToZero(h, v, o, current, arriving, noise, membrane, varian
   }
 }
 
+// i' = α i + I
+function leakyCurrent(y, current, synaptic, decay) {
+  for (let i = 0; i < y.length; i++) y[i] = round(decay[i] * synaptic[i]) + current[i];
+}
+
+// β (h (1 − z o) − r o) + I: what the last spike left of the membrane decays
+function charged(h, o, current, decay, zeroed, taken) {
+  const kept = round(h * round(1 - round(zeroed * o)));
+  return round(round(decay * round(kept - round(taken * o))) + current);
+}
+
+// x (1 − Z o) − R o: a reset one step after the spike
+function resetLate(x, o, zeroed, taken) {
+  return round(round(x * round(1 - round(zeroed * o))) - round(taken * o));
+}
+
+// h' = (β (h (1 − z o) − r o) + I) (1 − Z o) − R o;   o' = 1 where h' ≥ θ
+function generalLif(h, o, current, membrane, spikes, decay, threshold, zeroed, taken, lateZeroed, lateTaken) {
+  for (let i = 0; i < h.length; i++) {
+    const x = charged(membrane[i], spikes[i], current[i], decay[i], zeroed[i], taken[i]);
+    h[i] = resetLate(x, spikes[i], lateZeroed[i], lateTaken[i]);
+    o[i] = h[i] >= threshold[i] ? 1 : 0;
+  }
+}
+
+// a' = δ a + c h + b o;   h' as above with I − g a';   o' = 1 where h' ≥ θ + f a'
+function adaptiveLif(h, a, o, current, membrane, spikes, adaptation, decay, threshold, zeroed, taken, lateZeroed,
+  lateTaken, adaptationDecay, membraneShare, spikeShare, currentGain, thresholdGain) {
+  for (let i = 0; i < h.length; i++) {
+    const raised = round(round(adaptationDecay[i] * adaptation[i]) + round(membraneShare[i] * membrane[i]));
+    a[i] = raised + round(spikeShare[i] * spikes[i]);
+    const x = charged(membrane[i], spikes[i], current[i], decay[i], zeroed[i], taken[i]);
+    h[i] = resetLate(round(x - round(currentGain[i] * a[i])), spikes[i], lateZeroed[i], lateTaken[i]);
+    o[i] = h[i] >= round(threshold[i] + round(thresholdGain[i] * a[i])) ? 1 : 0;
+  }
+}
+
 // h' = β h + I;   s' = s + h'
 function leakySum(h, s, current, membrane, total, decay) {
   for (let i = 0; i < h.length; i++) {

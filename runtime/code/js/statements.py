@@ -35,6 +35,9 @@ KERNELS = {  # of each spike operator: results, then its inputs in the order of 
     "LIFToZero": "lifToZero",
     "StochasticLIF": "stochasticLif",
     "StochasticLIFToZero": "stochasticLifToZero",
+    "LeakyCurrent": "leakyCurrent",
+    "GeneralLIF": "generalLif",
+    "AdaptiveLIF": "adaptiveLif",
     "LeakySum": "leakySum",
 }
 ARITHMETIC = {"Add": "add", "Sub": "subtract", "Mul": "multiply"}

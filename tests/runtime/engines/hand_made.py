@@ -3,6 +3,7 @@
 import numpy as np
 
 from axonnx.runtime.format.contract import CollapseContract, Contract, InputContract
+from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.format.values import REAL, SPIKES, Values
 from axonnx.runtime.program.instructions import Buffer, Instruction, Layer, Neurons, Program
 
@@ -86,4 +87,40 @@ def neuron_program(op: str, size: int, parameters: dict[str, np.ndarray], noisy:
         logits=() if stateful else ("next/spikes",),
         totals=("membrane",) if stateful else (),
         layers=(Layer("layer", op, (size,), "next/spikes", "next/membrane" if stateful else None),),
+    )
+
+
+def general_program(op, shape, parameters):
+    """One layer whose current is the input, behind synapses with a time constant; its membrane is the total."""
+    fields = [name for name in OPS[op].inputs if name not in OPS[op].parameters and name != "current"]
+    buffers = {"x": Buffer("x", shape, REAL, "input")}
+    for field in ("synaptic", *fields):
+        values = SPIKES if field == "spikes" else REAL
+        buffers[field], buffers[f"next/{field}"] = (
+            Buffer(field, shape, values, "state"),
+            Buffer(f"next/{field}", shape, values),
+        )
+    filtered = Neurons(
+        "syn", ("x", "synaptic"), ("next/synaptic",), "LeakyCurrent", "syn", {"current": "x", "synaptic": "synaptic"},
+        {"synaptic_decay": "alpha"},
+    )  # fmt: skip
+    operands = {"current": "next/synaptic", **{field: field for field in fields}}
+    writes = tuple(f"next/{name.removeprefix('next_')}" for name in OPS[op].outputs)
+    layer = Neurons(
+        "layer", tuple(operands.values()), writes, op, "layer", operands, {name: name for name in parameters}
+    )
+    size = int(np.prod(shape))
+    return Program(
+        name="by hand",
+        contract=contract(shape, size, spiking=True, largest=2**16),
+        input="x",
+        states=("synaptic", *fields),
+        noises=(),
+        instructions=(filtered, layer),
+        buffers=buffers,
+        constants={**parameters, "alpha": np.float32(0.75).reshape(())},
+        after={field: f"next/{field}" for field in ("synaptic", *fields)},
+        logits=(),
+        totals=("membrane",),
+        layers=(Layer("layer", op, shape, "next/spikes", "next/membrane"),),
     )

@@ -9,48 +9,11 @@ from axonnx.runtime.engines.numba.engine import NumbaEngine
 from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
 from axonnx.runtime.engines.reference.state import State
 from axonnx.runtime.format.opset import OPS
-from axonnx.runtime.format.values import REAL, SPIKES
-from axonnx.runtime.program.instructions import Buffer, Layer, Neurons, Program
+from axonnx.runtime.program.instructions import Program
 
-from .hand_made import contract
+from .hand_made import general_program
 
 SHAPES = ((1,), (37,), (5, 3, 2), (16, 1, 3))
-
-
-def program_of(op, shape, parameters):
-    """One layer whose current is the input, behind synapses with a time constant; its membrane is the total."""
-    fields = [name for name in OPS[op].inputs if name not in OPS[op].parameters and name != "current"]
-    buffers = {"x": Buffer("x", shape, REAL, "input")}
-    for field in ("synaptic", *fields):
-        values = SPIKES if field == "spikes" else REAL
-        buffers[field], buffers[f"next/{field}"] = (
-            Buffer(field, shape, values, "state"),
-            Buffer(f"next/{field}", shape, values),
-        )
-    filtered = Neurons(
-        "syn", ("x", "synaptic"), ("next/synaptic",), "LeakyCurrent", "syn", {"current": "x", "synaptic": "synaptic"},
-        {"synaptic_decay": "alpha"},
-    )  # fmt: skip
-    operands = {"current": "next/synaptic", **{field: field for field in fields}}
-    writes = tuple(f"next/{name.removeprefix('next_')}" for name in OPS[op].outputs)
-    layer = Neurons(
-        "layer", tuple(operands.values()), writes, op, "layer", operands, {name: name for name in parameters}
-    )
-    size = int(np.prod(shape))
-    return Program(
-        name="by hand",
-        contract=contract(shape, size, spiking=True, largest=2**16),
-        input="x",
-        states=("synaptic", *fields),
-        noises=(),
-        instructions=(filtered, layer),
-        buffers=buffers,
-        constants={**parameters, "alpha": np.float32(0.75).reshape(())},
-        after={field: f"next/{field}" for field in ("synaptic", *fields)},
-        logits=(),
-        totals=("membrane",),
-        layers=(Layer("layer", op, shape, "next/spikes", "next/membrane"),),
-    )
 
 
 def constant(rng, shape, how, values):
@@ -74,7 +37,7 @@ def test_from_any_state(op, shape, how, seed):
     parameters = {
         name: constant(rng, shape, how, VALUES.get(name, [0.0, 0.5, 1.0, 0.3])) for name in OPS[op].parameters
     }
-    program = program_of(op, shape, parameters)
+    program = general_program(op, shape, parameters)
     plain, fast = NumpyEngine(program), NumbaEngine(program)
     arrays = {name: rng.integers(-1, 3, (2, *shape)).astype(np.float32) for name in program.states}
     arrays["spikes"] = (rng.random((2, *shape)) < 0.5).astype(np.float32)
@@ -102,7 +65,7 @@ def test_from_any_state(op, shape, how, seed):
 def test_what_each_reset_does(parameters, membranes, spikes):
     given_ = {name: np.float32(parameters.get(name, 0.0)).reshape(()) for name in OPS["GeneralLIF"].parameters}
     given_ |= {"decay": np.float32(0.5).reshape(()), "threshold": np.float32(2.0).reshape(())}
-    program = program_of("GeneralLIF", (1,), given_)
+    program = general_program("GeneralLIF", (1,), given_)
     program = Program(**{**vars(program), "constants": {**program.constants, "alpha": np.float32(0.0).reshape(())}})
     x = np.array([3, 4, 4], np.float32).reshape(3, 1, 1)
     for engine in (NumpyEngine(program), NumbaEngine(program)):
@@ -115,7 +78,7 @@ def test_an_adapting_threshold_rises_with_spikes_and_falls_again():
     given_ = {name: np.float32(0.0).reshape(()) for name in OPS["AdaptiveLIF"].parameters}
     values = {"threshold": 1.0, "zeroed": 1.0, "adaptation_decay": 0.5, "spike_share": 2.0, "threshold_gain": 1.0}
     given_ |= {name: np.float32(value).reshape(()) for name, value in values.items()}
-    program = program_of("AdaptiveLIF", (1,), given_)
+    program = general_program("AdaptiveLIF", (1,), given_)
     program = Program(**{**vars(program), "constants": {**program.constants, "alpha": np.float32(0.0).reshape(())}})
     x = np.full((5, 1, 1), 2, np.float32)
     for engine in (NumpyEngine(program), NumbaEngine(program)):

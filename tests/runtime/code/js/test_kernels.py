@@ -10,6 +10,7 @@ from axonnx.runtime.code.js.source import module_text
 from axonnx.runtime.engines.draw import draw_noise
 from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
 from axonnx.runtime.engines.reference.state import zero_state
+from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.format.values import REAL, SPIKES, graded
 from axonnx.runtime.program.instructions import (
     Arithmetic,
@@ -24,7 +25,7 @@ from axonnx.runtime.program.instructions import (
     RecurrentActivity,
 )
 
-from ...engines.hand_made import binary_program, contract, neuron_program
+from ...engines.hand_made import binary_program, contract, general_program, neuron_program
 from .node import needs_node, node
 
 COUNTS = graded(3, 0)
@@ -146,6 +147,24 @@ def test_neurons(op, wide):
     noise = draw_noise(program, 11, [4], 0, 20)
     expected = NumpyEngine(program).advance(zero_state(program, 1), x, noise, trace=True)
     found = node().trace(program, x[:, 0], seed=11, sample=4)
+    for name, trace in expected.traces.items():
+        assert np.array_equal(found[name], trace[:, 0]), name
+    assert 0 < expected.traces["spikes/layer"].mean() < 1
+
+
+@needs_node
+@pytest.mark.parametrize("op", ["GeneralLIF", "AdaptiveLIF"])
+@pytest.mark.parametrize("wide", [True, False])
+def test_general_neurons(op, wide):
+    """Behind synapses with a time constant of their own."""
+    rng, size = np.random.default_rng(3), 301
+    shape = (size,) if wide else ()
+    parameters = {name: rng.uniform(0, 0.5, shape).astype(np.float32) for name in OPS[op].parameters}
+    parameters |= {name: rng.integers(0, 2, shape).astype(np.float32) for name in ("zeroed", "late_zeroed")}
+    program = general_program(op, (size,), parameters)
+    x = rng.integers(-3, 4, (20, 1, size)).astype(np.float32)
+    expected = NumpyEngine(program).advance(zero_state(program, 1), x, {}, trace=True)
+    found = node().trace(program, x[:, 0])
     for name, trace in expected.traces.items():
         assert np.array_equal(found[name], trace[:, 0]), name
     assert 0 < expected.traces["spikes/layer"].mean() < 1
