@@ -27,10 +27,13 @@ def predict(
     target = model.contract.input.binning
     assert target is not None
     source = _source(recording, index).sorted()
-    adapter = Fit().adapter(source, target.sensor)
+    adapter = Fit().adapter(source, target.sensor, model.contract.input.fit)
     (decision,) = [*session.push(adapter(source.recording.events)), *session.flush()]
     outside = session.progress.outside
-    return replace(decision, outside=replace(outside, off_sensor=outside.off_sensor + adapter.dropped["off_sensor"]))
+    beside = outside.off_sensor + sum(
+        adapter.dropped.values()
+    )  # off the sensor, or of the region that the network sees
+    return replace(decision, outside=replace(outside, off_sensor=beside))
 
 
 def _source(recording: Events | Recording | str | os.PathLike[str], index: int | None) -> FileSource:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from axonnx.runtime.binning import Binning
 from axonnx.runtime.format.contract import InputContract
 from axonnx.train.build import Prepared
 from axonnx.train.config.settings import Config
@@ -16,12 +17,19 @@ def input_contract(config: Config, prepared: Prepared) -> InputContract:
         name="events",
         shape=prepared.shape[-3:],
         steps=prepared.steps,
-        binning=prepared.binning,
+        binning=_deployed(prepared),
+        fit=prepared.splits.fit,
         merging=prepared.merging,
         centre=config.data.centre,
         shift=config.data.shift,
         largest=_largest(config, prepared),
     )
+
+
+def _deployed(prepared: Prepared) -> Binning | None:
+    """The binning of whole recordings: of windows, training knows where each begins, and a device does not."""
+    binning = prepared.binning
+    return None if binning is None else binning.model_copy(update={"origin": prepared.splits.origin})
 
 
 def _largest(config: Config, prepared: Prepared) -> int:

@@ -20,10 +20,13 @@ from axonnx.runtime.format.contract import MergingContract
 from axonnx.runtime.format.network_input import merge_frames
 from axonnx.train import own
 from axonnx.train.config.own import OwnSource, own_source
-from axonnx.train.config.settings import Config, DataConfig, ModelConfig, VariantConfig
+from axonnx.train.config.settings import Config, DataConfig, ModelConfig, ValidationConfig, VariantConfig
 from axonnx.train.data.frames import Frames
+from axonnx.train.data.recordings import Recordings
 from axonnx.train.data.sets.registry import load_data_set
+from axonnx.train.data.shaping import Shaping
 from axonnx.train.data.splits import DataSplits
+from axonnx.train.data.suggest import suggested_binning
 from axonnx.train.noise import refuse_idle_noise
 
 
@@ -44,11 +47,13 @@ class Prepared:
 
 def prepare(config: DataConfig) -> Prepared:
     """Load the data set and work out how it is binned."""
-    splits = load_data_set(config.name, root=config.root, **config.options)
+    shaping = Shaping(config.resize, config.crop, config.windows)
+    splits = load_data_set(config.name, root=config.root, shaping=shaping, **config.options)
     if config.classes is not None:
         splits = splits.with_classes(config.classes)
     if config.held_out is not None:
         splits = splits.with_test_groups(config.held_out)
+    splits = _with_validation(splits, config.validation)
     _refuse_idle_settings(config, splits)
     if splits.kind == "events":
         binning = make_binning(config, splits)
@@ -58,6 +63,12 @@ def prepare(config: DataConfig) -> Prepared:
         splits = _merged(splits, merging)
     assert isinstance(splits.train, Frames)
     return Prepared(splits, None, tuple(splits.train.frames.shape[1:]), merging)
+
+
+def _with_validation(splits: DataSplits, how: ValidationConfig) -> DataSplits:
+    if how.groups is not None:
+        splits = splits.with_validation_groups(how.groups)
+    return splits.with_validation(how.share, how.seed, how.by) if how.share else splits
 
 
 def _refuse_idle_settings(config: DataConfig, splits: DataSplits) -> None:
@@ -78,15 +89,16 @@ FRAME_SETTINGS = ("merge_frames", "centre")
 
 def make_binning(config: DataConfig, splits: DataSplits) -> Binning:
     """How the data set's events become frames."""
-    if config.bins is None or config.duration_ms is None:
-        raise AxonnxError(f"{config.name} holds events: data.bins and data.duration_ms say how they are binned")
+    duration_us = config.windows.duration_us if config.duration_ms is None else round(1000 * config.duration_ms)
+    if config.bins is None or duration_us is None:
+        raise _without_binning(config, splits)
     assert splits.sensor is not None
     try:
         return Binning.over(
-            duration_us=round(1000 * config.duration_ms),
+            duration_us=duration_us,
             bins=config.bins,
             sensor=splits.sensor,
-            origin=splits.origin,
+            origin="zero" if splits.cut else splits.origin,  # windows begin where they were cut
             values=config.values,
             clip=config.clip,
             downsample=config.downsample,
@@ -94,6 +106,16 @@ def make_binning(config: DataConfig, splits: DataSplits) -> Binning:
         )
     except ValidationError as fault:
         raise AxonnxError(f"data: {fault.errors()[0]['msg']}") from None
+
+
+def _without_binning(config: DataConfig, splits: DataSplits) -> AxonnxError:
+    """What is missing, with values that fit the recordings."""
+    assert isinstance(splits.train, Recordings)
+    found = suggested_binning(splits.train, config.bins, config.duration_ms)
+    given = {"data.bins": config.bins, "data.duration_ms": config.duration_ms}
+    missing = {key: found[key] for key, value in given.items() if value is None and key in found}
+    words = " and ".join(f"{key} (e.g. {value:g})" for key, value in missing.items())
+    return AxonnxError(f"{config.name} holds events, and {words} must say how they are binned", settings=missing)
 
 
 def _merging(config: DataConfig, splits: DataSplits) -> MergingContract:

@@ -18,7 +18,7 @@ from axonnx.train.build import Prepared, make_variant
 from axonnx.train.config.settings import Config
 from axonnx.train.data.augment import Augmentation
 from axonnx.train.data.batches import Batches
-from axonnx.train.data.cache import binned
+from axonnx.train.data.cache import binned, can_be_kept
 from axonnx.train.data.recordings import Recordings
 from axonnx.train.data.splits import Data
 from axonnx.train.distributed import World
@@ -85,11 +85,12 @@ def _batches(
 ) -> Batches:
     """Batches of ``data``; events that no augmentation changes are binned once, and kept on disk."""
     unchanged = options.get("augmentation", Augmentation()).is_off
-    if isinstance(data, Recordings) and prepared.binning is not None and unchanged:
-        frames = binned(data, prepared.binning).data
+    binning = prepared.binning
+    if isinstance(data, Recordings) and binning is not None and unchanged and can_be_kept(data, binning):
+        frames = binned(data, binning).data
         return Batches(frames if chosen is None else frames.subset(chosen), **options)
     kept = data if chosen is None else data.subset(chosen)
-    return Batches(kept, binning=prepared.binning, centre=config.data.centre, **options)
+    return Batches(kept, binning=binning, centre=config.data.centre, **options)
 
 
 def fit(

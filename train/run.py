@@ -195,7 +195,7 @@ def _tell_data(folder: RunFolder, prepared: Prepared, progress: Progress) -> Non
             for part, data in splits.parts.items()
         }
     )
-    lines = classes_left_out(splits)
+    lines = [*splits.notes, *classes_left_out(splits)]
     if binning is not None:
         lines += [line for part, each in found.items() for line in each.lines(part, binning)]
     for line in lines:

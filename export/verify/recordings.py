@@ -17,14 +17,17 @@ from numpy.typing import NDArray
 
 from axonnx.export.verify.observe import of_torch
 from axonnx.export.verify.structure import Findings, Subject
-from axonnx.runtime.events.arrays import sort_events
+from axonnx.runtime.binning.settings import INT64_MAX
 from axonnx.runtime.frame_pipeline import FramePipeline
 from axonnx.runtime.measure.sample_choice import choose_samples
 from axonnx.runtime.model import Model, load
-from axonnx.runtime.readers import read_events, write_npz
+from axonnx.runtime.readers import write_npz
 from axonnx.runtime.streams.decision import Decision
+from axonnx.runtime.streams.fit import Fit
 from axonnx.runtime.streams.frame_files import read_frames
 from axonnx.runtime.streams.probabilities import mean_probabilities
+from axonnx.runtime.streams.session import Session
+from axonnx.runtime.streams.sources import FileSource
 from axonnx.train.data.recordings import Place, Recordings
 
 Floats = NDArray[np.float32]
@@ -81,7 +84,7 @@ def _deployed(
         random = np.random.default_rng(seed)
         for index in chosen:
             place = _file_of(data, int(index), folder)
-            yield model.predict(place.path, seed=seed, index=place.number), _in_pieces(model, place, seed, random)
+            yield _at_once(model, place, seed), _in_pieces(model, place, seed, random)
         return
     path = folder / "frames.npz"
     np.savez(path, frames=data.frames[chosen])
@@ -93,15 +96,21 @@ def _file_of(data: Recordings, index: int, folder: Path) -> Place:
     """Where the recording can be read: its own file, or one written for the purpose."""
     if data.places is not None:
         return data.places[index]
-    path = folder / "recording.npz"
+    path = folder / f"recording-{index}.npz"
     write_npz(path, data[index], data.sensor)
-    return Place(path)
+    return Place(path) if data.units is None else Place(path, start=0, stop=INT64_MAX)
+
+
+def _at_once(model: Model, place: Place, seed: int) -> Decision:
+    if place.start is None:
+        return model.predict(place.path, seed=seed, index=place.number)
+    session, events = _opened(model, place, seed)
+    return [*session.push(events), *session.flush()][0]
 
 
 def _in_pieces(model: Model, place: Place, seed: int, random: np.random.Generator) -> Decision:
     """The decision of the first window, with the events pushed in pieces of random length."""
-    session = model.session(seed=seed, every_bin=False)
-    events = sort_events(read_events(place.path, index=place.number).events)
+    session, events = _opened(model, place, seed)
     decisions: list[Decision] = []
     start = 0
     while start < len(events) and not decisions:
@@ -109,3 +118,11 @@ def _in_pieces(model: Model, place: Place, seed: int, random: np.random.Generato
         decisions += session.push(events[start : start + size])
         start += size
     return (decisions + session.flush())[0]
+
+
+def _opened(model: Model, place: Place, seed: int) -> tuple[Session, NDArray[np.void]]:
+    """A session, which begins where the sample was cut, and the sample's events on the network's sensor."""
+    entering, source = model.contract.input, FileSource(str(place.path), place.read())
+    assert entering.binning is not None
+    adapter = Fit().adapter(source, entering.binning.sensor, entering.fit)
+    return model.session(seed=seed, every_bin=False, origin=place.start), adapter(source.recording.events)

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning.settings import MOST_BINS, Binning
+from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.format.values import UNITS
 
 METADATA_KEY = "axonnx"
@@ -38,6 +39,25 @@ class MergingContract(Part):
     clip: int = Field(ge=1, lt=UNITS, description="the largest sum")
 
 
+class FitContract(Part):
+    """How training brought a sensor onto the network's: a region of it, resized where it is not as large."""
+
+    sensor: Sensor = Field(description="the sensor that training's recordings are of")
+    left: int = Field(0, ge=0, le=65535, description="first column of the region")
+    top: int = Field(0, ge=0, le=65535, description="first row of the region")
+    width: int = Field(ge=1, le=65536, description="columns of the region")
+    height: int = Field(ge=1, le=65536, description="rows of the region")
+
+    @model_validator(mode="after")
+    def _inside(self) -> Self:
+        if self.left + self.width > self.sensor.width or self.top + self.height > self.sensor.height:
+            raise ValueError(
+                f"{self.width}×{self.height} pixels from {self.left},{self.top} on do not lie on a sensor of "
+                f"{self.sensor.width}×{self.sensor.height}"
+            )
+        return self
+
+
 def unit_of(shift: int) -> float:
     """2^−shift: what one count or grey level is in the network's input."""
     return 2.0**-shift
@@ -50,6 +70,9 @@ class InputContract(Part):
     shape: Shape = Field(description="of one time step, or of one image: [C, H, W] or [features]")
     steps: int | None = Field(ge=1, le=MOST_BINS, description="T, the window in time steps; None for binary networks")
     binning: Binning | None = Field(None, description="how events become frames; None for images and frames")
+    fit: FitContract | None = Field(
+        None, description="how recordings of a larger sensor come onto the binning's; None: as they are"
+    )
     merging: MergingContract | None = Field(
         None, description="how recorded frames become time steps; None: as they are"
     )

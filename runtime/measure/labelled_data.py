@@ -43,7 +43,7 @@ class FirstWindows:
         binning = self.contract.input.binning
         assert binning is not None
         source = FileSource(name, recording).sorted()  # training takes events in the order of time
-        adapter = self.fit.adapter(source, binning.sensor)
+        adapter = self.fit.adapter(source, binning.sensor, self.contract.input.fit)
         binned = bin_events(adapter(source.recording.events), binning)
         self.events += len(recording.events)
         self.outside = self.outside + binned.outside

@@ -1,14 +1,16 @@
 """From the sensor that made the events to the sensor that a network was made for, in whole numbers.
 
+    crop    a region of the sensor, from (left, top) on; what lies beside it is dropped and counted
     resize  pixel x of W becomes pixel (2x + 1)·V // 2W of V: the one under its middle
-    crop    the V × U pixels from (x0, y0) on; what lies beside them is dropped and counted
 
-A sensor larger than the network's is refused unless one of the two is asked for. A smaller one keeps its coordinates.
+First the one, then the other where the region is not as large as the network's sensor. Training and every way to run
+a file use this rule. A sensor larger than the network's is refused unless one of the two is asked for. A smaller one
+keeps its coordinates.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,15 @@ from axonnx.runtime.events.arrays import Events, check_events
 from axonnx.runtime.events.sensor import Sensor
 
 Crop = tuple[int, int] | Literal["centre"]
+
+
+class Region(NamedTuple):
+    """Pixels of a sensor: columns left … left + width − 1, rows top … top + height − 1."""
+
+    left: int
+    top: int
+    width: int
+    height: int
 
 
 class Adapter:
@@ -30,8 +41,10 @@ class Adapter:
         *,
         resize: bool = False,
         crop: Crop | None = None,
+        region: Region | None = None,
         merge_polarities: bool = False,
     ) -> None:
+        assert region is None or (source is not None and not resize and crop is None)
         if resize and crop is not None:
             raise AxonnxError("resizing and cropping exclude each other: give one of them")
         if (resize or crop == "centre") and source is None:
@@ -40,11 +53,11 @@ class Adapter:
                 f"e.g. 128x128",
                 options=("sensor",),
             )
-        self.target, self.source, self.resize = target, source, resize
+        self.target, self.source = target, source
         self.merge_polarities = merge_polarities
         self.dropped = {"off_sensor": 0, "cropped": 0}
-        self.corner = _corner(target, source, crop)
-        if source is not None and not resize and crop is None:
+        self.region = region or _region(target, source, resize, crop)
+        if source is not None and self.region is None:
             refuse_larger(source, target)
         if source is not None and source.polarities > target.polarities and not merge_polarities:
             raise AxonnxError(
@@ -58,10 +71,8 @@ class Adapter:
         if self.source is not None:
             wrong = (check_events(events)["x"] >= self.source.width) | (events["y"] >= self.source.height)
             events = self._without(events, wrong, "off_sensor")
-        if self.corner is not None:
-            events = self._cropped(events, *self.corner)
-        elif self.resize and self.source is not None:
-            events = self._resized(events, self.source)
+        if self.region is not None:
+            events = self._moved(events, self.region)
         if self.merge_polarities:
             events = events.copy()
             events["p"] = 0
@@ -73,21 +84,16 @@ class Adapter:
         self.dropped[reason] += int(wrong.sum())
         return events[~wrong]
 
-    def _cropped(self, events: Events, left: int, top: int) -> Events:
-        x, y = events["x"].astype(np.int64) - left, events["y"].astype(np.int64) - top
-        inside = (x >= 0) & (x < self.target.width) & (y >= 0) & (y < self.target.height)
+    def _moved(self, events: Events, region: Region) -> Events:
+        x, y = events["x"].astype(np.int64) - region.left, events["y"].astype(np.int64) - region.top
+        inside = (x >= 0) & (x < region.width) & (y >= 0) & (y < region.height)
         kept = self._without(events, ~inside, "cropped").copy()
-        kept["x"], kept["y"] = x[inside], y[inside]
+        kept["x"] = scale(x[inside], region.width, self.target.width)
+        kept["y"] = scale(y[inside], region.height, self.target.height)
         return kept
 
-    def _resized(self, events: Events, source: Sensor) -> Events:
-        moved = events.copy()
-        moved["x"] = scale(events["x"], source.width, self.target.width)
-        moved["y"] = scale(events["y"], source.height, self.target.height)
-        return moved
 
-
-def scale(positions: NDArray[np.uint16], old: int, new: int) -> NDArray[np.int64]:
+def scale(positions: NDArray[np.integer], old: int, new: int) -> NDArray[np.int64]:
     """(2x + 1)·new // (2·old)"""
     middle: NDArray[np.int64] = (2 * positions.astype(np.int64) + 1) * new // (2 * old)
     return middle
@@ -108,15 +114,23 @@ def size(sensor: Sensor) -> str:
     return f"{sensor.width}×{sensor.height}"
 
 
-def _corner(target: Sensor, source: Sensor | None, crop: Crop | None) -> tuple[int, int] | None:
+def centred(sensor: Sensor, width: int, height: int) -> Region:
+    """As many pixels of the sensor's middle; from its corner on where it has fewer."""
+    return Region(max(0, sensor.width - width) // 2, max(0, sensor.height - height) // 2, width, height)
+
+
+def _region(target: Sensor, source: Sensor | None, resize: bool, crop: Crop | None) -> Region | None:
+    if resize:
+        assert source is not None
+        return Region(0, 0, source.width, source.height)
     if crop is None:
         return None
     if crop == "centre":
         assert source is not None
-        crop = max(0, source.width - target.width) // 2, max(0, source.height - target.height) // 2
+        return centred(source, target.width, target.height)
     left, top = crop
     outside = source is not None and (left >= source.width or top >= source.height)
     if left < 0 or top < 0 or outside:
         of = f" of {size(source)}" if source is not None else ""
         raise AxonnxError(f"crop {left},{top} does not begin on the sensor{of}; give the left and the top pixel")
-    return left, top
+    return Region(left, top, target.width, target.height)

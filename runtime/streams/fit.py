@@ -1,4 +1,7 @@
-"""How events of another sensor come onto the network's: what a user asked for, held against what the source says."""
+"""How events of another sensor come onto the network's: what a user asked for, held against what the source says.
+
+Where nothing is asked for, recordings of the sensor that training used come onto the network's as they did in training.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ import numpy as np
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.events.sensor import Sensor
-from axonnx.runtime.streams.adapt import Adapter, Crop, refuse_larger, size
+from axonnx.runtime.format.contract import FitContract
+from axonnx.runtime.streams.adapt import Adapter, Crop, Region, refuse_larger, size
 from axonnx.runtime.streams.sources import FileSource, Source
 
 
@@ -21,9 +25,17 @@ class Fit:
     crop: Crop | None = None
     merge_polarities: bool = False
 
-    def adapter(self, source: Source, target: Sensor) -> Adapter:
-        """What moves the events of a source; a sensor that does not fit is refused."""
-        stated = source_sensor(source, self.sensor, target, fitted=self.resize or self.crop is not None)
+    def adapter(self, source: Source, target: Sensor, trained: FitContract | None = None) -> Adapter:
+        """What moves the events of a source; a sensor that does not fit is refused.
+
+        A source of the sensor that training used, or one that does not say its sensor, is moved as training did.
+        """
+        asked = self.resize or self.crop is not None
+        stated = source_sensor(source, self.sensor, target, fitted=asked or trained is not None)
+        if trained is not None and not asked and (stated is None or size(stated) == size(trained.sensor)):
+            region = Region(trained.left, trained.top, trained.width, trained.height)
+            sensor = stated or trained.sensor
+            return Adapter(target, sensor, region=region, merge_polarities=self.merge_polarities)
         return Adapter(target, stated, resize=self.resize, crop=self.crop, merge_polarities=self.merge_polarities)
 
 

@@ -50,7 +50,7 @@ def open_stream(
         origin=origin,
         one_window=isinstance(source, FileSource) and not (windows or continuous),
     )
-    adapter = (fit or Fit()).adapter(ordered, binning.sensor)
+    adapter = (fit or Fit()).adapter(ordered, binning.sensor, contract.input.fit)
     return EventPipeline(ordered, session, reorder, Seen(adapter, binning) if seen else adapter, max_events)
 
 

@@ -129,7 +129,8 @@ def test_settings_of_frames_are_refused_for_events(setting, value, events):
 
 
 def test_events_need_to_be_binned(events):
-    assert "events holds events: data.bins and data.duration_ms say how" in refusal(events)
+    text = refusal(events)
+    assert "events holds events, and data.bins (e.g. 20) and data.duration_ms (e.g. 1) must say how" in text
 
 
 def test_frames_are_merged_by_sums_that_are_clipped(tmp_path):

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     NonNegativeFloat,
@@ -19,6 +20,7 @@ from pydantic import (
 )
 
 from axonnx.train.data.augment import Augmentation
+from axonnx.train.data.windows import Windows
 
 
 def _plain(value: Any, place: str = "") -> Any:
@@ -35,6 +37,15 @@ def _plain(value: Any, place: str = "") -> Any:
 
 
 Table = Annotated[dict[str, Any], AfterValidator(_plain)]
+
+
+def _numbers(value: Any) -> Any:
+    """346x260, or 10,20,346,260, as numbers: what needs no brackets on a command line."""
+    return re.split("[x×,]", value) if isinstance(value, str) else value
+
+
+Pixels = Annotated[int, Field(ge=1, le=65536)]
+Corner = Annotated[int, Field(ge=0, le=65535)]
 Size = Annotated[int, Field(gt=0, le=2**24)]  # of a layer: torch counts no further than 2^63 in all
 
 
@@ -46,6 +57,19 @@ class Section(BaseModel):
     """Settings that never change after they were read."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class ValidationConfig(Section):
+    """A part of the training data that is set aside; none unless asked for."""
+
+    share: float = Field(default=0.0, ge=0, lt=1, description="this share of the training recordings is set aside")
+    groups: tuple[NonNegativeInt, ...] | None = Field(
+        default=None, description="all recordings of these speakers or users are set aside"
+    )
+    by: Literal["recording", "group"] = Field(
+        default="recording", description="what stays together: windows of a recording, or all of a speaker or user"
+    )
+    seed: NonNegativeInt = Field(default=0, description="another seed sets others aside")
 
 
 class DataConfig(Section):
@@ -60,8 +84,21 @@ class DataConfig(Section):
     held_out: tuple[NonNegativeInt, ...] | None = Field(
         default=None, description="test on these speakers or users of the training part, and not on the test part"
     )
+    validation: ValidationConfig = Field(default_factory=ValidationConfig)
+    crop: Annotated[tuple[Pixels, Pixels] | tuple[Corner, Corner, Pixels, Pixels] | None, BeforeValidator(_numbers)] = (
+        Field(
+            default=None,
+            description="width and height of the sensor's middle that is cut out, or left, top, width, height (events)",
+        )
+    )
+    resize: Annotated[tuple[Pixels, Pixels] | None, BeforeValidator(_numbers)] = Field(
+        default=None, description="width and height that the sensor, or what is cut out of it, is resized to (events)"
+    )
+    windows: Windows = Field(default_factory=Windows)
     bins: PositiveInt | None = Field(default=None, description="number of time bins T (events)")
-    duration_ms: PositiveFloat | None = Field(default=None, description="time that the T bins cover (events)")
+    duration_ms: PositiveFloat | None = Field(
+        default=None, description="time that the T bins cover; of windows in ms it is theirs unless set (events)"
+    )
     values: Literal["count", "binary"] = Field(
         default="count", description="events in a bin are counted, or only noticed"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import replacing
-from axonnx.runtime.binning import Binning, Outside, bin_batch
+from axonnx.runtime.binning import BatchBinned, Binning, Outside, bin_batch
 from axonnx.train.data.digest import digest_of
 from axonnx.train.data.frames import Frames
 from axonnx.train.data.npz import read_arrays
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 # Part of every key: raise it when the same settings begin to give other frames.
 VERSION = 2
 EVENTS_AT_ONCE = 1 << 22
+# Frames of more bytes are not kept, in memory or on disk: they are binned when they are needed.
+MOST_BYTES = 1 << 30
 
 Kept = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]  # frames, reasons, clipped
 
@@ -55,6 +58,11 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "axonnx"
 
 
+def can_be_kept(recordings: Recordings, binning: Binning) -> bool:
+    """Whether all frames of these recordings are few enough to be kept."""
+    return len(recordings) * binning.cells * binning.bins <= MOST_BYTES
+
+
 def binned(recordings: Recordings, binning: Binning, folder: Path | None = None) -> CachedFrames:
     """All recordings as frames, from the cache when they are there; a damaged cache is made again."""
     path = (folder or cache_folder()) / f"frames-{_key(recordings, binning)[:32]}.npz"
@@ -80,16 +88,20 @@ def _key(recordings: Recordings, binning: Binning) -> str:
 
 
 def _bin(recordings: Recordings, binning: Binning) -> Kept:
-    """Some recordings at a time: binning needs several numbers for every event it is given."""
     frames, clipped = np.zeros((len(recordings), *binning.shape), np.uint8), np.zeros(len(recordings), np.int64)
     reasons = np.zeros((len(recordings), len(Outside().as_dict())), np.int64)
-    block = recordings.offsets[:-1] // EVENTS_AT_ONCE
-    for number in np.unique(block):
-        chosen = np.flatnonzero(block == number)
-        made = bin_batch(*recordings.take(chosen), binning)
+    for chosen, made in in_blocks(recordings, binning):
         frames[chosen], clipped[chosen] = made.frames, made.clipped
         reasons[chosen] = [list(each.as_dict().values()) for each in made.outside]
     return frames, reasons, clipped
+
+
+def in_blocks(recordings: Recordings, binning: Binning) -> Iterator[tuple[NDArray[np.int64], BatchBinned]]:
+    """Some recordings at a time, by number: binning needs several numbers for every event and frame it is given."""
+    cost = np.cumsum(recordings.sizes + binning.bins * binning.cells // 16) // EVENTS_AT_ONCE
+    for number in np.unique(cost):
+        chosen = np.flatnonzero(cost == number)
+        yield chosen, bin_batch(*recordings.take(chosen), binning)
 
 
 def _read(path: Path, shape: tuple[int, ...]) -> Kept | None:

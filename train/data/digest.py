@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +14,21 @@ from numpy.typing import NDArray
 BLOCK = 1 << 26
 
 
-def digest_of(description: Any, *arrays: NDArray[Any] | None) -> str:
+class Pieces(NamedTuple):
+    """An array of this type and shape that comes in pieces, one after the other along its first axis."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    parts: Iterable[NDArray[Any]]
+
+
+def digest_of(description: Any, *arrays: NDArray[Any] | Pieces | None) -> str:
     """sha256 of a JSON-like description and of the arrays' types, shapes and contents."""
     state = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
     for array in arrays:
         state.update(b"none" if array is None else f"{array.dtype.descr}{array.shape}".encode())
-        if array is not None:
-            _feed(state, array)
+        for part in array.parts if isinstance(array, Pieces) else () if array is None else (array,):
+            _feed(state, part)
     return state.hexdigest()
 
 

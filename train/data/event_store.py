@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
 import tempfile
@@ -23,16 +24,42 @@ from axonnx.train.data.recordings import Recordings
 log = logging.getLogger(__name__)
 
 # Part of every key: raise it when the same files begin to give other events.
-VERSION = 1
+VERSION = 2
 EVENTS, INDEX = "events.bin", "index.npz"
 
 
 class Sample(NamedTuple):
-    """One labelled recording; `group` says who was recorded, −1 where that is not known."""
+    """One labelled recording, or a window of one; `group` says who was recorded, −1 where that is not known.
+
+    `source`, `number`, `start` and `stop` say where it was read: which source, which recording of it, which µs of it.
+    """
 
     events: NDArray[np.void]
     label: int
     group: int = -1
+    source: int = -1
+    number: int = 0
+    start: int = 0
+    stop: int = 0
+
+
+COLUMNS = Sample._fields[1:]
+Convert = Callable[[dict[str, Any]], Iterable[Sample]]
+
+
+class Stored(NamedTuple):
+    """What a store holds: the events on disk, the columns of the samples, and facts that the conversion noted."""
+
+    events: NDArray[np.void]
+    offsets: NDArray[np.int64]
+    columns: dict[str, NDArray[np.int64]]
+    facts: dict[str, Any]
+
+    @property
+    def groups(self) -> NDArray[np.int64] | None:
+        """Who was recorded, where that is known of all."""
+        groups = self.columns["group"]
+        return groups if (groups >= 0).all() else None
 
 
 @dataclass(frozen=True)
@@ -53,24 +80,33 @@ class EventStore:
 
         What is `known` beside the events (origin, places) goes into them as it is.
         """
-        place = self.folder / f"events-{_key(sources)[:32]}"
+        found = self.keep(sources, lambda _facts: convert())
+        return Recordings(found.events, found.offsets, found.columns["label"], classes, sensor, found.groups, **known)
+
+    def keep(self, sources: Sequence[Path], convert: Convert, how: Any = None) -> Stored:
+        """The samples of the source files, converted as `how` says; only where they are not there yet."""
+        return self.keep_as(_key(sources, how), convert)
+
+    def keep_as(self, key: str, convert: Convert) -> Stored:
+        """The samples that are known by this key; `convert` makes them, one at a time, and may note facts."""
+        place = self.folder / f"events-{key[:32]}"
         if place.is_dir():
             try:
-                return _opened(place, classes, sensor, known)
+                return _opened(place)
             except AxonnxError as error:
                 log.warning("converted recordings made again: %s", error)
                 shutil.rmtree(place)
         self._fill(place, convert)
-        return _opened(place, classes, sensor, known)
+        return _opened(place)
 
-    def _fill(self, place: Path, convert: Callable[[], Iterable[Sample]]) -> None:
+    def _fill(self, place: Path, convert: Convert) -> None:
         """Convert into a temporary folder that then takes its place as a whole."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True) as temporary:
                 made = Path(temporary) / "made"
                 made.mkdir()
-                _write(made, convert())
+                _write(made, convert)
                 if not place.is_dir():  # else another process was faster, with the same result
                     made.rename(place)
         except OSError as error:
@@ -80,32 +116,41 @@ class EventStore:
             ) from error
 
 
-def _key(sources: Sequence[Path]) -> str:
+def _key(sources: Sequence[Path], how: Any) -> str:
     facts = [(path.name, path.parent.name, path.stat().st_size, path.stat().st_mtime_ns) for path in sources]
-    return digest_of({"version": VERSION, "sources": facts})
+    return digest_of({"version": VERSION, "sources": facts, "how": how})
 
 
-def _write(place: Path, samples: Iterable[Sample]) -> None:
-    sizes, labels, groups = [0], [], []
+def _write(place: Path, convert: Convert) -> None:
+    facts: dict[str, Any] = {}
+    sizes, rows = [0], []
     with open(place / EVENTS, "wb") as file:
-        for sample in samples:
-            sample.events.tofile(file)
+        for sample in convert(facts):
+            np.ascontiguousarray(sample.events).tofile(file)
             sizes.append(len(sample.events))
-            labels.append(sample.label)
-            groups.append(sample.group)
-    columns = [np.array(column, np.int64) for column in (np.cumsum(sizes), labels, groups)]
-    checksum = digest_of("events", *columns, _mapped(place, sum(sizes)))
-    np.savez(place / INDEX, offsets=columns[0], labels=columns[1], groups=columns[2], checksum=np.array(checksum))
+            rows.append(sample[1:])
+    offsets = np.cumsum(sizes, dtype=np.int64)
+    columns = dict(zip(COLUMNS, np.array(rows, np.int64).reshape(-1, len(COLUMNS)).T, strict=True))
+    text = json.dumps(facts)
+    checksum = np.array(_checksum(offsets, columns, text, _mapped(place, sum(sizes))))
+    arrays: dict[str, Any] = {"offsets": offsets, "facts": np.array(text), "checksum": checksum, **columns}
+    np.savez(place / INDEX, **arrays)
 
 
-def _opened(place: Path, classes: tuple[str, ...], sensor: Sensor, known: Mapping[str, Any]) -> Recordings:
-    names = (["offsets"], ["labels"], ["groups"], ["checksum"])
-    offsets, labels, groups, checksum = read_arrays(place / INDEX, *names)
+def _opened(place: Path) -> Stored:
+    names = (["offsets"], ["facts"], ["checksum"], *([name] for name in COLUMNS))
+    offsets, text, checksum, *rest = read_arrays(place / INDEX, *names)
+    columns = dict(zip(COLUMNS, rest, strict=True))
     events = _mapped(place, int(offsets[-1]))
-    if str(checksum) != digest_of("events", offsets, labels, groups, events):
+    if str(checksum) != _checksum(offsets, columns, str(text), events):
         raise AxonnxError(f"{place}: the contents do not match their checksum")
-    users = groups if (groups >= 0).all() else None
-    return Recordings(events, offsets, labels, classes, sensor, users, **known)
+    return Stored(events, offsets, columns, json.loads(str(text)))
+
+
+def _checksum(
+    offsets: NDArray[np.int64], columns: Mapping[str, NDArray[np.int64]], facts: str, events: NDArray[np.void]
+) -> str:
+    return digest_of(["events", facts], offsets, *(columns[name] for name in COLUMNS), events)
 
 
 def _mapped(place: Path, count: int) -> NDArray[np.void]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from axonnx.runtime.binning import Binning, Outside
-from axonnx.train.data.cache import binned
+from axonnx.train.data.cache import binned, can_be_kept, in_blocks
 from axonnx.train.data.recordings import Recordings
 from axonnx.train.data.splits import DataSplits
 
@@ -52,9 +52,18 @@ def left_out(splits: DataSplits, binning: Binning) -> dict[str, LeftOut]:
     found = {}
     for name, data in splits.parts.items():
         assert isinstance(data, Recordings)
-        frames = binned(data, binning)
-        found[name] = LeftOut(len(data.events), frames.outside_by_reason, int(frames.clipped.sum()))
+        found[name] = LeftOut(int(data.sizes.sum()), *_outside_and_clipped(data, binning))
     return found
+
+
+def _outside_and_clipped(data: Recordings, binning: Binning) -> tuple[Outside, int]:
+    if can_be_kept(data, binning):
+        frames = binned(data, binning)
+        return frames.outside_by_reason, int(frames.clipped.sum())
+    outside, clipped = Outside(), 0
+    for _, made in in_blocks(data, binning):
+        outside, clipped = sum(made.outside, outside), clipped + int(made.clipped.sum())
+    return outside, clipped
 
 
 def classes_left_out(splits: DataSplits) -> list[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +15,9 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning.settings import Origin
 from axonnx.runtime.events.arrays import EVENT, check_events, sort_events
 from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.format.contract import FitContract
 from axonnx.runtime.readers import Recording, read_recordings
-from axonnx.train.data.digest import digest_of
+from axonnx.train.data.digest import Pieces, digest_of
 from axonnx.train.data.labels import check_groups, check_labels
 
 # Events looked at in one go when a whole data set is checked; it may be larger than memory.
@@ -25,10 +26,20 @@ RAW = np.dtype((np.void, EVENT.itemsize))
 
 
 class Place(NamedTuple):
-    """Where a recording was read: a file, and its number among the recordings of that file."""
+    """Where a recording was read: a file, its number among those of the file, and its window [start, stop) of µs."""
 
     path: Path
     number: int = 0
+    start: int | None = None
+    stop: int | None = None
+
+    def read(self) -> Recording:
+        """The events of this place, on the clock of the file and in the order of time."""
+        found = _of_file(self.path)[self.number]
+        events = sort_events(found.events)
+        if self.start is not None and self.stop is not None:
+            events = events[slice(*np.searchsorted(events["t"], (self.start, self.stop)))]
+        return replace(found, events=events)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +47,10 @@ class Recordings:
     """N recordings one after the other; `offsets[i] : offsets[i + 1]` are the events of recording i.
 
     Times count from the start of each recording, in µs, and never fall within one. `origin` says where that start is
-    on the clock of the original: its zero, or the first event.
-    `groups`, when known, says who was recorded (a speaker, a user), `places` which file each was read from.
+    on the clock of the original: its zero, or the first event. Windows of longer recordings count from where the window
+    starts; `units` says which recording each was cut from.
+    `groups`, when known, says who was recorded (a speaker, a user), `places` which file each was read from, `fit` which
+    part of a larger sensor became `sensor`. Where `chosen` is given, these recordings alone are there, in this order.
     """
 
     events: NDArray[np.void]
@@ -48,12 +61,19 @@ class Recordings:
     groups: NDArray[np.int64] | None = None
     origin: Origin = "zero"
     places: tuple[Place, ...] | None = None
+    units: NDArray[np.int64] | None = None
+    fit: FitContract | None = None
+    chosen: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         check_labels(self.labels, self.classes, "recordings")
+        check_groups(self.units, len(self.labels), "recordings")
         if self.places is not None and len(self.places) != len(self.labels):
             raise AxonnxError(f"recordings: {len(self.places)} places of files for {len(self.labels)} recordings")
         check_groups(self.groups, len(self.labels), "recordings")
+        if self.chosen is not None:
+            assert len(self.chosen) == len(self.labels)
+            return  # what they were chosen from was looked at
         _check_offsets(self.offsets, len(self.events), len(self.labels))
         if self.events.dtype != EVENT or self.events.ndim != 1:
             raise AxonnxError(f"recordings: events are {self.events.dtype}, {self.events.ndim}-d; expected 1-d {EVENT}")
@@ -66,7 +86,14 @@ class Recordings:
     def __getitem__(self, index: int) -> NDArray[np.void]:
         """The events of one recording."""
         place = range(len(self))[index]
-        return self.events[self.offsets[place] : self.offsets[place + 1]]
+        at = place if self.chosen is None else self.chosen[place]
+        return self.events[self.offsets[at] : self.offsets[at + 1]]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Events of each recording."""
+        sizes = np.diff(self.offsets)
+        return sizes if self.chosen is None else sizes[self.chosen]
 
     def take(self, indices: ArrayLike) -> tuple[NDArray[np.void], NDArray[np.int64]]:
         """Events and offsets of these recordings, in this order."""
@@ -74,27 +101,38 @@ class Recordings:
         return join_events(parts)
 
     def subset(self, indices: ArrayLike) -> Recordings:
-        """These recordings only, in this order."""
+        """These recordings only, in this order; events on disk stay there."""
         chosen = np.asarray(indices, dtype=np.int64)
-        groups = None if self.groups is None else self.groups[chosen]
+        about = {name: _at(getattr(self, name), chosen) for name in ("labels", "groups", "units")}
         places = None if self.places is None else tuple(self.places[index] for index in chosen)
+        if isinstance(self.events, np.memmap):
+            on_disk = chosen if self.chosen is None else self.chosen[chosen]
+            return replace(self, **about, places=places, chosen=on_disk)
         events, offsets = self.take(chosen)
-        return Recordings(events, offsets, self.labels[chosen], self.classes, self.sensor, groups, self.origin, places)
+        return replace(self, events=events, offsets=offsets, **about, places=places)
 
     def original(self, index: int) -> Recording:
         """The recording read again from its file, on the clock of its file; without one, the events as they are here.
 
-        Binned from `origin`, both give the frames that training sees.
+        Binned from `origin` (a window: from its start), both give the frames that training sees.
         """
         if self.places is None:
             return Recording(self[index], "memory", self.sensor)
-        path, number = self.places[index]
-        return _of_file(path)[number]
+        return self.places[index].read()
 
     @cached_property
     def digest(self) -> str:
         """sha256 of what is in here; not of where it was read."""
-        return digest_of((self.classes, self.sensor.model_dump()), self.offsets, self.labels, self.groups, self.events)
+        about = (self.classes, self.sensor.model_dump())
+        if self.chosen is None:
+            return digest_of(about, self.offsets, self.labels, self.groups, self.events)
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.sizes)])
+        pieces = Pieces(EVENT, (int(offsets[-1]),), (self[index] for index in range(len(self))))
+        return digest_of(about, offsets, self.labels, self.groups, pieces)
+
+
+def _at(values: NDArray[np.int64] | None, indices: NDArray[np.int64]) -> Any:
+    return None if values is None else values[indices]
 
 
 @lru_cache(maxsize=1)

@@ -30,6 +30,43 @@ def stratified_split(
     return np.setdiff1d(np.arange(len(labels)), out), out
 
 
+def split_units(
+    labels: NDArray[np.int64], units: NDArray[np.int64], names: Sequence[object], share: float, seed: int = 0
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Samples kept and samples held out, so that no unit (a recording, a person) is in both.
+
+    `units` [N] are 0 … U − 1, `names` [U] say which they are. Where every unit is of one class, every class gives its
+    share of units; else units are taken in the order of a hash while every class keeps a sample.
+    """
+    if not 0 < share < 1:
+        raise AxonnxError(f"split: a share of {share} is held out; expected one between 0 and 1")
+    first = np.unique(units, return_index=True)[1]
+    if np.array_equal(labels[first][units], labels):
+        out = stratified_split(labels[first], names, max(1, round(share * len(first))), seed)[1].tolist()
+    else:
+        out = _mixed(labels, units, names, share, seed)
+    held = np.isin(units, out)
+    return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def _mixed(
+    labels: NDArray[np.int64], units: NDArray[np.int64], names: Sequence[object], share: float, seed: int
+) -> list[int]:
+    left, room = np.bincount(labels), share * len(labels)
+    out: list[int] = []
+    for unit in np.argsort([_rank(seed, name) for name in names], kind="stable"):
+        mine = np.bincount(labels[units == unit], minlength=len(left))
+        if (mine.sum() <= room or not out) and np.all((left - mine > 0) | (mine == 0)):
+            left, room = left - mine, room - mine.sum()
+            out.append(int(unit))
+    if not out:
+        raise AxonnxError(
+            f"split: none of {len(names)} recordings (or people) can be held out, for each has all samples of some "
+            f"class. Record more of them, or give the parts yourself, as train and test"
+        )
+    return out
+
+
 def _quotas(counts: NDArray[np.int64], held_out: int) -> NDArray[np.int64]:
     """Largest remainders: shares rounded down, and what is missing given, one by one, to the class that lost most.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -12,13 +12,15 @@ import numpy as np
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning.settings import Origin
 from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.format.contract import FitContract
 from axonnx.train.data.digest import digest_of
 from axonnx.train.data.frames import Frames
 from axonnx.train.data.recordings import Recordings
-from axonnx.train.data.split import stratified_split
+from axonnx.train.data.split import split_units
 
 Data = Recordings | Frames
 Kind = Literal["events", "frames", "images"]
+SplitBy = Literal["recording", "group"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +31,7 @@ class DataSplits:
     train: Data
     test: Data
     validation: Data | None = None
+    notes: tuple[str, ...] = field(default=(), kw_only=True)  # what a user should know of how they were read
 
     def __post_init__(self) -> None:
         for part, data in self.parts.items():
@@ -72,13 +75,29 @@ class DataSplits:
         """sha256 of the contents of all parts."""
         return digest_of({name: data.digest for name, data in self.parts.items()})
 
-    def with_validation(self, share: float, seed: int = 0) -> DataSplits:
-        """The same with a stratified share of the training part set aside for validation."""
+    @property
+    def fit(self) -> FitContract | None:
+        """Which part of a larger sensor the samples show."""
+        return self.train.fit if isinstance(self.train, Recordings) else None
+
+    @property
+    def cut(self) -> bool:
+        """Whether samples are windows of longer recordings."""
+        return isinstance(self.train, Recordings) and self.train.units is not None
+
+    def with_validation(self, share: float, seed: int = 0, by: SplitBy = "recording") -> DataSplits:
+        """The same with a stratified share of the training part set aside for validation.
+
+        Windows of one recording stay together, and with ``by="group"`` all recordings of a speaker or user.
+        """
         if not 0 < share < 1:
             raise AxonnxError(f"{self.name}: validation is a share of the training part between 0 and 1, not {share}")
-        held_out = max(1, round(share * len(self.train)))
-        train, out = stratified_split(self.train.labels, range(len(self.train)), held_out, seed)
-        return self._set_aside(train, out)
+        units = np.arange(len(self.train))
+        if by == "group" and self.groups and self.train.groups is not None:
+            units = np.searchsorted(self.groups, self.train.groups)
+        elif isinstance(self.train, Recordings) and self.train.units is not None:
+            units = np.unique(self.train.units, return_inverse=True)[1].astype(np.int64)
+        return self._set_aside(*split_units(self.train.labels, units, range(int(units.max()) + 1), share, seed))
 
     def with_validation_groups(self, groups: Sequence[int]) -> DataSplits:
         """The same with these speakers or users of the training part set aside for validation."""
@@ -145,5 +164,6 @@ def kind_of(data: Data) -> Kind:
 
 def _geometry(data: Data) -> str:
     if isinstance(data, Recordings):
-        return f"{data.sensor!r} from {data.origin}"
+        cut = f" of {data.fit!r}" if data.fit is not None else ""
+        return f"{data.sensor!r} from {data.origin}{cut}"
     return f"shape {data.frames.shape[1:]}"

@@ -59,9 +59,9 @@ def test_cropping_keeps_what_is_inside_and_counts_the_rest(left, top):
 
 def test_the_centre_is_in_the_middle():
     adapter = Adapter(Sensor(width=4, height=3), Sensor(width=10, height=10), crop="centre")
-    assert adapter.corner == (3, 3)
+    assert adapter.region[:2] == (3, 3)
     assert len(adapter(grid(10, 10))) == 12
-    assert Adapter(Sensor(width=4, height=30), Sensor(width=10, height=10), crop="centre").corner == (3, 0)
+    assert Adapter(Sensor(width=4, height=30), Sensor(width=10, height=10), crop="centre").region[:2] == (3, 0)
 
 
 @pytest.mark.parametrize("options", [{}, {"resize": True}, {"crop": (0, 0)}])

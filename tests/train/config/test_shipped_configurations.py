@@ -40,7 +40,7 @@ SAMPLES = {
 def prepared_for(config: Config) -> Prepared:
     """The shape of this configuration's data, without the data."""
     sample, classes = SAMPLES[config.data.name]
-    splits = SimpleNamespace(classes=tuple(map(str, range(classes))), sensor=sample, origin="zero")
+    splits = SimpleNamespace(classes=tuple(map(str, range(classes))), sensor=sample, origin="zero", cut=False)
     if isinstance(sample, Sensor):
         return Prepared(splits, None, make_binning(config.data, splits).shape)
     return Prepared(splits, None, sample)

@@ -1,98 +1,104 @@
-"""One's own recordings: a folder with a sub-folder of recordings for each class."""
+"""One's own recordings: a folder with a sub-folder of recordings for each class, or with label files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.binning import Sensor
-from axonnx.runtime.readers import Recording, read_recordings
-from axonnx.train.data.recordings import Place, Recordings, from_first_event, join_events
-from axonnx.train.data.split import stratified_split
+from axonnx.runtime.events.sensor import Sensor
+from axonnx.train.data.cache import cache_folder
+from axonnx.train.data.event_store import EventStore
+from axonnx.train.data.label_file import Piece
+from axonnx.train.data.recordings import Recordings
+from axonnx.train.data.sets.listing import PARTS, Listing, folders_in, has_parts
+from axonnx.train.data.sets.reading import FolderReading
+from axonnx.train.data.shaping import Shaping
+from axonnx.train.data.split import split_units
 from axonnx.train.data.splits import DataSplits
 
-PARTS = {"train", "test", "validation"}
-
-
-class _Named(NamedTuple):
-    """A recording, its class, where it was read, and a name for it that does not depend on where the folder stands."""
-
-    recording: Recording
-    label: int
-    place: Place
-    name: str
+SIDES = re.compile(r"(\d+)[x×](\d+)(?:[x×]([12]))?")
 
 
 def load_folder(
-    path: str | Path, *, test_share: float = 0.2, sensor: Mapping[str, Any] | Sensor | None = None, seed: int = 0
+    path: str | Path,
+    *,
+    test_share: float = 0.2,
+    sensor: str | Sequence[int] | Mapping[str, Any] | Sensor | None = None,
+    seed: int = 0,
+    group: str | None = None,
+    store: str | Path | None = None,
+    shaping: Shaping | None = None,
 ) -> DataSplits:
     """Recordings of any known format, `<folder>/<class>/<file>`, with a share of each class held out for testing.
 
     Many cameras count from when they were switched on, so the time of each recording begins with its first event.
     With `<folder>/train/<class>/…` and `<folder>/test/<class>/…` (and validation) the parts are taken as they are.
-    `sensor` is needed where the files do not say how large it is.
+    `sensor`, as 346x260, is needed where the files do not say how large it is. `group` is a regular expression that
+    finds in a recording's path who was recorded: nobody is then in two parts. `store` is where events are kept once
+    they are converted. Files that are no recordings are left out and named in the notes.
     """
-    folder, wanted = Path(path), None if sensor is None else Sensor.model_validate(sensor)
-    if {"train", "test"} <= set(_folders(folder)) <= PARTS:
-        parts = _parts(folder, wanted)
-        return DataSplits(folder.name, parts["train"], parts["test"], parts.get("validation"))
-    classes = _classes(folder)
-    found = list(_read(folder, classes))
-    whole = _recordings(found, classes, wanted, folder)
-    names = [each.name for each in found]
-    train, test = stratified_split(whole.labels, names, max(1, round(test_share * len(found))), seed)
-    return DataSplits(folder.name, whole.subset(train), whole.subset(test))
+    folder, how = Path(path), shaping or Shaping()
+    reading = FolderReading(folder, how, as_sensor(sensor), group, EventStore(Path(store) if store else cache_folder()))
+    if how.windows.labels is None and has_parts(folder):
+        return _parts(reading)
+    listing = reading.listing(folder)
+    data, notes = reading.recordings(listing, _classes(listing, reading.pieces(listing)))
+    train, test = split_units(data.labels, *_units(data, folder), test_share, seed)
+    return DataSplits(folder.name, data.subset(train), data.subset(test), notes=(*listing.notes(), *notes))
 
 
-def _parts(folder: Path, sensor: Sensor | None) -> dict[str, Recordings]:
+def as_sensor(given: str | Sequence[int] | Mapping[str, Any] | Sensor | None) -> Sensor | None:
+    """346x260, [346, 260], a table of width and height, or nothing, as a sensor."""
+    if isinstance(given, str):
+        match = SIDES.fullmatch(given)
+        if match is None:
+            raise AxonnxError(f"the option sensor is {given!r}; expected its width and height, as in 346x260")
+        given = [int(side) for side in match.groups() if side]
+    if isinstance(given, Sequence):
+        return Sensor.model_validate(dict(zip(("width", "height", "polarities"), given, strict=False)))
+    return None if given is None else Sensor.model_validate(given)
+
+
+def _parts(reading: FolderReading) -> DataSplits:
     """All parts with one list of classes and one sensor."""
-    classes = _classes(folder / "train")
-    found = {part: list(_read(folder / part, classes)) for part in _folders(folder)}
-    common = sensor or _sensor([each for part in found.values() for each in part], None, folder)
-    return {part: _recordings(each, classes, common, folder / part) for part, each in found.items()}
+    listings = {part: reading.listing(reading.folder / part) for part in PARTS if part in folders_in(reading.folder)}
+    classes = _classes(listings["train"], None)
+    found, notes = {}, []
+    for part, listing in listings.items():
+        strangers = sorted(set(listing.classes) - set(classes))
+        if strangers:
+            raise AxonnxError(
+                f"{listing.folder}: class {strangers[0]!r} is not among those of the training part: {classes}"
+            )
+        found[part], more = reading.recordings(listing, classes)
+        notes += [*listing.notes(), *more]
+    return DataSplits(reading.folder.name, found["train"], found["test"], found.get("validation"), notes=tuple(notes))
 
 
-def _folders(folder: Path) -> list[str]:
-    return sorted(each.name for each in folder.iterdir() if each.is_dir() and not each.name.startswith("."))
+def _classes(listing: Listing, pieces: dict[Path, list[Piece]] | None) -> tuple[str, ...]:
+    if pieces is not None:
+        return tuple(sorted({piece.label for each in pieces.values() for piece in each}))
+    if not listing.classes:
+        raise AxonnxError(
+            f"{listing.folder}: has no sub-folders; expected one for each class, with its recordings in it, or label "
+            f"files (data.windows.labels)"
+        )
+    return listing.classes
 
 
-def _classes(folder: Path) -> tuple[str, ...]:
-    classes = tuple(_folders(folder))
-    if not classes:
-        raise AxonnxError(f"{folder}: has no sub-folders; expected one for each class, with its recordings in it")
-    return classes
-
-
-def _read(folder: Path, classes: tuple[str, ...]) -> Iterator[_Named]:
-    """Every recording below the folder; a file may hold several."""
-    strangers = sorted(set(_folders(folder)) - set(classes))
-    if strangers:
-        raise AxonnxError(f"{folder}: class {strangers[0]!r} is not among those of the training part: {classes}")
-    for label, name in enumerate(classes):
-        for file in sorted((folder / name).glob("[!.]*")):
-            for number, recording in enumerate(read_recordings(file)):
-                yield _Named(recording, label, Place(file, number), f"{name}/{file.name}/{number}")
-
-
-def _recordings(found: list[_Named], classes: tuple[str, ...], sensor: Sensor | None, folder: Path) -> Recordings:
-    if not found:
-        raise AxonnxError(f"{folder}: there are no recordings in {', '.join(classes)}")
-    events, offsets = join_events(from_first_event(each.recording.events) for each in found)
-    labels = np.array([each.label for each in found], np.int64)
-    places = tuple(each.place for each in found)
-    known = _sensor(found, sensor, folder)
-    return Recordings(events, offsets, labels, classes, known, origin="first", places=places)
-
-
-def _sensor(found: list[_Named], wanted: Sensor | None, folder: Path) -> Sensor:
-    """The sensor asked for, or the one that all files agree on."""
-    stated = {each.recording.sensor for each in found}
-    known = wanted or stated.pop()
-    if known is None or (wanted is None and stated):
-        said = "do not say" if known is None and not stated else "do not agree"
-        raise AxonnxError(f"{folder}: its files {said} how large the sensor is; give the option sensor (width, height)")
-    return known
+def _units(data: Recordings, folder: Path) -> tuple[NDArray[np.int64], list[str]]:
+    """What must not be in two parts, by number for each sample, and a name for each: people, or else recordings."""
+    if data.groups is not None:
+        people, units = np.unique(data.groups, return_inverse=True)
+        return units.astype(np.int64), [str(person) for person in people]
+    assert data.places is not None
+    names = [f"{place.path.relative_to(folder).as_posix()}/{place.number}" for place in data.places]
+    if data.units is None:
+        return np.arange(len(data)), names
+    return data.units, [names[first] for first in np.unique(data.units, return_index=True)[1]]

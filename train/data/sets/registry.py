@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.train.data.sets import cifar10, digits, dvs_gesture, idx, nmnist, shd
 from axonnx.train.data.sets.folder import load_folder
 from axonnx.train.data.sets.frames_npz import holds_frames, load_frames
+from axonnx.train.data.shaping import Shaping, shaped
 from axonnx.train.data.splits import DataSplits
 
 
@@ -58,11 +60,13 @@ def load_data_set(
     root: str | Path | None = None,
     validation: float = 0.0,
     validation_groups: Sequence[int] = (),
+    shaping: Shaping | None = None,
     **options: Any,
 ) -> DataSplits:
     """The data set of that name, or one's own at that path, with the options its loader takes.
 
-    `validation` sets aside a share of the training part, `validation_groups` all of these speakers or users.
+    `validation` sets aside a share of the training part, `validation_groups` all of these speakers or users. `shaping`
+    says how recordings are brought onto another sensor and cut into windows.
     """
     name = str(name_or_path)
     if name in DATA_SETS:
@@ -70,7 +74,11 @@ def load_data_set(
     else:
         loader, place = _own(name), Path(name_or_path)
     _check_options(name, loader, options)
-    splits = _load(name, loader, place, options)
+    how = shaping or Shaping()
+    if loader is load_folder:
+        splits = _load(name, partial(load_folder, shaping=how), place, options)
+    else:
+        splits = shaped(_load(name, loader, place, options), how)
     if validation:
         splits = splits.with_validation(validation)
     return splits.with_validation_groups(validation_groups) if validation_groups else splits
@@ -104,7 +112,7 @@ def _own(name: str) -> Callable[..., DataSplits]:
 
 
 def _check_options(name: str, loader: Callable[..., DataSplits], options: dict[str, Any]) -> None:
-    known = list(inspect.signature(loader).parameters)[1:]
+    known = [each for each in list(inspect.signature(loader).parameters)[1:] if each != "shaping"]
     for option in options:
         if option not in known:
             near = get_close_matches(option, known, n=1)
