@@ -8,8 +8,8 @@ from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
-from axonnx.cli.fit_options import add_fit_options, fit_of
-from axonnx.cli.threads import add_threads
+from axonnx.cli.options.fit import add_fit_options, fit_of
+from axonnx.cli.options.threads import add_threads
 from axonnx.evaluating import evaluate_file
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.measure.evaluation import Evaluation

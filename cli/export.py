@@ -9,9 +9,9 @@ from pathlib import Path
 
 from torch import Tensor
 
+from axonnx.cli.options.threads import TORCH_THREADS, add_threads, set_torch_threads
 from axonnx.cli.show.advice import advice
 from axonnx.cli.show.told import silent, to_stderr
-from axonnx.cli.threads import TORCH_THREADS, add_threads, set_torch_threads
 from axonnx.export.collapsed import CollapseSettings
 from axonnx.export.run import Exported, export_run
 from axonnx.models import Network

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from axonnx.base.errors import AxonnxError
-from axonnx.cli.fit_options import add_fit_options, fit_of
-from axonnx.cli.job_options import add_job_options
-from axonnx.cli.numbers import from_one, from_zero
+from axonnx.cli.options.fit import add_fit_options, fit_of
+from axonnx.cli.options.jobs import add_job_options
+from axonnx.cli.options.numbers import from_one, from_zero
+from axonnx.cli.options.threads import add_threads
 from axonnx.cli.run_many import run_many
 from axonnx.cli.show.live import show
 from axonnx.cli.show.run_text import decision_json, decision_line, summary_json, summary_lines
-from axonnx.cli.threads import add_threads
 from axonnx.jobs.recordings import names_many
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.engines.reference.interface import Engine

@@ -13,9 +13,9 @@ from typing import TextIO
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import replacing
 from axonnx.base.fingerprints import sha256_of
-from axonnx.cli.fit_options import fit_of
 from axonnx.cli.guard import FAILED, FINE
-from axonnx.cli.job_options import pool_of
+from axonnx.cli.options.fit import fit_of
+from axonnx.cli.options.jobs import pool_of
 from axonnx.cli.show.counting import Counting
 from axonnx.cli.show.many_text import row_line, summary_text
 from axonnx.jobs.answers import Question, Row, jobs_for, loaded

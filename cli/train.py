@@ -9,11 +9,11 @@ import sys
 from collections.abc import Sequence
 
 from axonnx.base.errors import AxonnxError
-from axonnx.cli.numbers import from_one
-from axonnx.cli.overrides import parse_overrides
+from axonnx.cli.options.numbers import from_one
+from axonnx.cli.options.overrides import parse_overrides
+from axonnx.cli.options.threads import TORCH_THREADS, add_threads, set_torch_threads
 from axonnx.cli.show.progress import Warnings, for_terminal
 from axonnx.cli.show.table import metrics_table
-from axonnx.cli.threads import TORCH_THREADS, add_threads, set_torch_threads
 from axonnx.train.config.read import settings, shipped
 from axonnx.train.data.sets.registry import available
 from axonnx.train.run import final_metrics, restore_run, train_run

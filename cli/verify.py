@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
+from axonnx.cli.options.threads import TORCH_THREADS, add_threads, set_torch_threads
 from axonnx.cli.show.told import silent, to_stderr
-from axonnx.cli.threads import TORCH_THREADS, add_threads, set_torch_threads
 from axonnx.export.verify.stages import VerifySettings, verify_file
 from axonnx.runtime.format.contract import AccuracyContract
 from axonnx.runtime.measure.result_files import read_result

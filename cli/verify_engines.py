@@ -8,7 +8,7 @@ from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
-from axonnx.cli.fit_options import add_fit_options, fit_of
+from axonnx.cli.options.fit import add_fit_options, fit_of
 from axonnx.runtime.measure.engine_check import check_engines
 from axonnx.runtime.measure.engine_inputs import from_files
 from axonnx.runtime.measure.engine_result import EngineResult

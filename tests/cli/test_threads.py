@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from axonnx import evaluating
-from axonnx.cli import main, threads
+from axonnx.cli import main
 from axonnx.cli import run as run_verb
+from axonnx.cli.options import threads
 from axonnx.runtime.model import load
 
 
@@ -52,7 +53,7 @@ def test_verbs_without_torch_hand_it_to_the_engine(monkeypatch, files, tmp_path,
         return load(path, engine, count)
 
     monkeypatch.setattr(loader, "load", loaded)
-    words = [verb, str(files["plain"]), *source, str(tmp_path)]  # an empty folder: wrong use, found after loading
+    words = [verb, str(files["plain"]), *source, str(tmp_path / "none.npz")]  # wrong use, found after loading
     assert main([*words, "--threads", "3"]) == 2
     assert main(words) == 2
     assert seen == [3, 1]

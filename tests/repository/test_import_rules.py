@@ -49,6 +49,7 @@ ORDER = (
     "experiments",
     "experiments.measures",
     "api",
+    "cli.options",
     "cli.show",
     "cli",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from axonnx.cli.numbers import from_one
+from axonnx.cli.options.numbers import from_one
 from axonnx.jobs.running import make_pool
 from axonnx.jobs.work import Pool
 

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from axonnx.cli.numbers import from_one
+from axonnx.cli.options.numbers import from_one
 
 TORCH_THREADS = "as OMP_NUM_THREADS says, or half of the processors"
 
