@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 
 import axonnx
@@ -22,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
 
 
+@event_priority(100)  # before mkdocstrings looks where modules are
 def on_config(config: MkDocsConfig) -> None:
     """Called by mkdocs first: the package's modules under their names, for mkdocstrings, which reads files."""
     package = ROOT / "build" / "package"
