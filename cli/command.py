@@ -26,6 +26,7 @@ VERBS: dict[str, Verb] = {
     "run": Verb("axonnx.cli.run:main", "run an exported file on events, frames or images"),
     "inspect": Verb("axonnx.cli.inspect:main", "show what an exported file promises and does"),
     "profile": Verb("axonnx.cli.profile:main", "spikes, operations, time and energy of exported files"),
+    "compile": Verb("axonnx.cli.compile:main", "a file as source code that runs without Python"),
     "report": Verb("axonnx.cli.report:main", "one HTML page with all that is known of a file"),
     "experiment": Verb("axonnx.cli.experiment:main", "run the paper's experiments and draw what they found"),
     "eval": Verb("axonnx.cli.eval:main", "accuracy and calibration of a file on labelled data, or of a run"),

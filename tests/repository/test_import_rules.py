@@ -21,6 +21,7 @@ ORDER = (
     "runtime.engines.reference",
     "runtime.code",
     "runtime.code.js",
+    "runtime.targets",
     "runtime.engines.numba",
     "runtime.engines",
     "runtime.streams",
@@ -150,7 +151,7 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 """
-VERBS_WITHOUT_TORCH = ("run", "inspect", "profile", "report")
+VERBS_WITHOUT_TORCH = ("run", "inspect", "profile", "report", "compile")
 
 
 def run_python(code: str) -> subprocess.CompletedProcess[str]:

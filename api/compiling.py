@@ -1,0 +1,41 @@
+"""``compile_to``: a file as a folder of source code that needs neither Python nor us to run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, NamedTuple, get_args
+
+from axonnx.base.errors import AxonnxError
+from axonnx.base.fingerprints import sha256_of
+from axonnx.base.folders import write_folder
+from axonnx.runtime.format.model_file import read_model_file
+from axonnx.runtime.program.compilation import compile_program
+from axonnx.runtime.program.instructions import Program
+from axonnx.runtime.targets.browser import browser_files
+from axonnx.runtime.targets.origin import RECORD, Origin
+
+Target = Literal["js"]
+TARGETS: dict[Target, Callable[[Program, Origin], dict[str, str]]] = {"js": browser_files}
+assert set(get_args(Target)) == set(TARGETS)
+
+
+class Compiled(NamedTuple):
+    """A folder, and the bytes of its files by name."""
+
+    folder: Path
+    files: dict[str, int]
+
+
+def compile_to(model: str | os.PathLike[str], output: str | os.PathLike[str], target: Target = "js") -> Compiled:
+    """Write a file's network as source code into the folder ``output``, whole or not at all.
+
+    ``js`` is a module for browsers and node. An earlier folder of this function is replaced, any other refused.
+    """
+    if target not in TARGETS:
+        raise AxonnxError(f"target {target!r}; expected one of {', '.join(TARGETS)}")
+    program = compile_program(read_model_file(model))
+    files = TARGETS[target](program, Origin(sha256_of(Path(model)), target))
+    folder = write_folder(output, files, mark=RECORD)
+    return Compiled(folder, {name: (folder / name).stat().st_size for name in files})

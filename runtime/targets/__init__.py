@@ -1,0 +1,1 @@
+"""What a deployment gets: a program's source code with all that is needed to build and try it."""

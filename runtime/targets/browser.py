@@ -1,0 +1,34 @@
+"""A network for browsers and node: one module, readers of recordings, a program that runs one of them."""
+
+from __future__ import annotations
+
+from axonnx.runtime.code.js.source import library, module_text
+from axonnx.runtime.program.instructions import Program
+from axonnx.runtime.targets.origin import RECORD, Origin
+
+README = """\
+# {name} as JavaScript
+
+A {kind} network for {classes} classes, with the bits of its ONNX file. `network.js` is all that it needs;
+`recordings.js` reads files of events, and `node run.mjs RECORDING` prints the decision on one of them.
+
+    import {{ create, contract }} from './network.js';
+    const network = create();
+    for (const frame of frames) network.step(frame);   // counts, or the events {{x, y, p}} of one time bin
+    console.log(network.decision().label);             // after any step; network.run({{t, x, y, p}}) takes them all
+
+"""
+
+
+def browser_files(program: Program, origin: Origin) -> dict[str, str]:
+    """Texts by the names of their files."""
+    contract = program.contract
+    told = README.format(name=program.name, kind=contract.kind, classes=len(contract.classes))
+    return {
+        "network.js": module_text(program),
+        "recordings.js": f"{library('recordings.js')}\nexport {{ fitRecording, readRecording }};\n",
+        "run.mjs": library("run.mjs"),
+        "package.json": '{ "type": "module" }\n',
+        "README.md": told + origin.sentence(program),
+        RECORD: origin.record(program),
+    }

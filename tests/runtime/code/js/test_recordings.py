@@ -1,0 +1,128 @@
+"""Readers in JavaScript give the events of the readers here; what they cannot read is refused."""
+
+import io
+import json
+from base64 import b64encode
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.code.js.source import library
+from axonnx.runtime.events.arrays import EVENT
+from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.format.contract import FitContract
+from axonnx.runtime.readers import Recording, read_events, write_npz
+from axonnx.runtime.streams.fit import Fit
+from axonnx.runtime.streams.sources import FileSource
+
+from ...readers.event_files import csv_bytes, dat_bytes, evt2_bytes, nmnist_bytes, random_events
+from .node import needs_node, node
+
+MODULE = f"{library('recordings.js')}\nexport {{ fitRecording, readRecording }};"
+
+
+def in_node(data: bytes, name: str, then: str = "found") -> SimpleNamespace:
+    """What the reader makes of a file's bytes, or what it says."""
+    script = f"""
+    const bytes = Uint8Array.from(atob('{b64encode(data).decode()}'), (letter) => letter.charCodeAt(0));
+    const plain = (columns) => Object.fromEntries(
+      Object.entries(columns).map(([name, values]) => [name, values?.length >= 0 ? [...values] : values]));
+    try {{
+      const found = await module.readRecording(bytes, {json.dumps(name)});
+      return plain({then});
+    }} catch (fault) {{ return {{ fault: fault.message }}; }}
+    """
+    return SimpleNamespace(**node().ask(MODULE, script))
+
+
+def npz(events, **more) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **{name: events[name] for name in "txyp"}, **more)
+    return file.getvalue()
+
+
+def structured(events) -> bytes:
+    file = io.BytesIO()
+    np.save(file, events)
+    return file.getvalue()
+
+
+WRITERS = {
+    "a.csv": csv_bytes,
+    "shuffled.csv": lambda events: csv_bytes(events, "p,y,t,x"),
+    "a.npz": lambda events: npz(events, sensor=np.array([128, 128, 2])),
+    "a.npy": structured,
+    "a.raw": evt2_bytes,
+    "new.raw": lambda events: evt2_bytes(events, b"% format EVT2;height=128;width=128\n% end\n"),
+    "a.dat": dat_bytes,
+    "old.dat": lambda events: dat_bytes(events, version=1),
+    "a.bin": nmnist_bytes,
+}
+
+
+@needs_node
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("span", [100_000, 2**24])
+def test_events_are_those_of_the_readers_here(name, span, tmp_path):
+    events = random_events(400, span=span)
+    data = WRITERS[name](events)
+    (tmp_path / name).write_bytes(data)
+    expected, found = read_events(tmp_path / name), in_node(data, name)
+    for column in "txyp":
+        assert np.array_equal(getattr(found, column), expected.events[column]), column
+    assert len(found.t) == 400
+
+
+@needs_node
+def test_compressed_and_structured_arrays_and_one_of_many(tmp_path):
+    events = random_events(90)
+    write_npz(tmp_path / "packed.npz", events, Sensor(width=128, height=128))
+    found = in_node((tmp_path / "packed.npz").read_bytes(), "packed.npz")
+    assert np.array_equal(found.t, events["t"])
+    assert found.sensor == {"width": 128, "height": 128}
+    several = in_node(npz(events, offsets=np.array([0, 30, 90])), "several.npz")
+    assert np.array_equal(several.x, events["x"][:30])
+    assert several.recordings == 2
+    assert EVENT.names == ("t", "x", "y", "p")
+
+
+@needs_node
+@pytest.mark.parametrize(
+    ("data", "name", "text"),
+    [
+        (b"hello", "a.txt", "no recording that is known here"),
+        (b"t,x\n1,2\n3,x\n", "a.csv", "line 3, column x: no whole number"),
+        (b"t,x\n1,\n", "a.csv", "line 2, column x"),
+        (b"x,y\n1,2\n", "a.csv", "needs t and x"),
+        (b"PK\x03\x04" + bytes(40), "a.npz", "cut off"),
+        (b"% evt 3.0\n", "a.raw", "EVT 2.0 and DAT are read here"),
+        (bytes(7), "a.bin", "cut off"),
+    ],
+)
+def test_other_files_are_refused_with_the_reason(data, name, text):
+    assert text in in_node(data, name).fault
+
+
+@needs_node
+@pytest.mark.parametrize("stated", [None, (128, 128), (40, 30)])
+def test_recordings_come_onto_the_networks_sensor_as_in_training(stated):
+    """A sensor that is neither training's nor fits is refused in both."""
+    events, target = random_events(300), Sensor(width=32, height=16)
+    rule = FitContract(sensor=Sensor(width=128, height=128), left=10, top=20, width=90, height=70)
+    contract = {"input": {"binning": {"sensor": target.model_dump()}, "fit": rule.model_dump()}}
+    more = {} if stated is None else {"sensor": np.array([*stated, 2])}
+    found = in_node(npz(events, **more), "a.npz", f"module.fitRecording(found, {json.dumps(contract)})")
+    sensor = None if stated is None else Sensor(width=stated[0], height=stated[1])
+    source = FileSource("memory", Recording(events, "memory", sensor))
+    if stated == (40, 30):
+        with pytest.raises(AxonnxError, match="40×30"):
+            Fit().adapter(source, target, rule)
+        assert "40×30" in found.fault
+        return
+    expected = Fit().adapter(source, target, rule)(events)
+    kept = (np.array(found.x) >= 0) & (np.array(found.y) >= 0)
+    assert np.array_equal(np.array(found.x)[kept], expected["x"])
+    assert np.array_equal(np.array(found.y)[kept], expected["y"])
+    assert 0 < kept.sum() < 300
