@@ -15,6 +15,7 @@ from axonnx.export.calibrate import SAMPLES, calibrated_thresholds
 from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
 from axonnx.export.contract import make_contract
 from axonnx.export.verify.constants_check import constants_of
+from axonnx.export.verify.statements import wrong_statements
 from axonnx.export.write import build_model
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.model_file import ModelFile, read_model_file
@@ -77,10 +78,11 @@ def check_structure(subject: Subject, found: Findings) -> None:
         subject.collapsed, subject.trained.prepared.splits.classes, contract.form, (), subject.trained.provenance()
     )
     faults = list(differences(contract.model_dump(mode="json"), derived.model_dump(mode="json")))
+    faults += wrong_statements(subject.program)
     for line in faults:
         found.fail(line)
     if not faults:
-        found.lines.append("the contract is the one that the run gives, field by field")
+        found.lines.append("the contract is the one that the run gives, field by field, and says what the graph does")
     traced = any(output.name.startswith(TRACE) for output in subject.file.proto.graph.output)
     again = build_model(subject.collapsed, contract, traced)
     if again.SerializeToString(deterministic=True) == subject.file.path.read_bytes():

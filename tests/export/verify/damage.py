@@ -112,6 +112,9 @@ FAULTS: dict[str, Fault] = {
     ),
     "decay times 0.99": Fault(in_collapsed(each(CollapsedLIF, lambda n, _t: n.decay.mul_(0.99))), "hidden.0.neuron"),
     "another reset": Fault(
+        in_collapsed(each(CollapsedLIF, lambda n, _t: setattr(n, "op", "LIFToZero"))), "hidden.0.neuron"
+    ),
+    "another reset stated": Fault(
         in_collapsed(each(CollapsedLIF, lambda n, _t: setattr(n, "reset", "zero"))), "hidden.0.neuron"
     ),
     "variance 4 a σ²": Fault(

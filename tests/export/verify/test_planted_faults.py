@@ -170,15 +170,15 @@ def test_bins_that_are_not_those_of_training_are_caught(exported, run_folder, mo
 
 
 def test_events_that_a_reader_loses_are_caught(exported, run_folder, monkeypatch):
-    from axonnx.export.verify import recordings
+    from axonnx.train.data.recordings import Place
 
-    read = recordings.read_events
+    read = Place.read
 
-    def forgetful(path, **options):
-        found = read(path, **options)
+    def forgetful(place):
+        found = read(place)
         return replace(found, events=found.events[: len(found.events) // 2])
 
-    monkeypatch.setattr(recordings, "read_events", forgetful)
+    monkeypatch.setattr(Place, "read", forgetful)
     assert "other logits" in lines(verify_file(exported(), run_folder, LITTLE), "recordings")
 
 
