@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from axonnx.export.collapsed import Collapsed, collapse_network
 from axonnx.export.contract import make_contract
 from axonnx.export.write import build_model, write_model
-from axonnx.models import MEAN_FIELD, RecurrentSNN, SpikingNetwork, SpikingResNet
+from axonnx.models import MEAN_FIELD, RecurrentSNN, SpikingMLP, SpikingNetwork, SpikingResNet
+from axonnx.runtime.binning import Binning, Sensor
 from axonnx.runtime.format.contract import InputContract
 
 
@@ -48,6 +49,21 @@ def resnet20(folder: Path, density: float = 0.08, rate: float = 0.08) -> Timed:
     """Spiking ResNet-20, 32→64→128 channels on 2 × 32 × 32; T = 16."""
     torch.manual_seed(0)
     return _timed(SpikingResNet(), (2, 32, 32), 16, density, rate, 11, folder / f"resnet-{rate}")
+
+
+def digits(folder: Path, rate: float = 0.15) -> Path:
+    """512-128-128-10 on events of 16 × 16 pixels and two polarities, 30 bins of 10 ms: the network of the README."""
+    torch.manual_seed(0)
+    binning = Binning(sensor=Sensor(width=16, height=16), bins=30, bin_us=10_000)
+    arriving = InputContract(
+        name="events", shape=binning.frame_shape, steps=binning.bins, binning=binning, largest=binning.limit
+    )
+    network, x = SpikingMLP(binning.cells, [128, 128], 10), events(30, 1, (2, 16, 16), 0.08, 0)
+    thresholds, _ = _thresholds(collapse_network(network, arriving), torch.from_numpy(x), rate)
+    collapsed = collapse_network(network, arriving, thresholds=thresholds)
+    path = folder / "digits.onnx"
+    write_model(build_model(collapsed, make_contract(collapsed, tuple("0123456789"), "sequence")), path)
+    return path
 
 
 def _timed(

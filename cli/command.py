@@ -24,6 +24,7 @@ VERBS: dict[str, Verb] = {
     "export": Verb("axonnx.cli.export:main", "collapse a trained network into one ONNX file"),
     "verify": Verb("axonnx.cli.verify:main", "compare a file with its training network, bit for bit"),
     "run": Verb("axonnx.cli.run:main", "run an exported file on events, frames or images"),
+    "serve": Verb("axonnx.cli.serve:main", "run an exported file on many live streams, over WebSocket"),
     "inspect": Verb("axonnx.cli.inspect:main", "show what an exported file promises and does"),
     "profile": Verb("axonnx.cli.profile:main", "spikes, operations, time and energy of exported files"),
     "compile": Verb("axonnx.cli.compile:main", "a file as source code that runs without Python"),

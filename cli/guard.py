@@ -15,6 +15,7 @@ FINE, FAILED, WRONG_USE = 0, 1, 2
 OUR_FAULT = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130
 READER_GONE = 141  # as a shell reports a program that a closed pipe ended; never taken for success
+EXTRAS = {"starlette": "serve", "uvicorn": "serve", "websockets": "serve"}  # what brings a package
 REPORT = "this is a fault of axonnx, not of yours: please report it with the lines above (docs/security.md says where)"
 
 
@@ -66,7 +67,8 @@ def _missing_package(name: str, missing: ModuleNotFoundError) -> int:
         traceback.print_exc()
         return _say(f"{name}: {REPORT}", OUR_FAULT)
     needs = f"needs the package {missing.name!r}, which is not installed"
-    return _say(f"{name}: {needs}. Install what it needs with: pip install 'axonnx[train,report]'", WRONG_USE)
+    extra = EXTRAS.get(missing.name or "", "train,report")
+    return _say(f"{name}: {needs}. Install what it needs with: pip install 'axonnx[{extra}]'", WRONG_USE)
 
 
 def _replace_what_cannot_be_encoded() -> None:

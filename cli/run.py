@@ -6,12 +6,11 @@ import argparse
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli.options.fit import add_fit_options, fit_of
 from axonnx.cli.options.jobs import add_job_options
-from axonnx.cli.options.numbers import from_one, from_zero
+from axonnx.cli.options.numbers import from_one, from_zero, origin
 from axonnx.cli.options.threads import add_threads
 from axonnx.cli.run_many import run_many
 from axonnx.cli.show.live import show
@@ -165,7 +164,7 @@ def _add_decision_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--stop-at", type=float, metavar="P", help="decide as soon as a class has this probability")
     group.add_argument(
-        "--origin", type=_origin, metavar="first|US", help="where the first window begins (default: as the file says)"
+        "--origin", type=origin, metavar="first|US", help="where the first window begins (default: as the file says)"
     )
 
 
@@ -183,15 +182,3 @@ def _add_source_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--max-events", type=from_one, metavar="N", help="read no more events")
     group.add_argument("--seconds", type=float, metavar="S", help="how long to listen to udp")
-
-
-def _origin(text: str) -> int | Literal["first"]:
-    if text == "first":
-        return "first"
-    try:
-        number: int | None = int(text)
-    except ValueError:
-        number = None
-    if number is None or not -(2**63) <= number < 2**63:
-        raise argparse.ArgumentTypeError(f"{text!r}; expected first, or microseconds of 64 bits")
-    return number

@@ -11,7 +11,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning.stream import LAST_BIN, BinnerState
 from axonnx.runtime.streams.session_state import SessionState
 
-TABLES = ("progress", "binner", "outside", "tally", "spikes", "operations")  # of counts
+TABLES = ("progress", "binner", "outside", "tally", "spikes", "operations", "left_out")  # of counts
 INT64 = range(-(2**63), 2**63)
 
 
@@ -19,6 +19,7 @@ def check_session(state: SessionState, length: int, cells: int, early: bool, nam
     """Refuse a state whose numbers contradict each other, for windows of ``length`` bins of ``cells`` values."""
     fault = (
         _counters(asdict(state.progress), "progress")
+        or _counters(state.left_out, "left_out")
         or _binner(state.binner, cells)
         or _arrays(state)
         or _step(state, length, early)

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ class SessionState:
     arrays: Mapping[str, NDArray[np.float32]]
     decided: bool
     progress: Progress
+    left_out: Mapping[str, int] = field(default_factory=dict)  # events that did not come to the session, by reason
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Put it into an npz file, which is there whole or not at all."""
@@ -65,6 +67,7 @@ class SessionState:
             "step": self.step,
             "decided": self.decided,
             "progress": asdict(self.progress),
+            **({"left_out": dict(self.left_out)} if any(self.left_out.values()) else {}),
         }
         arrays: dict[str, Any] = {NETWORK + name: array for name, array in self.arrays.items()}
         with replacing(path) as temporary, temporary.open("wb") as file:
@@ -87,7 +90,8 @@ class SessionState:
         if facts.pop("format") != FORMAT:
             raise ValueError("of another format")
         binner, progress = facts.pop("binner"), facts.pop("progress")
-        if not all(isinstance(part, dict) for part in (facts["identity"], *map(progress["tally"].get, COUNTED))):
+        tables = (facts["identity"], facts.get("left_out", {}), *map(progress["tally"].get, COUNTED))
+        if not all(isinstance(part, dict) for part in tables):
             raise ValueError("of another layout")
         return cls(
             binner=BinnerState(**{**binner, "outside": Outside(**binner["outside"]), "counts": arrays.pop("counts")}),
@@ -99,6 +103,7 @@ class SessionState:
         )
 
 
+@lru_cache(maxsize=1)  # a server's thousand sessions are of one network
 def fingerprint(program: Program) -> str:
     """sha256 of a network: of its contract and of every number in it, whatever its file is called."""
     digest = hashlib.sha256(program.contract.to_json().encode())

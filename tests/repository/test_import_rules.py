@@ -33,6 +33,7 @@ ORDER = (
     "report.sections",
     "report",
     "jobs",
+    "serve",
     "models.maths",
     "models.fast",
     "models",
@@ -61,6 +62,7 @@ FOREIGN = {
     "runtime": {"torch", "tonic", "sklearn"},
     "report": {"torch", "tonic", "sklearn", "matplotlib"},
     "jobs": {"torch", "tonic", "sklearn", "matplotlib"},
+    "serve": {"torch", "tonic", "sklearn", "matplotlib", "axonnx.report", "axonnx.jobs"},
     "models": {"onnx", "onnxruntime", "tonic", "sklearn", "axonnx.runtime", "axonnx.report"},
     "train": {"onnx", "onnxruntime", "axonnx.report"},
     "experiments": {"tonic"},
@@ -151,7 +153,7 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 """
-VERBS_WITHOUT_TORCH = ("run", "inspect", "profile", "report", "compile")
+VERBS_WITHOUT_TORCH = ("run", "inspect", "profile", "report", "compile", "serve")
 
 
 def run_python(code: str) -> subprocess.CompletedProcess[str]:
@@ -159,7 +161,9 @@ def run_python(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def modules_without_torch() -> list[str]:
-    paths = [path for folder in ("base", "runtime", "report", "jobs") for path in (ROOT / folder).rglob("*.py")]
+    paths = [
+        path for folder in ("base", "runtime", "report", "jobs", "serve") for path in (ROOT / folder).rglob("*.py")
+    ]
     named = (".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths)
     verbs = [f"axonnx.cli.{verb}" for verb in VERBS_WITHOUT_TORCH]
     return sorted("axonnx." + name.removesuffix(".__init__") for name in named) + verbs

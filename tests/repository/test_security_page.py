@@ -8,6 +8,7 @@ from axonnx.cli import guard
 from axonnx.runtime.readers import confined
 from axonnx.runtime.streams import live_sources as stream_sources
 from axonnx.runtime.streams import reorder, udp_source, windows
+from axonnx.serve.limits import Limits
 from axonnx.train import build
 
 PAGE = (Path(__file__).parents[2] / "docs" / "security.md").read_text("utf-8")
@@ -30,6 +31,9 @@ def test_the_stated_limits_hold():
     assert ("2²²" in row("events that wait"), "2²⁰" in row("silent bins"), "2²⁸" in row("parameters")) == (True,) * 3
     assert f"{udp_source.AHEAD // 1_000_000} s" in row("a step ahead")
     assert f"{udp_source.BUFFER >> 20} MiB" in row("receive buffer")
+    most = Limits()
+    sizes = f"{most.memory_bytes >> 30} GiB; {most.message_bytes >> 10} KiB"
+    assert f"{most.clients:,}; {sizes}; {most.saved:,}; {most.watchers}" in row("streams of a server")
 
 
 def test_the_stated_exit_codes_are_those_of_the_command():

@@ -144,11 +144,17 @@ class NumbaEngine:
 
     def _part(self, arrays: tuple[Any, ...], step: int, low: int, high: int) -> int:
         """Samples low … high − 1; the compiled loop runs without the interpreter's lock."""
-        work = self._workspaces.pop() if self._workspaces else Workspace(self.plan)
+        work = self._workspace()
         outside, memory, counts, seen, steps = arrays
         refused: int = compiled.run(work.fixed, outside, memory, counts, seen, steps, step, low, high, 0)
         self._workspaces.append(work)
         return refused
+
+    def _workspace(self) -> Workspace:
+        try:
+            return self._workspaces.pop()
+        except IndexError:  # asking first is no help: another thread may take the last one in between
+            return Workspace(self.plan)
 
     def _outside(self, x: Floats, noise: Mapping[str, Floats]) -> Floats:
         """Input and noise of each step side by side, [T, B, …] flat."""

@@ -175,6 +175,23 @@ def test_dense_operations_are_weights_times_places(exported):
     assert 0 < total <= dense_operations(model.program)
 
 
+def test_a_workspace_that_another_thread_took_in_between_is_made_anew(exported):
+    class TakenInBetween(list):
+        """Seems to hold a workspace, as it did a moment ago."""
+
+        def __bool__(self):
+            return True
+
+        def __len__(self):
+            return 1
+
+    case = exported("mlp")
+    model, x = load(case.path, "numba"), np.zeros((4, 2, 23), np.float32)
+    expected = model.run(x).logits
+    model.engine._workspaces = TakenInBetween()
+    assert np.array_equal(model.run(x).logits, expected)
+
+
 def test_unknown_engines_and_threads(exported):
     with pytest.raises(AxonnxError, match="expected one of auto, numba, numpy, ort"):
         load(exported("mlp").path, "tpu")

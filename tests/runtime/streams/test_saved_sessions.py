@@ -158,6 +158,20 @@ def test_counts_and_arrays_of_another_kind_are_refused(engines):
             session.restore(replace(state, **changes))
 
 
+def test_what_was_left_out_before_the_session_is_kept_with_it(engines, tmp_path):
+    session, state = under_way(engines)
+    state.write(tmp_path / "plain.npz")
+    assert "left_out" not in str(
+        np.load(tmp_path / "plain.npz")["facts"]
+    )  # as files were before there was such a count
+    replace(state, left_out={"cropped": 3}).write(tmp_path / "session.npz")
+    assert SessionState.read(tmp_path / "session.npz").left_out == {"cropped": 3}
+    with pytest.raises(AxonnxError, match=r"left_out\.cropped is -3"):
+        session.restore(replace(state, left_out={"cropped": -3}))
+    with pytest.raises(AxonnxError, match=r"left_out is \[\]"):
+        session.restore(replace(state, left_out=[]))
+
+
 @pytest.mark.parametrize("facts", ["[]", "3", "{}", '{"format": 1}', "[" * 100_000, '{"format": 1' + "0" * 5000 + "}"])
 def test_facts_of_another_layout_are_refused(engines, tmp_path, facts):
     path = tmp_path / "session.npz"

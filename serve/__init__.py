@@ -1,0 +1,1 @@
+"""Many live streams through one network, over WebSocket: events in, decisions out; never torch."""

@@ -1,0 +1,60 @@
+"""Sessions on disk: a file for each, under the secret name that its client resumes it by."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from pathlib import Path
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.streams.session_state import SessionState
+from axonnx.serve.messages import LATER, NOT_ALLOWED, RefusedError
+
+KEY = re.compile(r"[A-Za-z0-9_-]{22}")  # 128 bits; nothing that could lead out of the folder
+SUFFIX = ".npz"
+
+
+class SavedSessions:
+    """A folder with at most ``most`` sessions; without a folder nothing is saved."""
+
+    def __init__(self, folder: Path | None, most: int) -> None:
+        self.folder, self.most = folder, most
+        if folder is not None:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def new_key(self) -> str:
+        """A name that nobody can guess."""
+        return secrets.token_urlsafe(16)
+
+    def count(self) -> int:
+        """Sessions that could be resumed."""
+        return 0 if self.folder is None else sum(1 for _ in self.folder.glob(f"*{SUFFIX}"))
+
+    def write(self, key: str, state: SessionState) -> None:
+        """Keep a session in place of what was kept of it before."""
+        path = self._path(key)
+        if not path.exists() and self.count() >= self.most:
+            raise RefusedError(LATER, "saved", f"{self.most} sessions are saved already; the server keeps no more")
+        state.write(path)
+
+    def read(self, key: str) -> SessionState:
+        """A session as it was saved."""
+        path = self._path(key)
+        if not path.is_file():
+            raise RefusedError(NOT_ALLOWED, "session", "no such session is saved here; begin a new one")
+        try:
+            return SessionState.read(path)
+        except AxonnxError:
+            raise RefusedError(NOT_ALLOWED, "session", "the saved session is damaged; begin a new one") from None
+
+    def remove(self, key: str) -> None:
+        """Forget a session that came to its end."""
+        if self.folder is not None:
+            self._path(key).unlink(missing_ok=True)
+
+    def _path(self, key: str) -> Path:
+        if self.folder is None:
+            raise RefusedError(NOT_ALLOWED, "session", "this server saves no sessions; it was given no folder for them")
+        if not KEY.fullmatch(key):
+            raise RefusedError(NOT_ALLOWED, "session", "is no name of a session; expected the one that hello told")
+        return self.folder / f"{key}{SUFFIX}"

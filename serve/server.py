@@ -1,0 +1,119 @@
+"""``serve``: a model file on a port, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from axonnx.base.errors import AxonnxError
+from axonnx.serve.app import LOOPBACK, make_app
+from axonnx.serve.limits import make_room_for_files
+from axonnx.serve.service import Service
+
+BACKLOG = 2048
+BUFFER = 2**17  # bytes that the system keeps of a connection each way (Linux doubles it)
+DEAD_AFTER_S = 60  # a peer that vanished without a word, seen by the system
+FAREWELL_S = 2.0  # for clients to answer our close
+HARD_LIMIT = 4  # × the limit of a message: up to there it is refused in words, beyond cut off
+
+
+class Server(uvicorn.Server):
+    """uvicorn, with streams that are saved before their connections close."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self.service = service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """No new connections; then the streams, then the connections."""
+        for listener in self.servers:
+            listener.close()
+        await self.service.stop()
+        patience = FAREWELL_S
+        while self.server_state.connections and patience > 0:
+            await asyncio.sleep(0.05)
+            patience -= 0.05
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """SIGINT and SIGTERM stop the server in good order, which is no fault: they are not raised again."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        handled = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self.handle_exit) for number in handled}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket bound to an address; port 0 is any free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Connections inherit these. Small buffers bound the system's memory, and back-pressure reaches a client soon.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
+    # A ping of our own could not be answered while back-pressure stops their reading.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, DEAD_AFTER_S)
+    try:
+        listener.bind((host, port))
+    except (OSError, OverflowError) as fault:
+        listener.close()
+        reason = getattr(fault, "strerror", None) or fault
+        raise AxonnxError(
+            f"serve: {host}:{port} cannot be listened on ({reason}); choose another", options=("host", "port")
+        ) from None
+    listener.listen(BACKLOG)
+    return listener
+
+
+def make_server(service: Service, host: str, token: str | None) -> Server:
+    """A server that is to be run on a socket of ``listen``."""
+    app = make_app(service, token, loopback=host in LOOPBACK)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="websockets-sansio",
+        ws_max_size=HARD_LIMIT * service.limits.message_bytes,
+        ws_ping_interval=None,
+        ws_per_message_deflate=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=1,
+    )
+    return Server(config, service)
+
+
+def serve(
+    service: Service,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    token: str | None = None,
+    *,
+    ready: Callable[[str], None],
+) -> None:
+    """Serve until SIGINT or SIGTERM. ``ready`` is told the address once it is listened on."""
+    make_room_for_files(service.limits.clients)
+    listener = listen(host, port)
+    name = f"[{host}]" if ":" in host else host
+    ready(f"http://{name}:{listener.getsockname()[1]}/")
+    try:
+        make_server(service, host, token).run(sockets=[listener])
+    finally:
+        listener.close()
+        service.release()

@@ -1,0 +1,74 @@
+"""What a page shows of a stream: the events since it last looked, and how the decision forms."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections import deque
+from collections.abc import Sequence
+from threading import Lock
+
+import numpy as np
+
+from axonnx.runtime.events.arrays import Events
+from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.streams.decision import Decision
+
+SIDE = 64  # cells of the picture's longer side: larger sensors show squares of pixels as one
+KEPT = 200  # decisions of the history
+LISTED = 12  # classes that are shown, those of the highest probability
+
+
+class View:
+    """A picture that worker threads add to and a page takes away."""
+
+    def __init__(self, sensor: Sensor) -> None:
+        self._square = max(1, -(-max(sensor.width, sensor.height) // SIDE))
+        self.width, self.height = -(-sensor.width // self._square), -(-sensor.height // self._square)
+        self._cells = self.width * self.height
+        self._counts = np.zeros((2, self._cells), np.int64)
+        self._history: deque[tuple[int | None, int, float]] = deque(maxlen=KEPT)
+        self._last: Decision | None = None
+        self._alone = Lock()
+
+    def add_events(self, events: Events) -> None:
+        """Count them by cell and polarity; those off the sensor are not to be seen."""
+        x, y = events["x"] // self._square, events["y"] // self._square
+        seen = (x < self.width) & (y < self.height) & (events["p"] < 2)
+        cell = (events["p"][seen].astype(np.int64) * self.height + y[seen]) * self.width + x[seen]
+        counts = np.bincount(cell, minlength=2 * self._cells).reshape(2, self._cells)
+        with self._alone:
+            self._counts += counts
+
+    def add_decisions(self, decisions: Sequence[Decision]) -> None:
+        """Keep the last one whole, and of the others who won."""
+        with self._alone:
+            self._history.extend((each.t_us, each.winner, each.confidence) for each in decisions)
+            self._last = decisions[-1] if decisions else self._last
+
+    def take(self) -> dict[str, object]:
+        """All that is to be drawn, as plain values; the picture begins anew."""
+        with self._alone:
+            counts, self._counts = self._counts, np.zeros_like(self._counts)
+            history, last = list(self._history), self._last
+        off, on = (b64encode(np.minimum(plane, 255).astype(np.uint8).tobytes()).decode() for plane in counts)
+        return {
+            "width": self.width,
+            "height": self.height,
+            "on": on,
+            "off": off,
+            "history": history,
+            "decision": None if last is None else _shown(last),
+        }
+
+
+def _shown(decision: Decision) -> dict[str, object]:
+    best = sorted(np.argsort(-decision.probabilities, kind="stable")[:LISTED].tolist())
+    return {
+        "t_us": decision.t_us,
+        "label": decision.label,
+        "probability": decision.confidence,
+        "entropy": decision.entropy,
+        "final": decision.final,
+        "steps": decision.steps,
+        "bars": [[decision.classes[i], float(decision.probabilities[i])] for i in best],
+    }
