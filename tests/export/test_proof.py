@@ -7,8 +7,11 @@ import torch
 from torch import Tensor
 
 from axonnx.runtime import load
+from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
 from axonnx.runtime.format.contract import InputContract
+from axonnx.runtime.model import Model
 
+from ..runtime.code.c.machine import Machine, needs_compiler
 from ..runtime.code.js.node import needs_node, node
 from .cases import CASES, Case
 from .running import Comparison, Exported, Values
@@ -77,4 +80,26 @@ def test_javascript_gives_the_bits_of_numpy(case: Case, case_of, tmp_path):
     found = node().trace(model.program, values, seed=5)
     assert found.keys() == {*expected.traces, "logits"}
     assert [name for name, trace in expected.traces.items() if not np.array_equal(found[name], trace[:, 0])] == []
+    assert np.array_equal(found["logits"][-1], expected.member_logits[:, 0])
+
+
+@pytest.fixture(scope="module")
+def machine(case_of, tmp_path_factory):
+    """All of them as C, in one library."""
+    path, programs = tmp_path_factory.mktemp("c") / "case.onnx", {}
+    for number, case in enumerate(CASES):
+        path.write_bytes(case_of(case).data)
+        programs[f"case{number}"] = load(path, "numpy").program
+    return Machine(programs, quick=True)
+
+
+@needs_compiler
+def test_plain_c_gives_the_bits_of_numpy(case: Case, case_of, machine):
+    name, arriving = f"case{CASES.index(case)}", case_of(case).contract.input
+    model = Model(machine.programs[name], NumpyEngine(machine.programs[name]))
+    x = counts(arriving, 1, 9).numpy()
+    expected = model.run(x, seed=5, trace=True)
+    found = machine.trace(name, (x[:, 0] if arriving.steps else x) / arriving.unit + arriving.centre, seed=5)
+    assert found.keys() == {*expected.traces, "logits"}
+    assert [key for key, trace in expected.traces.items() if not np.array_equal(found[key], trace[:, 0])] == []
     assert np.array_equal(found["logits"][-1], expected.member_logits[:, 0])

@@ -20,6 +20,7 @@ ORDER = (
     "runtime.program",
     "runtime.engines.reference",
     "runtime.code",
+    "runtime.code.c",
     "runtime.code.js",
     "runtime.targets",
     "runtime.engines.numba",

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.code.js.arrays import Bytes, Floats, View, broadcast, literal, memory, view
+from axonnx.runtime.code.arrays import Floats, View, broadcast, memory, moved_parts, view
+from axonnx.runtime.code.js.arrays import literal
 from axonnx.runtime.engines.reference.noise import layer_key
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.program.instructions import (
@@ -237,23 +238,9 @@ def _move(s: Statements, i: Move) -> None:
     out, start = memory(s.program.buffers[i.writes[0]].shape), 0
     for name in i.reads:
         x = memory(s.program.buffers[name].shape)
-        target, part = _parts(i, x, out, start)
+        target, part = moved_parts(i.kind, i.how, x, out, start)
         start += x.shape[i.how] if i.kind == "Concat" else 0
         s.copy(s.buffer(i.writes[0]), view(out, target), s.buffer(name), view(x, part), part.shape)
-
-
-def _parts(i: Move, x: Bytes, out: Bytes, start: int) -> tuple[Bytes, Bytes]:
-    """The part of the result that an operand fills, and the part of the operand that fills it."""
-    if i.kind == "Concat":
-        return out[(slice(None),) * i.how + (slice(start, start + x.shape[i.how]),)], x[...]
-    if i.kind == "Pad":
-        inner = [slice(before, before + size) for (before, _), size in zip(i.how, x.shape, strict=True)]
-        return out[tuple(inner)], x[...]
-    if i.kind == "Slice":
-        return out[...], x[i.how]
-    if i.kind == "Transpose":
-        return out[...], x.transpose(i.how)
-    return out[...], np.broadcast_to(x, out.shape)
 
 
 RULES: dict[type[Instruction], Rule] = {

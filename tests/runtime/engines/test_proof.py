@@ -5,6 +5,7 @@ import pytest
 
 from axonnx.runtime import load
 
+from ..code.c.machine import Machine, needs_compiler
 from ..code.js.node import needs_node, node
 from .comparing import Comparison, as_values
 from .small_networks import CASES, RECIPES
@@ -42,6 +43,32 @@ def test_javascript_gives_the_bits_of_numpy(name, mode, exported):
         x = case.input(12, 1, density, seed=2)
         expected = model.run(x, seed=2**40 + 3, samples=[7], trace=True)
         found = node().trace(model.program, x[:, 0] if case.recipe.spiking else x, seed=2**40 + 3, sample=7)
+        last = {"logits": found.pop("logits")[-1]}
+        total.add({name: trace[:, 0] for name, trace in expected.traces.items()}, found)
+        total.add({"logits": expected.member_logits[:, 0]}, last)
+    total.hold(case.recipe.spiking)
+
+
+@pytest.fixture(scope="module")
+def machine(exported):
+    """All of them as C, in one library."""
+    programs = {as_name(name, mode): load(exported(name, mode).path, "numpy").program for name, mode in CASES}
+    return Machine(programs, quick=True)
+
+
+def as_name(name, mode):
+    return f"{name}-{mode}".replace("-", "_")
+
+
+@needs_compiler
+@pytest.mark.parametrize(("name", "mode"), CASES)
+def test_plain_c_gives_the_bits_of_numpy(name, mode, exported, machine):
+    case, total = exported(name, mode), Comparison()
+    model = load(case.path, "numpy")
+    for density in (0.05, 0.4, 1.0):
+        x = case.input(12, 1, density, seed=2)
+        expected = model.run(x, seed=2**40 + 3, samples=[7], trace=True)
+        found = machine.trace(as_name(name, mode), x[:, 0] if case.recipe.spiking else x, seed=2**40 + 3, sample=7)
         last = {"logits": found.pop("logits")[-1]}
         total.add({name: trace[:, 0] for name, trace in expected.traces.items()}, found)
         total.add({"logits": expected.member_logits[:, 0]}, last)

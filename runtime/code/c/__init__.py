@@ -1,0 +1,1 @@
+"""A program as plain C99: one header, one source, its constants; no heap, no library."""

@@ -1,0 +1,32 @@
+/* Standard normals, each a function of (seed, sample, step, layer, neuron) alone: Philox-4x32-10, then a piecewise
+   polynomial in double. NORMAL[octave][power] holds its coefficients. */
+
+/* The top bit is the sign, the others the tail probability (2m + 1) / 2³³. */
+static float normal(uint32_t word)
+{
+    const uint32_t odd = (word & 0x7fffffffu) * 2u + 1u;
+    int octave = 0;
+    while (octave < 32 && odd >> octave != 0u) octave++;
+    const double v = (double)odd / (double)((uint64_t)1 << octave) * 4.0 - 3.0, *row = NORMAL[octave - 1];
+    double value = row[7];
+    for (int power = 6; power >= 0; power--) value = value * v + row[power];
+    return (float)(word >> 31 ? -value : value);
+}
+
+static void normals(float *y, int size, uint64_t seed, uint32_t layer, uint32_t step, uint32_t sample)
+{
+    for (uint32_t block = 0; 4 * block < (uint32_t)size; block++) {
+        uint32_t words[4] = {block, layer, step, sample}, k = (uint32_t)seed, l = (uint32_t)(seed >> 32);
+        for (int turn = 0; turn < 10; turn++) {
+            const uint64_t first = (uint64_t)words[0] * 0xd2511f53u, second = (uint64_t)words[2] * 0xcd9e8d57u;
+            const uint32_t b = words[1], d = words[3];
+            words[0] = (uint32_t)(second >> 32) ^ b ^ k;
+            words[1] = (uint32_t)second;
+            words[2] = (uint32_t)(first >> 32) ^ d ^ l;
+            words[3] = (uint32_t)first;
+            k += 0x9e3779b9u;
+            l += 0xbb67ae85u;
+        }
+        for (uint32_t n = 0; n < 4 && 4 * block + n < (uint32_t)size; n++) y[4 * block + n] = normal(words[n]);
+    }
+}
