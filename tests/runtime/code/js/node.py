@@ -63,7 +63,7 @@ class Node:
         np.ascontiguousarray(values, "<f4").tofile(entering)
         files = {"input": str(entering), "output": str(leaving), "steps": len(values)}
         self._job(module_text(program), {**files, "seed": seed, "sample": sample})
-        return _split(np.fromfile(leaving, "<f4"), program, len(values))
+        return split(np.fromfile(leaving, "<f4"), program, len(values))
 
     def ask(self, text: str, script: str) -> object:
         """What a function body makes of ``module``, as JSON."""
@@ -92,7 +92,8 @@ def node() -> Node:
     return Node()
 
 
-def _split(found: NDArray, program: Program, steps: int) -> dict[str, NDArray]:
+def split(found: NDArray, program: Program, steps: int) -> dict[str, NDArray]:
+    """All that a network said, by name."""
     sources = trace_sources(program)
     names = [n for layer in program.layers for n in (f"spikes/{layer.name}", f"membrane/{layer.name}") if n in sources]
     shapes = [program.buffers[sources[name]].shape for name in names]
