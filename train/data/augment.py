@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from axonnx.base.errors import AxonnxError
 from axonnx.train.data.splits import Kind
 
-EVENTS_ONLY = ("drop", "time_jitter_us", "time_stretch")
+EVENTS_ONLY = ("blend", "drop", "time_jitter_us", "time_stretch", "jitter_x")
 
 
 class Augmentation(BaseModel):
@@ -15,11 +15,20 @@ class Augmentation(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    blend: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="share of the samples that get half of their events from another recording of their class",
+    )
     drop: float = Field(default=0.0, ge=0, le=1, description="largest share of a recording's events left out")
     time_jitter_us: float = Field(default=0.0, ge=0, description="std of the noise on every event's time")
     time_stretch: float = Field(default=0.0, ge=0, lt=1, description="recordings run slower or faster by this share")
     shift_x: int = Field(default=0, ge=0, description="columns (channels of a cochlea) a sample moves at most")
     shift_y: int = Field(default=0, ge=0, description="rows a sample moves at most")
+    jitter_x: float = Field(
+        default=0.0, ge=0, description="std of the noise on every event's column (channel of a cochlea)"
+    )
     crop: int = Field(default=0, ge=0, description="padding around frames, of which the old size is cut out anywhere")
     flip: bool = Field(default=False, description="mirror every other sample from left to right")
 

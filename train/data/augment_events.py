@@ -87,13 +87,15 @@ def _new_times(times: NDArray[np.int64], draw: _Draw, how: Augmentation) -> NDAr
 def _new_places(
     x: NDArray[np.int64], y: NDArray[np.int64], draw: _Draw, sensor: Sensor, how: Augmentation
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Columns and rows after a flip and a shift; they may lie off the sensor."""
+    """Columns and rows after a flip, a shift and jitter; they may lie off the sensor."""
     if how.flip:
         x = np.where(draw.whole(0, 1) == 1, sensor.width - 1 - x, x)
     if how.shift_x:
         x = x + draw.whole(-how.shift_x, how.shift_x)
     if how.shift_y:
         y = y + draw.whole(-how.shift_y, how.shift_y)
+    if how.jitter_x:
+        x = x + np.rint(draw.generator.normal(0, how.jitter_x, len(x))).astype(np.int64)
     return x, y
 
 

@@ -15,6 +15,7 @@ from axonnx.runtime.binning import Binning, bin_batch
 from axonnx.train.data.augment import Augmentation
 from axonnx.train.data.augment_events import augment_events
 from axonnx.train.data.augment_frames import augment_frames
+from axonnx.train.data.blend import blended
 from axonnx.train.data.frames import Frames
 from axonnx.train.data.recordings import Recordings
 from axonnx.train.data.splits import Data, kind_of
@@ -119,7 +120,10 @@ class Batches:
         self, data: Recordings, indices: NDArray[np.int64], generator: np.random.Generator
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         assert self.binning is not None
-        events, offsets = data.take(indices)
+        if self.augmentation.blend:
+            events, offsets = blended(data, indices, self.augmentation.blend, generator)
+        else:
+            events, offsets = data.take(indices)
         lost = np.zeros(len(indices), np.int64)
         if not self.augmentation.is_off:
             events, offsets, lost = augment_events(events, offsets, data.sensor, self.augmentation, generator)

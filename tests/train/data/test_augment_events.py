@@ -49,6 +49,7 @@ def split(events, offsets):
         time_stretch=st.sampled_from([0, 0.2, 0.9]),
         shift_x=st.sampled_from([0, 3, 40]),
         shift_y=st.sampled_from([0, 2, 15]),
+        jitter_x=st.sampled_from([0, 2.5]),
         flip=st.booleans(),
     ),
 )
@@ -142,6 +143,15 @@ def test_events_that_were_dropped_do_not_fall_off_the_sensor_too():
     moved, both = augment(batch, shift_x=20), augment(batch, shift_x=20, drop=1.0)
     assert both.off_sensor.sum() < 0.7 * moved.off_sensor.sum()
     assert both.off_sensor.sum() + len(both.events) == pytest.approx(0.5 * len(batch[0]), rel=0.3)
+
+
+def test_jitter_x_has_the_spread_asked_for_and_moves_columns_alone():
+    events = make_events(np.arange(5000), np.full(5000, 10), np.full(5000, 3))
+    made = augment((events, np.array([0, 5000])), jitter_x=2.0)
+    assert made.events["x"].std() == pytest.approx(np.sqrt(4 + 1 / 12), rel=0.05)
+    assert made.events["x"].mean() == pytest.approx(10, abs=0.12)
+    assert (made.events["y"] == 3).all()
+    assert np.array_equal(made.events["t"], events["t"])
 
 
 def test_shift_y_moves_rows_only():
