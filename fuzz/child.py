@@ -14,14 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from fuzz.working import work
+
 FOLDER = "AXONNX_FUZZ_FOLDER"
 ROOT = Path(__file__).parents[1]
 START_SECONDS = 600  # a first start may compile kernels and export networks
+POLL_SECONDS = 0.25
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one case: seconds, and bytes beyond what the child has after its setup."""
+    """Of one case: seconds of work or of waiting, and bytes beyond what the child has after its setup."""
 
     seconds: float = 30.0
     memory: int = 2 << 30
@@ -35,6 +38,23 @@ class Report:
     seed: int
     kind: str
     text: str = ""
+
+
+def _answers(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Whether an answer comes before so many seconds of processor time, or of waiting for nothing, are over.
+
+    The clock alone says little: where others keep the machine busy, a healthy case takes as long as they like.
+    """
+    began = before = None
+    waited = 0.0
+    while not select.select([process.stdout], [], [], POLL_SECONDS)[0]:
+        now = work(process.pid)
+        began = began or now
+        waited = waited + POLL_SECONDS if now.asleep and now == before else 0.0
+        if now.seconds - began.seconds > seconds or waited > seconds:
+            return False
+        before = now
+    return True
 
 
 class Child:
@@ -81,8 +101,7 @@ class Child:
 
     def _answer(self, process: subprocess.Popen[bytes], seconds: float) -> tuple[str, str] | None:
         assert process.stdout is not None
-        ready, _, _ = select.select([process.stdout], [], [], seconds)
-        line = process.stdout.readline() if ready else b""
+        line = process.stdout.readline() if _answers(process, seconds) else b""
         if not line.endswith(b"\n"):
             return None
         kind, text = json.loads(line)

@@ -25,38 +25,15 @@ def samples(*wanted: str) -> dict[str, bytes]:
     return {path.stem: path.read_bytes() for path in sorted(folder.glob("*.onnx"))}
 
 
-def networks() -> dict[str, tuple[Any, tuple[int, ...], list[str]]]:
-    """Name → a network, the shape of its input, and the ways to write it."""
-    from axonnx.models import (
-        BinaryMLP,
-        BinaryResNet,
-        LIFSettings,
-        RecurrentSNN,
-        SpikingMLP,
-        SpikingResNet,
-        variant,
-    )
-
-    classes, norm, zero = len(CLASSES), variant("sg-bn"), LIFSettings(reset="zero")
-    return {
-        "binary-mlp": (BinaryMLP(6, [7], classes), (6,), ["mfa", "sampled", "stochastic", "int8"]),
-        "binary-resnet": (BinaryResNet(2, (3, 4), 1, classes, size=4), (2, 4, 4), ["mfa", "traces"]),
-        "mlp": (SpikingMLP(6, [7], classes), (6,), ["mfa", "step", "sampled", "traces", "int16"]),
-        "mlp-zero": (SpikingMLP(6, [7], classes, settings=zero), (6,), ["stochastic", "step"]),
-        "mlp-norm": (SpikingMLP(6, [7], classes, norm, steps=STEPS), (6,), ["mfa", "step"]),
-        "recurrent": (RecurrentSNN(6, [7], classes), (6,), ["mfa", "stochastic", "step", "int8"]),
-        "resnet": (SpikingResNet(2, (3, 4), 1, classes, size=4), (2, 4, 4), ["mfa", "step"]),
-        "resnet-conv": (SpikingResNet(2, (3, 4), 1, classes, size=4, shortcut="conv"), (2, 4, 4), ["stochastic"]),
-    }
-
-
 def main(folder: Path, *wanted: str) -> None:
     """Write all of them, or those wanted."""
     import torch
 
+    from fuzz.sample_networks import networks
+
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    for name, (network, shape, ways) in networks().items():
+    for name, (network, shape, ways) in networks(STEPS, len(CLASSES)).items():
         _stir(network)
         for way in (way for way in ways if not wanted or f"{name}-{way}" in wanted):
             (folder / f"{name}-{way}.onnx").write_bytes(_file(network.eval(), shape, way))

@@ -31,4 +31,8 @@ def case(seed):
         bytearray(1 << 34)
     if seed == 7:
         return "perhaps"
+    while seed == 10:
+        pass
+    if seed == 11:
+        time.sleep(1.5)
     return "accepted" if seed % 2 == 0 else "refused"

@@ -1,15 +1,22 @@
 """The harness sees everything that must not be, and goes on."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
+
 import pytest
 
 from fuzz.child import Limits
 from fuzz.harness import Result, names, run, table
+from fuzz.working import Work, work
 
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
     keep = tmp_path_factory.mktemp("findings")
-    result = run("tests.fuzz.planted", cases=10, limits=Limits(seconds=2.0, memory=1 << 30), keep=keep)
+    result = run("tests.fuzz.planted", cases=11, limits=Limits(seconds=2.0, memory=1 << 30), keep=keep)
     return result, keep
 
 
@@ -22,10 +29,35 @@ def test_every_kind_of_finding_is_seen(seen):
         5: "hang",
         6: "memory",
         7: "raw exception",
+        10: "hang",
     }
     assert result.counts["accepted"] == 2  # 0 and 8
     assert result.counts["refused"] == 2  # 1 and 9
-    assert result.cases == 10
+    assert result.cases == 11
+
+
+def test_a_machine_that_is_busy_with_others_is_no_hang(monkeypatch):
+    monkeypatch.setattr("fuzz.child.work", lambda pid: Work(seconds=7.0, asleep=False))  # would run, is not let
+    result = run("tests.fuzz.planted", cases=1, first=11, limits=Limits(seconds=0.5, memory=1 << 30))
+    assert result.findings == []
+    assert result.counts == {"refused": 1}
+
+
+@pytest.mark.parametrize(
+    ("code", "seen"),
+    [
+        ("while True: pass", lambda found: found.seconds > 0.5 and not found.asleep),
+        ("import time; time.sleep(600)", lambda found: found.seconds > 0.0 and found.asleep),
+    ],
+)
+def test_work_tells_who_works_and_who_waits_below_a_process_too(code, seen):
+    outer = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {code!r}])"
+    process = subprocess.Popen([sys.executable, "-c", outer], start_new_session=True)
+    try:
+        assert any(seen(work(process.pid)) or time.sleep(0.1) for _ in range(600))
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def test_a_finding_says_what_and_how_to_see_it_again(seen):
@@ -51,7 +83,7 @@ def test_the_table_has_a_line_for_each_campaign(seen):
     lines = table([seen[0], Result("other")]).splitlines()
     assert len(lines) == 3
     assert "1 crash" in lines[1]
-    assert lines[1].split()[:5] == ["tests.fuzz.planted", "10", "2", "2", "6"]
+    assert lines[1].split()[:5] == ["tests.fuzz.planted", "11", "2", "2", "7"]
 
 
 def test_campaigns_are_found_by_their_modules():
