@@ -106,14 +106,20 @@ class Completed:
         if count == 1 and first == self.first and self.frame is not None:
             return self.frame.reshape(1, *self.frame_shape)
         frames = np.zeros((count, *self.frame_shape), np.uint8)
-        rows = frames.reshape(count, -1)
+        flat, cells = frames.reshape(-1), frames[0].size
         if first == self.first and self.frame is not None:
-            rows[0] = self.frame
-        busy, starts, cell, value = self.listed
-        low, high = np.searchsorted(busy, np.array([first, first + count - 1], np.uint64))
-        for entry in range(low, min(high + 1, len(busy))):
-            start, stop = starts[entry], starts[entry + 1] if entry + 1 < len(busy) else len(cell)
-            row = int(busy[entry]) - first
-            if row < count:
-                rows[row, cell[start:stop]] = value[start:stop]
+            flat[:cells] = self.frame
+        place, value = self._places(first, count, cells)
+        flat[place] = value
         return frames
+
+    def _places(self, first: int, count: int, cells: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+        """Where in frames of `count` bins the listed cells stand, and their values."""
+        busy, starts, cell, value = self.listed
+        if len(busy) == 0:
+            return starts, value
+        low = int(busy.searchsorted(np.uint64(first)))
+        high = int(busy.searchsorted(np.uint64(first + count - 1), "right"))
+        begin = [*starts[low:high].tolist(), len(cell) if high == len(busy) else int(starts[high])]
+        bins = (busy[low:high] - np.uint64(first)).view(np.int64) * cells
+        return bins.repeat(np.diff(begin)) + cell[begin[0] : begin[-1]], value[begin[0] : begin[-1]]

@@ -42,12 +42,13 @@ class OpenBin:
     The surplus of full cells is kept as one number: only its sum is ever asked for.
     """
 
-    __slots__ = ("_ended", "binning", "columns", "counts", "numbers", "rows")
+    __slots__ = ("_ended", "binning", "columns", "counts", "numbers", "rows", "spare")
 
     def __init__(self, binning: Binning, last: int | None) -> None:
         self.binning, self._ended = binning, False
         self.columns, self.rows = _places(binning)
         self.counts = np.zeros(binning.cells, np.uint8)
+        self.spare: NDArray[np.uint8] | None = None  # a frame that nobody has been given yet
         self.numbers = np.zeros(SLOTS, np.int64)
         sensor, plane = binning.sensor, binning.height * binning.width if binning.channels > 1 else 0
         self.numbers[[WIDTH, HEIGHT, POLARITIES, PLANE]] = sensor.width, sensor.height, sensor.polarities, plane

@@ -17,6 +17,7 @@ from axonnx.runtime.kernels.bin_slots import (
     AFTER,
     BAD_POLARITY,
     BEFORE,
+    BIN,
     BUSY,
     CELLS,
     CLIPPED,
@@ -152,13 +153,14 @@ def _push(compiled: ModuleType, events: Events, at: OpenBin) -> Ended:
     """As `plain.push`."""
     if not events.flags.c_contiguous:
         events = np.ascontiguousarray(events)
-    fixed, count = (at.columns, at.rows, at.counts, at.numbers), len(events)
-    done = compiled.push(events, 0, *fixed, NO_FRAME, *NOTHING)
-    if done == count:
-        return NO_END
+    fixed, count, opened = (at.columns, at.rows, at.counts, at.numbers), len(events), at.numbers[BIN]
     at.numbers[BUSY:SLOTS] = 0
-    frame, listed = np.empty(len(at.counts), np.uint8), NOTHING
-    done = compiled.push(events, done, *fixed, frame, *NOTHING)
+    frame, listed = at.spare if at.spare is not None else np.empty(len(at.counts), np.uint8), NOTHING
+    done = compiled.push(events, 0, *fixed, frame, *NOTHING)
+    if at.numbers[BIN] == opened:
+        at.spare = frame
+        return NO_END
+    at.spare = None
     in_frame = at.numbers[COUNTED] > 0
     if done < count:
         left = count - done

@@ -1,36 +1,86 @@
 """Text with a header line that names the columns t, x, y, p in any order, then an event a line, all integers."""
 
 import re
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.events.arrays import Events
-from axonnx.runtime.readers.binary import read_bytes
+from axonnx.runtime.events.arrays import EVENT, Events
+from axonnx.runtime.readers.binary import read_head
+from axonnx.runtime.readers.blocks import Opened, compiled_for, gathered, text_blocks
 from axonnx.runtime.readers.recording import Recording, events_from
 
 FIELDS = ("t", "x", "y", "p")
 REQUIRED = ("t", "x")
 PLAIN = str.maketrans("", "", "0123456789+-, \t")
 LONG_NUMBER = re.compile("[0-9]{19}")  # may not fit 64 bits
+NO_EVENTS = np.empty(0, EVENT)
 WHOLE_NUMBER = re.compile(r"[ \t]*[+-]?[0-9]{1,99}[ \t]*")
 
 
 def read(path: Path) -> Recording:
     """Events of a csv file; y and p are 0 where there is no such column."""
-    try:
-        lines = re.split(r"\r?\n", read_bytes(path).decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise AxonnxError(f"{path}: byte {error.start}: is no UTF-8 text; expected csv with columns t,x,y,p.") from None
-    while lines and not lines[-1].strip():
-        lines.pop()
-    columns = parse_header(path, lines[0] if lines else "")
-    events = parse_rows(path, lines[1:], columns, first_line=2)
+    return gathered(open_blocks(path))
+
+
+def open_blocks(path: Path) -> Opened:
+    """The same block by block."""
+    read_head(path)  # refuses what is not there, or empty
+    blocks = text_blocks(path)
+    at, text = next(blocks)
+    first, feed, text = text.partition(b"\n")
+    columns = parse_header(path, _decoded(path, at, first, "utf-8-sig").removesuffix("\r"))
     missing = [name for name in FIELDS if name not in columns]
     notes = (f"no column {' and '.join(missing)}: taken as 0",) if missing else ()
-    return Recording(events, "csv", notes=notes)
+    rest = chain([(at + len(first) + len(feed), text)], blocks)
+    return Opened("csv", None, _rows(path, rest, columns, compiled_for(path, "lines")), notes=notes)
+
+
+def _rows(
+    path: Path, blocks: Iterator[tuple[int, bytes]], columns: list[str], compiled: ModuleType | None
+) -> Iterator[Events]:
+    line, blank = 2, 0  # empty lines may stand at the very end only: they wait for what follows
+    for at, text in blocks:
+        plain, stop = (NO_EVENTS, 0) if compiled is None or blank else plain_rows(compiled, text, columns)
+        line += len(plain)
+        lines = [""] * blank + _lines(path, at + stop, text[stop:])
+        blank = 0
+        while lines and not lines[-1].strip():
+            lines.pop()
+            blank += 1
+        if len(plain):
+            yield plain
+        if lines:
+            yield parse_rows(path, lines, columns, line)
+            line += len(lines)
+
+
+def _lines(path: Path, at: int, text: bytes) -> list[str]:
+    """Lines of a block that begins at byte `at`, without their ends."""
+    lines = re.split(r"\r?\n", _decoded(path, at, text, "utf-8"))
+    return lines if lines[-1] else lines[:-1]
+
+
+def _decoded(path: Path, at: int, text: bytes, encoding: str) -> str:
+    try:
+        return text.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise AxonnxError(
+            f"{path}: byte {at + error.start}: is no UTF-8 text; expected csv with columns t,x,y,p."
+        ) from None
+
+
+def plain_rows(compiled: ModuleType, text: bytes, columns: list[str]) -> tuple[Events, int]:
+    """Events of the lines up to the first that is not plain whole numbers, and where that one begins."""
+    end, stop = text.rfind(b"\n") + 1, np.zeros(1, np.int64)
+    fields, events = np.array([FIELDS.index(name) for name in columns]), np.empty(text.count(b"\n"), EVENT)
+    found = compiled.rows(np.frombuffer(text, np.uint8, end), fields, events, stop)
+    return events[:found], int(stop[0])
 
 
 def parse_header(path: Path, line: str) -> list[str]:

@@ -8,26 +8,34 @@ Only events are decoded; all other words are counted in `skipped`, and so are ev
 time nobody can know.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.readers.binary import read_bytes, whole_records
-from axonnx.runtime.readers.clock import unwrap
+from axonnx.runtime.events.arrays import EVENT, Events
+from axonnx.runtime.readers.blocks import Opened, compiled_for, gathered, record_blocks, whole_head
+from axonnx.runtime.readers.clock import Clock
 from axonnx.runtime.readers.prophesee import evt_version, read_header, sensor_of
-from axonnx.runtime.readers.recording import Recording, events_from
+from axonnx.runtime.readers.recording import Recording
 
 TIME_HIGH = 8
 HIGH_BITS = 28
-KINDS = {10: "external trigger", 14: "extension", 15: "extension"}
+BEFORE = 16  # the place behind the counts of sixteen kinds
+NAMES = {BEFORE: "event before the first time word", 10: "external trigger", 14: "extension", 15: "extension"}
 
 
 def read(path: Path) -> Recording:
     """Events of an EVT 2.0 file."""
-    data = read_bytes(path)
-    header, start = read_header(data)
+    return gathered(open_blocks(path))
+
+
+def open_blocks(path: Path) -> Opened:
+    """The same block by block."""
+    header, start = read_header(whole_head(path, b"% ", b"% end"))
     if evt_version(header) != "2.0":
         raise AxonnxError(
             f"{path}: the header states {_stated(header)}; expected '% evt 2.0' or '% format EVT2'."
@@ -35,31 +43,67 @@ def read(path: Path) -> Recording:
         )
     if header.get("endianness", "little") != "little":
         raise AxonnxError(f"{path}: the header states endianness {header['endianness']!r}; expected little.")
-    words: NDArray[np.uint32] = whole_records(path, data, start, "<u4")
-    kind = words >> np.uint32(28)
-    base, known = _time_base(words, kind == TIME_HIGH)
-    cd = kind <= 1
-    taken = words[cd & known].astype(np.int64)
-    t = base[cd & known] << 6 | taken >> 22 & 0x3F
-    events = events_from(path, t, taken >> 11 & 0x7FF, taken & 0x7FF, taken >> 28)
-    return Recording(events, "evt2", sensor_of(header), _skipped(kind, int(np.count_nonzero(cd & ~known))))
+    skipped: dict[str, int] = {}
+    events = _decoded(record_blocks(path, start, "<u4"), skipped, compiled_for(path, "words"))
+    return Opened("evt2", sensor_of(header), events, skipped, most=path.stat().st_size // 4)
+
+
+def _decoded(words: Iterator[NDArray], skipped: dict[str, int], compiled: ModuleType | None) -> Iterator[Events]:
+    decoder = Decoder(compiled)
+    for block in words:
+        events = decoder(block)
+        skipped.update(decoder.skipped())
+        yield events
+
+
+class Decoder:
+    """Words to events, from block to block."""
+
+    def __init__(self, compiled: ModuleType | None = None) -> None:
+        self.compiled, self.clock = compiled, Clock(HIGH_BITS)
+        self.counts = np.zeros(BEFORE + 1, np.int64)  # words that are neither events nor times, by kind
+
+    def __call__(self, words: NDArray[np.uint32]) -> Events:
+        """The events of the next words."""
+        if self.compiled is None:
+            return self._plain(words)
+        events = np.empty(len(words), EVENT)
+        return events[: self.compiled.evt2(words, HIGH_BITS, self.clock.numbers, self.counts, events)]
+
+    def skipped(self) -> dict[str, int]:
+        """What was no event so far, by name."""
+        found: dict[str, int] = {}
+        for kind in (BEFORE, *range(BEFORE)):
+            if count := int(self.counts[kind]):
+                name = NAMES.get(kind, f"reserved word {kind}")
+                found[name] = found.get(name, 0) + count
+        return found
+
+    def _plain(self, words: NDArray[np.uint32]) -> Events:
+        kind = words >> np.uint32(28)
+        base, known = self._time_base(words, kind == TIME_HIGH)
+        cd = kind <= 1
+        taken, base = words[cd & known], base[cd & known]
+        events = np.empty(len(taken), EVENT)
+        events["t"] = base << 6 | (taken >> np.uint32(22) & np.uint32(0x3F)).astype(np.int64)
+        events["x"] = taken >> np.uint32(11) & np.uint32(0x7FF)
+        events["y"] = taken & np.uint32(0x7FF)
+        events["p"] = taken >> np.uint32(28)
+        others = kind[~cd & (kind != TIME_HIGH)]
+        self.counts[:BEFORE] += np.bincount(others, minlength=BEFORE)
+        self.counts[BEFORE] += np.count_nonzero(cd & ~known)
+        return events
+
+    def _time_base(
+        self, words: NDArray[np.uint32], is_time: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The last time word at each word, and whether there was one."""
+        before = self.clock.now
+        high = self.clock.unwrap((words[is_time] & np.uint32(0x0FFF_FFFF)).astype(np.int64))
+        seen = np.cumsum(is_time)
+        return np.append(np.int64(before or 0), high)[seen], (seen > 0) | (before is not None)
 
 
 def _stated(header: dict[str, str]) -> str:
     version = evt_version(header)
     return f"EVT {version}" if version else "no EVT version"
-
-
-def _time_base(words: NDArray[np.uint32], is_time: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The last time word at each word, and whether there was one."""
-    high = unwrap((words[is_time] & 0x0FFF_FFFF).astype(np.int64), HIGH_BITS)
-    seen = np.cumsum(is_time)
-    return np.concatenate([[0], high])[seen], seen > 0
-
-
-def _skipped(kind: NDArray[np.uint32], before: int) -> dict[str, int]:
-    counts = {"event before the first time word": before} if before else {}
-    for value, count in zip(*np.unique(kind[(kind > 1) & (kind != TIME_HIGH)], return_counts=True), strict=True):
-        name = KINDS.get(int(value), f"reserved word {int(value)}")
-        counts[name] = counts.get(name, 0) + int(count)
-    return counts

@@ -8,17 +8,19 @@ from pathlib import Path
 from axonnx.base.errors import AxonnxError
 from axonnx.base.numpy_files import NPY_MAGIC, NPZ_MAGIC
 from axonnx.runtime.readers import aedat2, aedat31, csv_text, dat, evt2, nmnist, npz, shd, through_faery
+from axonnx.runtime.readers.blocks import Opened
 from axonnx.runtime.readers.prophesee import evt_version, read_header
 from axonnx.runtime.readers.recording import Recording
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format: what it is called, the suffixes of its files, and its reader."""
+    """A format: what it is called, the suffixes of its files, and its readers."""
 
     title: str
     suffixes: tuple[str, ...]
     read: Callable[[Path], list[Recording]]
+    open_blocks: Callable[[Path], Opened] | None = None  # where a file need not be in memory as a whole
 
 
 def _single(read: Callable[[Path], Recording]) -> Callable[[Path], list[Recording]]:
@@ -32,7 +34,7 @@ def _faery(name: str) -> Callable[[Path], list[Recording]]:
 FORMATS: dict[str, Format] = {
     "npz": Format("numpy archive", (".npz",), npz.read_npz),
     "npy": Format("numpy structured array", (".npy",), npz.read_npy),
-    "csv": Format("text, columns t,x,y,p", (".csv",), _single(csv_text.read)),
+    "csv": Format("text, columns t,x,y,p", (".csv",), _single(csv_text.read), csv_text.open_blocks),
     "nmnist": Format("N-MNIST and gesture events, 5 bytes each", (".bin", ".bs2"), _single(nmnist.read)),
     "aedat2": Format("AEDAT 2.0, chip told by the header", (".aedat", ".aedat2"), _single(aedat2.read)),
     **{
@@ -40,8 +42,8 @@ FORMATS: dict[str, Format] = {
         for chip in aedat2.CHIPS
     },
     "aedat3.1": Format("AEDAT 3.1", (".aedat", ".aedat3"), _single(aedat31.read)),
-    "evt2": Format("Prophesee EVT 2.0", (".raw",), _single(evt2.read)),
-    "dat": Format("Prophesee DAT", (".dat",), _single(dat.read)),
+    "evt2": Format("Prophesee EVT 2.0", (".raw",), _single(evt2.read), evt2.open_blocks),
+    "dat": Format("Prophesee DAT", (".dat",), _single(dat.read), dat.open_blocks),
     "shd": Format("Spiking Heidelberg Digits HDF5", (".h5", ".hdf5"), shd.read_shd),
     "aedat4": Format("AEDAT 4.0, by faery", (".aedat4", ".aedat"), _faery("aedat4")),
     "evt3": Format("Prophesee EVT 3.0, by faery", (".raw",), _faery("evt3")),

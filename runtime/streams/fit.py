@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.format.contract import FitContract
 from axonnx.runtime.streams.adapt import Adapter, Crop, Region, refuse_larger, size
-from axonnx.runtime.streams.sources import FileSource, Source
+from axonnx.runtime.streams.sources import RecordedSource, Source
 
 
 @dataclass(frozen=True)
@@ -46,15 +44,14 @@ def source_sensor(source: Source, stated: Sensor | None, target: Sensor, fitted:
     """
     if stated is not None and source.sensor is not None and size(stated) != size(source.sensor):
         raise AxonnxError(f"{source.name}: its sensor is {size(source.sensor)}, as it says itself, not {size(stated)}")
-    if stated is None and source.sensor is None and isinstance(source, FileSource) and not fitted:
+    if stated is None and source.sensor is None and isinstance(source, RecordedSource) and not fitted:
         _refuse_wide(source, target)
     return source.sensor if stated is None else stated
 
 
-def _refuse_wide(source: FileSource, target: Sensor) -> None:
-    events = source.recording.events
-    if len(events):
-        reach = Sensor(width=int(np.max(events["x"])) + 1, height=int(np.max(events["y"])) + 1)
+def _refuse_wide(source: RecordedSource, target: Sensor) -> None:
+    reach = source.reach()
+    if reach is not None:
         try:
             refuse_larger(reach, target)
         except AxonnxError:

@@ -12,7 +12,7 @@ from axonnx.runtime.streams.pipeline import EventPipeline
 from axonnx.runtime.streams.reorder import OnDisorder, Reorder, count_late
 from axonnx.runtime.streams.seen import Seen
 from axonnx.runtime.streams.session import Session
-from axonnx.runtime.streams.sources import FileSource, Source
+from axonnx.runtime.streams.sources import RecordedSource, Source
 from axonnx.runtime.streams.udp_source import UdpSource
 
 
@@ -48,7 +48,7 @@ def open_stream(
         stop_at=stop_at,
         every_bin=every_bin,
         origin=origin,
-        one_window=isinstance(source, FileSource) and not (windows or continuous),
+        one_window=isinstance(source, RecordedSource) and not (windows or continuous),
     )
     adapter = (fit or Fit()).adapter(ordered, binning.sensor, contract.input.fit)
     return EventPipeline(ordered, session, reorder, Seen(adapter, binning) if seen else adapter, max_events)
@@ -62,12 +62,13 @@ def in_order(
         # Networks swap datagrams, and anyone can send one: a late one must not end the run.
         usual: OnDisorder = "drop" if isinstance(source, UdpSource) else "refuse"
         return source, Reorder(tolerance_us, on_disorder or usual)
-    if not isinstance(source, FileSource):
+    if not isinstance(source, RecordedSource):
         raise AxonnxError(
             f"{source.name}: a stream has no end to wait for, so it cannot be sorted as a whole; sort it within a "
             f"tolerance and refuse or drop what is later",
             options=("tolerance_us", "on_disorder"),
         )
     reorder = Reorder(tolerance_us, "refuse")
-    reorder.sorted = count_late(source.recording.events)
-    return source.sorted(), reorder
+    recorded = source.in_memory()
+    reorder.sorted = count_late(recorded.recording.events)
+    return recorded.sorted(), reorder

@@ -105,3 +105,21 @@ def test_without_numba_all_is_plain(monkeypatch):
     binner.warm_up()
     assert binner.push(make_events([0, 25], 0)).count == 2
     assert binner._compiled is None
+
+
+def test_what_was_given_out_is_not_written_again():
+    _, fast = pair(LINE)
+    first = fast.push(make_events([0, 1, 12], [0, 1, 2])).frames(0, 1)
+    kept = first.copy()
+    for time in range(20, 200, 5):
+        fast.push(make_events([time], [3]))
+    assert (first == kept).all()
+    assert kept.ravel().tolist() == [1, 1, 0, 0]
+
+
+def test_a_part_of_many_bins_has_no_cell_of_others():
+    completed = pair(LINE)[1].push(make_events(np.arange(0, 100, 5), np.arange(20) % 4))
+    whole = completed.frames(0, 9)
+    for first in range(9):
+        for count in range(1, 10 - first):
+            assert (completed.frames(first, count) == whole[first : first + count]).all()

@@ -14,10 +14,10 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning import Sensor
 from axonnx.runtime.events.arrays import EVENT, make_events
 from axonnx.runtime.events.records import RECORD, from_records, to_records
-from axonnx.runtime.readers import write_npz
+from axonnx.runtime.readers import blocks, write_npz
 from axonnx.runtime.streams import sources
 from axonnx.runtime.streams.live_sources import CsvSource, RecordSource
-from axonnx.runtime.streams.sources import limited, open_source
+from axonnx.runtime.streams.sources import BlockSource, limited, open_source
 
 SOME = make_events(np.arange(100, dtype=np.int64) * 7 - 3, np.arange(100), np.arange(100) % 6, np.arange(100) % 2)
 ENDS = make_events(np.array([-(2**63), 2**63 - 1], np.int64), 65535, 65535, 255)
@@ -50,6 +50,36 @@ def test_files_come_in_chunks(tmp_path, monkeypatch):
     assert [len(chunk) for chunk in source.chunks()] == [30, 30, 30, 10]
     assert (all_of(source) == SOME).all()
     assert (source.sensor, source.live) == (Sensor(width=100, height=6), False)
+
+
+def test_a_large_recording_stays_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "TEXT", 300)
+    (tmp_path / "some.csv").write_bytes(b"t,x,y,p\n" + csv(SOME))
+    source = open_source(str(tmp_path / "some.csv"))
+    assert isinstance(source, BlockSource)
+    assert max(len(chunk) for chunk in source.chunks()) < 60
+    for _ in range(2):  # as often as one likes
+        assert (all_of(source) == SOME).all()
+    assert source.reach() == Sensor(width=100, height=6)
+    assert (source.sensor, source.live, source.notes, source.skipped) == (None, False, (), {})
+    assert (source.in_memory().recording.events == SOME).all()
+    assert (all_of(open_source(str(tmp_path / "some.csv"), index=0)) == SOME).all()
+    with pytest.raises(AxonnxError, match="has no recording 3"):
+        open_source(str(tmp_path / "some.csv"), index=3)
+
+
+def test_words_that_are_no_events_are_counted_while_they_are_read(tmp_path):
+    words = np.array([0, 8 << 28, 5, 10 << 28, 7], "<u4")
+    (tmp_path / "a.raw").write_bytes(b"% evt 2.0\n% end\n" + words.tobytes())
+    source = open_source(str(tmp_path / "a.raw"))
+    assert source.skipped == {}
+    assert len(all_of(source)) == 2
+    assert source.skipped == {"event before the first time word": 1, "external trigger": 1}
+
+
+def test_a_recording_without_events_has_no_reach(tmp_path):
+    (tmp_path / "a.csv").write_text("t,x\n")
+    assert open_source(str(tmp_path / "a.csv")).reach() is None
 
 
 def test_of_many_recordings_one_must_be_chosen(tmp_path):
