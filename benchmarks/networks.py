@@ -95,3 +95,17 @@ def _thresholds(collapsed: Collapsed, x: torch.Tensor, rate: float) -> tuple[dic
             )
     rates = {name: float(layer.spikes.mean()) for name, layer in network(x, MEAN_FIELD).observations.items()}
     return {name: network.get_submodule(name).threshold for name in rates}, rates
+
+
+def camera(folder: Path) -> Path:
+    """A camera's 128 × 128 pixels and two polarities, down-sampled by 4, through 64 neurons; bins of 10 ms, T = 100."""
+    torch.manual_seed(0)
+    binning = Binning(sensor=Sensor(width=128, height=128), bins=100, bin_us=10_000, downsample=4)
+    arriving = InputContract(
+        name="events", shape=binning.frame_shape, steps=binning.bins, binning=binning, largest=binning.limit
+    )
+    collapsed = collapse_network(SpikingMLP(binning.cells, [64], 11), arriving)
+    path = folder / "camera.onnx"
+    contract = make_contract(collapsed, tuple(str(number) for number in range(11)), "sequence")
+    write_model(build_model(collapsed, contract), path)
+    return path
