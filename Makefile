@@ -5,6 +5,10 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
+# Libraries whose networks are imported, for the tests that hold us against them; without what they ask for and tests
+# do not need (torchvision, tensorboard).
+PEERS  := norse spikingjelly loguru nirtorch
+
 .PHONY: help setup test pytest lint format types bench fuzz demo docs clean
 
 help:            ## this list
@@ -17,7 +21,7 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt setuptools wheel
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev]'
-	$(BIN)/python -m pip install --quiet --no-deps --constraint constraints.txt neurobench
+	$(BIN)/python -m pip install --quiet --no-deps --constraint constraints.txt neurobench $(PEERS)
 	@touch $@
 
 test: lint types pytest  ## lint, types and every test

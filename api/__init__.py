@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from axonnx.base.errors import AxonnxError
+    from axonnx.convert.importing import import_network
     from axonnx.export.run import export_network, export_run
     from axonnx.export.verify.stages import verify_file
     from axonnx.profiling import profile_file
@@ -30,6 +31,7 @@ _HOMES = {
     "AxonnxError": "axonnx.base.errors",
     "export_network": "axonnx.export.run",
     "export_run": "axonnx.export.run",
+    "import_network": "axonnx.convert.importing",
     "load": "axonnx.runtime.model",
     "open_run": "axonnx.train.trained",
     "profile_file": "axonnx.profiling",
@@ -44,6 +46,7 @@ __all__ = [
     "__version__",
     "export_network",
     "export_run",
+    "import_network",
     "load",
     "open_run",
     "profile_file",

@@ -22,6 +22,7 @@ VERBS: dict[str, Verb] = {
     "demo": Verb("axonnx.cli.demo:main", "the whole pipeline on the embedded data, in minutes"),
     "train": Verb("axonnx.cli.train:main", "train a network on events or images"),
     "export": Verb("axonnx.cli.export:main", "collapse a trained network into one ONNX file"),
+    "import": Verb("axonnx.cli.importing:main", "a trained network of snnTorch, SpikingJelly, Norse or NIR as ours"),
     "verify": Verb("axonnx.cli.verify:main", "compare a file with its training network, bit for bit"),
     "run": Verb("axonnx.cli.run:main", "run an exported file on events, frames or images"),
     "serve": Verb("axonnx.cli.serve:main", "run an exported file on many live streams, over WebSocket"),

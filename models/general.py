@@ -153,7 +153,8 @@ class GeneralLIF(nn.Module):
             state, gap = self._step(
                 arriving, state, None if noise is None else noise[t], None if forced is None else forced[t]
             )
-            seen.append(Observation(gap, state.variance, state.spikes))
+            told = state.membrane if self.adaptive else None
+            seen.append(Observation(gap, state.variance, state.spikes, told))
         run.keep(self, state)
         run.observe(self, stack_observations(seen) if run.sequence else seen[0])
         if run.currents is not None:

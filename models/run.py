@@ -63,18 +63,22 @@ class State:
 
 
 class Observation(NamedTuple):
-    """What a layer of neurons did in a pass: h* − θ, κ² at the decision, and the spikes, [(T,) B, …]."""
+    """What a layer of neurons did in a pass: h* − θ, κ² at the decision, and the spikes, [(T,) B, …].
+
+    ``membrane``: h*, of neurons whose threshold moves; of all others it is the gap and θ together.
+    """
 
     gap: Tensor
     variance: Tensor | None
     spikes: Tensor
+    membrane: Tensor | None = None
 
 
 def stack_observations(steps: Sequence[Observation]) -> Observation:
     """The observations of single time steps as one with a time axis."""
-    gaps, variances, spikes = zip(*steps, strict=True)
-    variance = None if variances[0] is None else torch.stack(variances)
-    return Observation(torch.stack(gaps), variance, torch.stack(spikes))
+    gaps, variances, spikes, membranes = zip(*steps, strict=True)
+    variance, membrane = (None if part[0] is None else torch.stack(part) for part in (variances, membranes))
+    return Observation(torch.stack(gaps), variance, torch.stack(spikes), membrane)
 
 
 class Run:

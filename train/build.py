@@ -15,6 +15,8 @@ from pydantic import ValidationError
 from axonnx import models
 from axonnx.base.errors import AxonnxError
 from axonnx.models import Network, Variant
+from axonnx.models.checking import check_network
+from axonnx.models.described import DescribedNetwork, parameters_of, read_layers
 from axonnx.runtime.binning import Binning
 from axonnx.runtime.format.contract import MergingContract
 from axonnx.runtime.format.network_input import merge_frames
@@ -168,11 +170,32 @@ def make_network(config: Config, prepared: Prepared, source: OwnSource | None = 
     """The network for this data, with weights drawn from the run's seed; one's own from its ``source``."""
     torch.manual_seed(config.seed)
     source = source or own_source(config.model, Path())
-    return _shipped(config, prepared) if source is None else _own(config, prepared, source)
+    if source is not None:
+        return _own(config, prepared, source)
+    return _described(config, prepared) if config.model.network == "layers" else _shipped(config, prepared)
+
+
+def _described(config: Config, prepared: Prepared) -> Network:
+    """The network that model.layers describes."""
+    model, variant = config.model, make_variant(config.variant)
+    idle = [key for key in (*SIZES, *NEURON_SETTINGS, "arguments") if getattr(model, key) is not None]
+    if idle:
+        raise AxonnxError(f"model.{idle[0]} is not for the network 'layers', which model.layers describes as a whole")
+    if prepared.steps is None:
+        raise AxonnxError(f"{config.data.name} has no time axis; the network 'layers' is a spiking one")
+    if not model.layers:
+        raise AxonnxError("model.layers is missing: a table for each layer, as axonnx import writes them")
+    refuse_idle_noise(config, variant)
+    with _naming("model.layers"):
+        _refuse_count(parameters_of(read_layers(model.layers)))
+        network = DescribedNetwork(model.layers, variant.through_time(prepared.steps))
+    with _naming("model.layers", (ValueError, RuntimeError)):
+        check_network(network, prepared.shape[-3:], len(prepared.splits.classes))
+    return network
 
 
 def _own(config: Config, prepared: Prepared, source: OwnSource) -> Network:
-    idle = [key for key in ("hidden", *RESIDUAL_SETTINGS, "readout_decay") if getattr(config.model, key) is not None]
+    idle = [key for key in (*SIZES, "layers") if getattr(config.model, key) is not None]
     if idle:
         raise AxonnxError(f"model.{idle[0]} is for shipped networks; put it into model.arguments")
     variant = make_variant(config.variant)
@@ -252,6 +275,7 @@ NETWORKS: dict[str, Any] = {
     "spiking-resnet": models.SpikingResNet,
 }
 RESIDUAL_SETTINGS: tuple[str, ...] = ("widths", "blocks", "shortcut", "stem_stride", "stream", "block_scale")
+SIZES = ("hidden", *RESIDUAL_SETTINGS, "readout_decay")
 LAYER_SETTINGS = ("spread", "normalisation", "granularity", "estimator", "init", "initial_std")  # of a variant
 NEURON_SETTINGS = ("threshold", "decay", "learn_decay", "time_constants", "learn_threshold", "reset", "base_std")
 
@@ -262,7 +286,7 @@ def _options(model: ModelConfig, kind: str) -> dict[str, Any]:
     takes += () if kind.startswith("binary") else ("readout_decay",)
     if model.arguments:
         raise AxonnxError(f"model.arguments is for one's own networks; {kind!r} takes {', '.join(takes)}")
-    given = {key: getattr(model, key) for key in ("hidden", *RESIDUAL_SETTINGS, "readout_decay")}
+    given = {key: getattr(model, key) for key in (*SIZES, "layers")}
     given = {key: value for key, value in given.items() if value is not None}
     wrong = sorted(set(given) - set(takes))
     if kind.startswith("binary"):

@@ -24,7 +24,7 @@ from axonnx.train.distributed import World, world
 from axonnx.train.finite import NonFiniteError
 from axonnx.train.health import new_warnings
 from axonnx.train.loop import Training, final_predictions, fit, new_training
-from axonnx.train.output.checkpoint import INDEX, Position, load_checkpoint, save_checkpoint
+from axonnx.train.output.checkpoint import INDEX, Position, load_checkpoint, load_start, save_checkpoint
 from axonnx.train.output.curves import draw_curves
 from axonnx.train.output.progress import Progress, Silent
 from axonnx.train.output.run_folder import RunFolder
@@ -140,6 +140,8 @@ def _train(
 ) -> Finished:
     prepared = prepare(config.data)
     network = make_network(config, prepared, source)
+    if config.model.begin is not None and not resume:
+        load_start(RunFolder(Path(config.model.begin)).checkpoint, network)
     training = new_training(network, config, here.device(config.device))
     with folder.locked() if here.leads else nullcontext():
         changed = _restore(folder, training, prepared, config) if resume else ""
@@ -211,6 +213,21 @@ def _stopped(folder: RunFolder, training: Training, fault: NonFiniteError, here:
     if here.leads:
         folder.log(f"stopped: {text}")
     return text
+
+
+def write_run(path: str | Path, config: Config, prepared: Prepared, network: Network, overwrite: bool = False) -> Path:
+    """A run folder of a network whose weights were made elsewhere, as training leaves one before its first epoch."""
+    folder = RunFolder(Path(path))
+    training = new_training(network, config, torch.device("cpu"))
+    folder.create(config, overwrite)
+    with folder.locked():
+        folder.log("written with weights that were made elsewhere")
+        _tell_data(folder, prepared, Silent())
+        position = Position(0, {"seed": config.seed, "epoch": 0}, to_toml(config), prepared.splits.digest)
+        folder.write_results([])
+        save_checkpoint(folder.checkpoint, network, training.optimiser, position)
+        folder.write_metrics(final_metrics(network, prepared, config))
+    return folder.path
 
 
 def restore_run(path: str | Path, device: str | None = None) -> tuple[Config, Prepared, Network]:

@@ -63,7 +63,9 @@ class Translation:
         self.done: dict[Any, fx.Node] = {}
         self.names: set[str] = set()
         self.outputs: dict[tuple[fx.Node, int], str] = {}
-        self.of_neurons = {captured.layer(node) for node in captured.calls() if operator_of(node.target) in NEURONS}
+        ops = [(captured.layer(node), operator_of(node.target)) for node in captured.calls()]
+        self.of_neurons = {layer for layer, op in ops if op in NEURONS}
+        self.firing = {layer for layer, op in ops if op is not None and OPS[op].spikes is not None}
 
     def run(self, inputs: list[str], wanted: list[fx.Node]) -> list[str]:
         """Translate what ``wanted`` needs; the names of its values."""
@@ -90,7 +92,9 @@ class Translation:
         """A unique node name: a layer's neurons, or its synapses where it has no neurons, have the layer's own."""
         layer = self.captured.layer(node)
         base = self.body.prefix + (layer or "network")
-        named = op in NEURONS or (op in ("Gemm", "Conv") and layer not in self.of_neurons)
+        named = (op in NEURONS and not self._beside(op, layer)) or (
+            op in ("Gemm", "Conv") and layer not in self.of_neurons
+        )
         first = base if named else f"{base}/{op}"
         name, number = first, 1
         while name in self.names:
@@ -98,6 +102,10 @@ class Translation:
             name = f"{first}/{op}{number}" if first == base else f"{first}{number}"
         self.names.add(name)
         return name
+
+    def _beside(self, op: str, layer: str) -> bool:
+        """Whether this is the synaptic current of neurons, whose name is theirs."""
+        return OPS[op].spikes is None and layer in self.firing
 
     def _call(self, node: fx.Node) -> None:
         key = _key(node)

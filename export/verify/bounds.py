@@ -15,12 +15,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from axonnx.export.verify.expected import FEW, UNIT, fold, over_rows, through_time
 from axonnx.models import LIF, MEAN_FIELD, BinaryNeuron, Forced, LeakyReadout, LinearReadout, Network, SpikingNetwork
+from axonnx.models.general import DirectReadout, GeneralLIF, LeakyCurrent
 from axonnx.models.maths.posterior import GaussianPosterior
 from axonnx.models.network import Output
 from axonnx.models.neurons import hold_threshold
@@ -46,6 +48,7 @@ class Bounding:
         self.reference = reference
         self.errors = _amounts(reference, lambda name, _value: torch.tensor(_half_step(grids, name)), -0.0)
         self.sizes = _amounts(reference, lambda _name, value: value.abs(), -1.0)
+        self.leaks = any(isinstance(module, LeakyCurrent) for module in reference.modules())
         synapses = sum(isinstance(module, Synapse) for module in reference.modules())
         self.roundings = 2 * FEW + synapses  # of one step: a constant's, the neuron's, and those of sums of currents
 
@@ -62,16 +65,40 @@ class Bounding:
             known, bound = output.observations[name].variance, error.observations[name].variance
             if known is not None and bound is not None:
                 variances[name] = bound + self._leaked(name, unit * known)
-        return Bounds(membranes, variances, error.logits + steps * unit * size.logits)
+        times = steps * (steps if self.leaks else 1)
+        return Bounds(membranes, variances, error.logits + times * unit * size.logits)
 
     def _leaked(self, name: str, step_errors: Tensor) -> Tensor:
         """R[t] = β R[t−1] + r[t]"""
         neuron = self.reference.get_submodule(name)
+        if isinstance(neuron, GeneralLIF):
+            return self._leaked_by(neuron, step_errors)
         if not isinstance(neuron, LIF):
             return step_errors
         total, found = torch.zeros_like(step_errors[0]), []
         for now in step_errors:
             total = neuron.decay * total + now
+            found.append(total)
+        return torch.stack(found)
+
+    def _leaked_by(self, neuron: GeneralLIF, step_errors: Tensor) -> Tensor:
+        """R[t] = β R[t−1] + R_i[t] + A[t], where R_i = α R_i + r of a synaptic current, and A of an adaptation.
+
+        Adaptation acts by its gains: A = (|g| + |f|) R_a, and R_a = δ R_a + |c| R + r. A leaky current before the
+        neurons has decays of its own; r is then taken as if nothing had ever leaked.
+        """
+        if self.leaks:
+            step_errors = step_errors.cummax(0).values * len(step_errors)
+        by = neuron.adaptation
+        alpha = torch.zeros(()) if neuron.synaptic_decay is None else neuron.synaptic_decay.abs()
+        current = adapted = total = torch.zeros_like(step_errors[0])
+        found = []
+        for now in step_errors:
+            current = alpha * current + now
+            if by is not None:
+                gains = by.current_gain.abs() + by.threshold_gain.abs()
+                adapted = by.adaptation_decay.abs() * adapted + gains * by.membrane_share.abs() * total + now
+            total = neuron.dynamics.decay.abs() * total + current + adapted
             found.append(total)
         return torch.stack(found)
 
@@ -96,11 +123,36 @@ def _amounts(reference: Network, amount: Amount, threshold: float) -> Network:
             if module.recurrent is not None:
                 posterior = module.recurrent.posterior
                 _fill(posterior, amount(where + "recurrent_weight", posterior.mean), where + "recurrent_spread", amount)
+        if isinstance(module, GeneralLIF):
+            _general(module, where, amount, threshold)
         if isinstance(module, LIF | BinaryNeuron):
             hold_threshold(module, threshold * module.threshold.abs())
+        if isinstance(module, DirectReadout) and threshold == 0.0:
+            module.register_forward_pre_hook(_without_spikes)
         if isinstance(module, Synapse | LeakyReadout | LinearReadout):
             module.register_forward_pre_hook(lambda _module, given: (given[0].abs(), *given[1:]))
     return network
+
+
+def _general(neuron: GeneralLIF, where: str, amount: Amount, threshold: float) -> None:
+    """Resets, thresholds and adaptation so that everything adds up; constants are the file's own, without an error."""
+    if neuron.recurrent is not None:
+        posterior = neuron.recurrent.posterior
+        posterior.raw_mean.copy_(amount(where + "recurrent_weight", posterior.mean).expand_as(posterior.raw_mean))
+    for name in ("decay", "synaptic_decay", "adaptation_decay", "membrane_share"):
+        if getattr(neuron, name, None) is not None:
+            setattr(neuron, name, getattr(neuron, name).abs())
+    for name in ("threshold", "taken", "late_taken"):
+        setattr(neuron, name, threshold * getattr(neuron, name).abs())
+    if neuron.adaptive:
+        neuron.spike_share = -threshold * cast(Tensor, neuron.spike_share).abs()
+        for name in ("current_gain", "threshold_gain"):
+            setattr(neuron, name, -getattr(neuron, name).abs())
+
+
+def _without_spikes(_module: nn.Module, given: tuple[object, ...]) -> tuple[object, ...]:
+    """Spikes that are read out as they are have no error."""
+    return (torch.zeros_like(given[0]), *given[1:]) if isinstance(given[0], Tensor) else given
 
 
 def _synapse(synapse: Synapse, where: str, amount: Amount) -> None:

@@ -8,6 +8,7 @@ training network's own wherever the membrane is farther than that from its thres
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 import numpy as np
 import torch
@@ -22,6 +23,7 @@ from axonnx.export.verify.forced_file import ForcedFile, Seen
 from axonnx.export.verify.grids import coarsest, probe
 from axonnx.export.verify.reference import references
 from axonnx.models import LIF, MEAN_FIELD, BinaryNeuron, Network, Replay
+from axonnx.models.general import GeneralLIF
 from axonnx.models.network import Output
 from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.format.model_file import ModelFile
@@ -106,9 +108,9 @@ class CollapseCheck:
         offset: int,
     ) -> None:
         layer, neuron = output.observations[name], self.members[prefix].get_submodule(name)
-        assert isinstance(neuron, LIF | BinaryNeuron)
+        assert isinstance(neuron, LIF | BinaryNeuron | GeneralLIF)
         full, at, bound = prefix + name, self._place(offset), bounds.membranes[name].expand_as(layer.gap)
-        membrane = (layer.gap + neuron.threshold).numpy()
+        membrane = (layer.gap + cast(Tensor, neuron.threshold) if layer.membrane is None else layer.membrane).numpy()
         self.found.judge(f"layer {full!r}: membrane", seen.membranes[full], membrane, bound.numpy(), at)
         self.found.membranes += layer.gap.numel()
         near = layer.gap.abs() <= bound

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from axonnx.models import LIF, BinaryNeuron, GaussianPosterior, LeakyReadout, LinearReadout, Network
+from axonnx.models.general import GeneralLIF
 from axonnx.models.normalisation import BatchNorm
 from axonnx.models.synapses import Synapse
 
@@ -80,6 +81,9 @@ def expected_constants(network: Network, prefix: str, stochastic: bool) -> dict[
             found |= _of_synapse(module, where, stochastic)
         elif isinstance(module, LIF):
             found |= _of_lif(module, where, stochastic)
+        elif isinstance(module, GeneralLIF) and module.recurrent is not None:
+            weight = where + "recurrent_weight"  # its other constants are buffers, and must be the file's own
+            found[weight] = _plain(module.recurrent.posterior.mean, weight)
         elif isinstance(module, BinaryNeuron):
             found[where + "threshold"] = _plain(module.threshold)
         elif isinstance(module, LeakyReadout | LinearReadout):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from axonnx.models import MEAN_FIELD, Network, Replay
+from axonnx.models import MEAN_FIELD, Network, Observation, Replay
 from axonnx.runtime.engines.reference.interface import Engine
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.names import MEMBRANE, NOISE, SPIKES, TRACE, under
@@ -44,9 +45,16 @@ def of_torch(
             output = network(torch.from_numpy(x), Replay(drawn) if drawn else MEAN_FIELD)
         for layer, seen in output.observations.items():
             spikes[prefix + layer] = seen.spikes.numpy()
-            membranes[prefix + layer] = seen.gap.numpy()
+            membranes[prefix + layer] = _told(network, layer, seen).numpy()
         logits.append(output.logits.numpy())
     return Observed(name, spikes, membranes, np.stack(logits), gaps)
+
+
+def _told(network: Network, layer: str, seen: Observation) -> Tensor:
+    """h* − θ, also of neurons whose threshold moves above their θ."""
+    if seen.membrane is None:
+        return seen.gap
+    return seen.membrane - cast(Tensor, network.get_submodule(layer).threshold)
 
 
 def of_engine(engine: Engine, x: Floats, noise: Mapping[str, Floats]) -> Observed:

@@ -8,8 +8,15 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from axonnx.export.collapse.layers import CollapsedBinaryNeuron, CollapsedLIF, CollapsedReadout, CollapsedSynapse
+from axonnx.export.collapse.layers import (
+    CollapsedBinaryNeuron,
+    CollapsedGeneral,
+    CollapsedLIF,
+    CollapsedReadout,
+    CollapsedSynapse,
+)
 from axonnx.models import LIF, BinaryNeuron, GaussianPosterior, LeakyReadout, LinearReadout, Network
+from axonnx.models.general import GeneralLIF
 from axonnx.models.neurons import hold_threshold
 from axonnx.models.normalisation import BatchNorm, ChannelScale
 from axonnx.models.synapses import Recurrent, Synapse
@@ -32,6 +39,9 @@ def refill(network: Network, collapsed: Network) -> Network:
             if module.recurrent is not None and source.recurrent_weight is not None:
                 module.recurrent.posterior.raw_mean.copy_(source.recurrent_weight)
                 module.recurrent = _FileRecurrent(module.recurrent, source)
+        elif isinstance(module, GeneralLIF) and isinstance(source, CollapsedGeneral):
+            if module.recurrent is not None and source.recurrent_weight is not None:
+                module.recurrent.posterior.raw_mean.copy_(source.recurrent_weight)
         elif isinstance(module, BinaryNeuron) and isinstance(source, CollapsedBinaryNeuron):
             hold_threshold(module, source.threshold.clone())
         elif isinstance(module, LeakyReadout | LinearReadout) and isinstance(source, CollapsedReadout):

@@ -14,6 +14,7 @@ NAMES = {
     "__version__",
     "export_network",
     "export_run",
+    "import_network",
     "load",
     "open_run",
     "profile_file",

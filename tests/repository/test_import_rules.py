@@ -49,6 +49,8 @@ ORDER = (
     "export.graph",
     "export",
     "export.verify",
+    "convert.sources",
+    "convert",
     "experiments",
     "experiments.measures",
     "api",

@@ -49,7 +49,7 @@ Corner = Annotated[int, Field(ge=0, le=65535)]
 Size = Annotated[int, Field(gt=0, le=2**24)]  # of a layer: torch counts no further than 2^63 in all
 
 
-SHIPPED_NETWORKS = ("binary-mlp", "binary-resnet", "spiking-mlp", "recurrent-snn", "spiking-resnet")
+SHIPPED_NETWORKS = ("binary-mlp", "binary-resnet", "spiking-mlp", "recurrent-snn", "spiking-resnet", "layers")
 OWN_NETWORK = re.compile(r"[^\n\0]+:[A-Za-z_]\w*")  # a file or a module, and a class in it
 
 
@@ -117,13 +117,19 @@ class ModelConfig(Section):
     """Which network. Sizes that the network does not have are refused when it is built."""
 
     network: str = Field(
-        description="binary-mlp, binary-resnet, spiking-mlp, recurrent-snn, spiking-resnet, or one's own: "
-        "'my_network.py:MyNet'"
+        description="binary-mlp, binary-resnet, spiking-mlp, recurrent-snn, spiking-resnet, layers (what model.layers "
+        "describes; axonnx import writes it), or one's own: 'my_network.py:MyNet'"
     )
     network_sha256: str | None = Field(
         default=None, description="of the source of one's own network; a run folder's configuration has it"
     )
     arguments: Table | None = Field(default=None, description="keyword arguments of one's own network")
+    layers: tuple[Table, ...] | None = Field(
+        default=None, max_length=1024, description="tables that describe the network 'layers', one for each layer"
+    )
+    begin: str | None = Field(
+        default=None, description="a run folder of the same layers, whose weights are where training begins"
+    )
     hidden: tuple[Size, ...] | None = Field(default=None, max_length=256, description="sizes of dense hidden layers")
     widths: tuple[Size, ...] | None = Field(
         default=None, min_length=1, max_length=16, description="channels of each residual stage"

@@ -69,6 +69,20 @@ def load_checkpoint(folder: Path, network: nn.Module, optimiser: torch.optim.Opt
     return Position(*position, index.get("multipliers", {}))
 
 
+def load_start(folder: Path, network: nn.Module) -> None:
+    """The weights of another run, of a network with the same layers: σ that it does not have begin as they would."""
+    weights = _load(folder, read_index(folder), "weights")
+    own = network.state_dict()
+    begun = {name: value for name, value in own.items() if name.rpartition(".")[2] in SPREADS}
+    _load_weights(network, {**begun, **{name: value for name, value in weights.items() if name in own}}, folder)
+    unknown = [name for name in weights if name not in own and name.rpartition(".")[2] not in SPREADS]
+    if unknown:
+        raise AxonnxError(f"{folder}: holds {unknown[0]!r}, which this network has not; begin with a run of its layers")
+
+
+SPREADS = ("log_std", "log_base_std")  # what a network with noise has beside its means
+
+
 def read_index(folder: Path) -> dict[str, Any]:
     """What a checkpoint says of itself."""
     path = folder / INDEX

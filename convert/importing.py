@@ -1,0 +1,175 @@
+"""``import_network``: a network of another library becomes a run folder and a file of ours, with a proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from axonnx.base.errors import AxonnxError
+from axonnx.convert.generated import write_samples
+from axonnx.convert.live import load_live
+from axonnx.convert.nir_source import nir_source
+from axonnx.convert.plan import Plan
+from axonnx.convert.proof import Proof, prove
+from axonnx.convert.source import Source, torch_source
+from axonnx.export.run import Exported, export_run
+from axonnx.models import Network
+from axonnx.models.described import INPUT
+from axonnx.train.build import make_network, prepare
+from axonnx.train.config.read import as_tree, check_config
+from axonnx.train.config.settings import Config
+from axonnx.train.run import write_run
+from axonnx.train.trained import open_run
+
+Tell = Callable[[str], None]
+VARIANT = "sg-nbn-1"  # weights without noise; fine-tuning may choose another
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import leaves: a run folder, a file, and how equal they are to the source."""
+
+    folder: Path
+    source: str
+    layers: tuple[str, ...]
+    exported: Exported
+    proof: Proof
+    notes: tuple[str, ...]
+
+
+def import_network(
+    source: nn.Module | str | Path,
+    output: str | Path = "model.onnx",
+    *,
+    run: str | Path | None = None,
+    data: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    shape: Sequence[int] | None = None,
+    steps: int = 50,
+    largest: int = 1,
+    dt: float | None = None,
+    value: int = 0,
+    classes: Sequence[str] | None = None,
+    samples: int = 64,
+    overwrite: bool = False,
+    tell: Tell = lambda _line: None,
+) -> Imported:
+    """Make ``source`` a network of ours: a run folder, the ONNX file ``output``, and a proof against the source.
+
+    ``source`` is a torch module of snnTorch, SpikingJelly or Norse, or names one as ``file.py:factory`` (a class or a
+    function that returns it, with its weights), or is the path of a NIR file, whose time step ``dt`` is then needed (in
+    seconds). Of a module that returns several values, ``value`` has the classes.
+
+    ``data`` (a data set's name or a path) and ``settings`` (``{"data.bins": 20, …}``) say what the network is fed.
+    Without them random events of ``shape`` (C, H, W), with ``steps`` time steps and counts up to ``largest``, take
+    their place, labelled with the source's own decisions. ``samples`` are compared, of the data's test part.
+    """
+    folder = Path(output).with_suffix("") if run is None else Path(run)
+    given = _with_data(settings, data)
+    size = _shape(source, shape, given)
+    made = _source(source, size, dt, value)
+    tell(f"{made.name}: {len(made.plan.layers)} layers")
+    size = made.plan.shapes[INPUT] if size is None else size
+    if not given:
+        _refuse_taken(folder, overwrite)
+        tell(f"no data given: {samples} samples of {steps} steps are drawn")
+        write_samples(folder / "samples", made, size, steps, samples, largest)
+        given = {"data.name": str(folder / "samples"), "data.options": {"classes": _classes(made, classes)}}
+    config = _config(made.plan, given)
+    prepared = prepare(config.data)
+    network = fill(make_network(config, prepared), made.plan)
+    write_run(folder, config, prepared, network, overwrite)
+    exported = export_run(folder, output, tell=tell)
+    tell("comparing with the source")
+    x = _some(folder, samples)
+    proof = prove(made, network.eval(), str(exported.path), grid_weights(exported), x)
+    layers = tuple(f"{layer.name:<20}{layer.kind:<14}hears {', '.join(layer.of)}" for layer in made.plan.layers)
+    return Imported(folder, made.name, layers, exported, proof, tuple(dict.fromkeys(made.plan.notes)))
+
+
+def fill(network: Network, plan: Plan) -> Network:
+    """The plan's numbers in a network of its layers."""
+    wanted = network.state_dict()
+    missing = [name for name in wanted if name not in plan.tensors]
+    assert not missing, missing
+    network.load_state_dict({name: plan.tensors[name].reshape(value.shape) for name, value in wanted.items()})
+    return network
+
+
+def grid_weights(exported: Exported) -> dict[str, Tensor]:
+    """Weights and biases of a file's synapses, and weights from neurons to themselves, by the plan's names."""
+    network, found = exported.collapsed.network, {}
+    for name, module in network.named_modules():
+        for part in ("weight", "bias", "recurrent_weight"):
+            value = getattr(module, part, None)
+            if isinstance(value, Tensor) and name.startswith("layers."):
+                found[f"{name.removeprefix('layers.')}.{part}"] = value.clone()
+    return found
+
+
+def _source(source: nn.Module | str | Path, size: tuple[int, ...] | None, dt: float | None, value: int) -> Source:
+    if not isinstance(source, nn.Module) and str(source).endswith((".nir", ".h5", ".hdf5")):
+        return nir_source(Path(source), dt)
+    if dt is not None:
+        raise AxonnxError("a time step is for NIR files, which hold time constants; a torch module has its own")
+    assert size is not None
+    return torch_source(load_live(source), size, value)
+
+
+def _shape(
+    source: nn.Module | str | Path, shape: Sequence[int] | None, given: Mapping[str, Any]
+) -> tuple[int, ...] | None:
+    """The shape of a sample: as given, as the data has it, or as a network's first layer of weights tells."""
+    if shape is not None:
+        if len(shape) != 3 or min(shape) < 1:
+            raise AxonnxError(f"shape is {tuple(shape)}; expected channels, height and width, e.g. (2, 34, 34)")
+        return tuple(int(side) for side in shape)
+    if given:
+        return prepare(_config(Plan(), given, checked=False).data).shape[-3:]
+    if not isinstance(source, nn.Module) and not str(source).rpartition(":")[0]:
+        return None
+    first = next((m for m in load_live(source).modules() if isinstance(m, nn.Linear | nn.Conv1d | nn.Conv2d)), None)
+    if isinstance(first, nn.Linear):
+        return 1, 1, first.in_features
+    raise AxonnxError(
+        "the shape of the input cannot be told from the network; give shape=(channels, height, width), or data"
+    )
+
+
+def _config(plan: Plan, given: Mapping[str, Any], checked: bool = True) -> Config:
+    layers = [layer.as_table() for layer in plan.layers] if checked else []
+    tree = as_tree({"variant.name": VARIANT, **given, "model.network": "layers", "model.layers": layers})
+    return check_config(tree, "import")
+
+
+def _with_data(settings: Mapping[str, Any] | None, data: str | Path | None) -> dict[str, Any]:
+    found = dict(settings or {})
+    if data is not None:
+        found["data.name"] = str(data)
+    if found and "data.name" not in found:
+        raise AxonnxError(f"{next(iter(found))} is a setting of data; name the data too")
+    return found
+
+
+def _classes(source: Source, classes: Sequence[str] | None) -> list[str]:
+    count = int(torch.Size(source.plan.shapes[source.plan.layers[-1].name]).numel())
+    if classes is not None and len(classes) != count:
+        raise AxonnxError(f"{len(classes)} classes are named; the network tells {count} apart")
+    return [str(number) for number in range(count)] if classes is None else list(classes)
+
+
+def _refuse_taken(folder: Path, overwrite: bool) -> None:
+    if (folder / "config.toml").exists() and not overwrite:
+        raise AxonnxError(
+            f"{folder}: holds a run already. Overwrite it, or name another folder", options=("overwrite", "run")
+        )
+
+
+def _some(folder: Path, samples: int) -> Tensor:
+    """Samples of the test part as the network is fed them, [T, N, …]."""
+    return torch.cat([x for x, _ in open_run(folder).data("test", samples)], 1)

@@ -1,0 +1,185 @@
+"""The source and what it became, side by side on the same input: every spike, every output, every decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from axonnx.convert.source import Seen, Source
+from axonnx.models import Current, Network
+from axonnx.models.general import DirectReadout
+from axonnx.runtime.model import load
+
+UNIT = 2.0**-24  # largest relative error of one float32 operation
+FEW = 16  # operations of a step in which a source may round where we do not
+LAYERS = "layers."  # what names of layers begin with in our network
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """The first spike that differs: where, how far our membrane was from its threshold, and why."""
+
+    layer: str
+    step: int
+    sample: int
+    neuron: tuple[int, ...]
+    source: float
+    ours: float
+    distance: float
+    reason: str
+
+    def __str__(self) -> str:
+        place = f"layer {self.layer!r}, step {self.step}, sample {self.sample}, neuron {list(self.neuron)}"
+        fired = "the source fires" if self.source else "the source is silent"
+        ours = "ours fires" if self.ours else "ours is silent"
+        return f"{place}: {fired}, {ours}, {self.distance:.3g} from the threshold: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two networks on the same samples."""
+
+    what: str
+    samples: int
+    spikes: int
+    spikes_differing: int
+    decisions_differing: int
+    max_output_difference: float
+    fired: int
+    first: Divergence | None
+
+    @property
+    def equal(self) -> bool:
+        """Whether every spike and every decision is the same, and something fired at all."""
+        return self.spikes_differing == self.decisions_differing == 0 and self.spikes > 0
+
+    def lines(self) -> list[str]:
+        """For people."""
+        same = self.spikes - self.spikes_differing
+        share = 100.0 * same / max(self.spikes, 1)
+        text = (
+            f"{self.what}: {same:,} of {self.spikes:,} spikes equal ({share:.4f} %; {self.fired:,} fired), "
+            f"{self.samples - self.decisions_differing} of {self.samples} decisions; outputs within "
+            f"{self.max_output_difference:.3g}"
+        )
+        return [text] if self.first is None else [text, f"  first: {self.first}"]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """``imported``: source and our network, with the source's weights. ``file``: source and file, whose weights are on
+    its grid. ``same_weights``: the file, and the source with the file's weights in it.
+    """
+
+    imported: Comparison
+    file: Comparison
+    same_weights: Comparison
+
+    @property
+    def equal(self) -> bool:
+        """Whether the source with the file's weights fires as the file does, or differs by rounding alone."""
+        parts = (self.imported, self.same_weights)
+        return all(
+            part.equal or (part.first is not None and part.first.reason.startswith("rounding")) for part in parts
+        )
+
+    def lines(self) -> list[str]:
+        """For people."""
+        return [*self.imported.lines(), *self.file.lines(), *self.same_weights.lines()]
+
+
+@dataclass(frozen=True)
+class Ours:
+    """One of our networks on a batch: spikes and gaps h − θ by the plan's names, and what is read out."""
+
+    spikes: Mapping[str, Tensor]
+    gaps: Mapping[str, Tensor]
+    outputs: Tensor
+
+
+@torch.no_grad()
+def of_network(network: Network, x: Tensor) -> Ours:
+    """Our network in torch."""
+    read: list[Tensor] = []
+    readout = next(module for module in network.modules() if isinstance(module, DirectReadout))
+
+    def keep(_module: object, given: tuple[object, ...]) -> None:
+        arrived = given[0]
+        read.append(arrived.mean if isinstance(arrived, Current) else cast(Tensor, arrived))
+
+    handle = readout.register_forward_pre_hook(keep)
+    try:
+        output = network(x)
+    finally:
+        handle.remove()
+    seen = {name.removeprefix(LAYERS): found for name, found in output.observations.items()}
+    return Ours({n: s.spikes for n, s in seen.items()}, {n: s.gap for n, s in seen.items()}, read[0])
+
+
+def of_file(path: str, x: Tensor, network: Network) -> Ours:
+    """The file, in the engine that runs it; what is read out is found from its running total."""
+    engine = load(path).engine
+    state, totals = engine.initial_state(x.shape[1]), []
+    spikes: dict[str, list[Tensor]] = {}
+    membranes: dict[str, list[Tensor]] = {}
+    for step in x.numpy():
+        chunk = engine.advance(state, step[None], {}, trace=True)
+        state = chunk.state
+        totals.append(torch.from_numpy(np.array(chunk.logits[0])))
+        for kind, book in (("spikes/", spikes), ("membrane/", membranes)):
+            for name, value in chunk.traces.items():
+                if name.startswith(kind):
+                    book.setdefault(name.removeprefix(kind + LAYERS), []).append(torch.from_numpy(np.array(value[0])))
+    thresholds = {name: network.get_submodule(LAYERS + name).threshold for name in spikes}
+    gaps = {name: torch.stack(value) - thresholds[name] for name, value in membranes.items()}  # type: ignore[operator]
+    outputs = torch.stack(totals).diff(dim=0, prepend=torch.zeros(1, *totals[0].shape))
+    return Ours({name: torch.stack(value) for name, value in spikes.items()}, gaps, outputs)
+
+
+def compare(what: str, source: Seen, ours: Ours, why: str) -> Comparison:
+    """Every spike of every layer; ``why`` is the reason of a divergence that rounding alone cannot explain."""
+    differing = {name: source.spikes[name] != ours.spikes[name] for name in source.spikes}
+    decided = [side.outputs.double().mean(0).numpy().argmax(-1) for side in (source, ours)]
+    return Comparison(
+        what,
+        samples=source.outputs.shape[1],
+        spikes=sum(part.numel() for part in differing.values()),
+        spikes_differing=sum(int(part.sum()) for part in differing.values()),
+        decisions_differing=int((decided[0] != decided[1]).sum()),
+        max_output_difference=float((source.outputs - ours.outputs).abs().max()),
+        fired=int(sum(float(part.sum()) for part in source.spikes.values())),
+        first=_first(differing, source, ours, why),
+    )
+
+
+def _first(differing: Mapping[str, Tensor], source: Seen, ours: Ours, why: str) -> Divergence | None:
+    """The earliest difference, in the first layer that has one: all that reaches it is the same on both sides."""
+    steps = {name: int(part.flatten(1).any(1).nonzero()[0]) for name, part in differing.items() if bool(part.any())}
+    if not steps:
+        return None
+    name = min(steps, key=lambda layer: steps[layer])
+    step = steps[name]
+    index = tuple(int(i) for i in differing[name][step].nonzero()[0])
+    gap = ours.gaps[name][:, index[0]]
+    distance = abs(float(ours.gaps[name][step][index]))
+    allowed = (step + 1) * FEW * UNIT * (1.0 + float(gap[: step + 1].abs().max()))
+    reason = "a tie" if distance == 0.0 else "rounding of sums in another order" if distance <= allowed else why
+    reason = f"rounding: {reason}" if distance <= allowed else reason
+    sides = float(source.spikes[name][step][index]), float(ours.spikes[name][step][index])
+    return Divergence(name, step, index[0], index[1:], *sides, distance, reason)
+
+
+def prove(source: Source, network: Network, path: str, weights: Mapping[str, Tensor], x: Tensor) -> Proof:
+    """All three comparisons on ``x`` [T, B, C, H, W]."""
+    seen, file = source.observe(x), of_file(path, x, network)
+    fault = "no rounding explains this; the layers differ"
+    return Proof(
+        compare("source and import, the same weights", seen, of_network(network, x), fault),
+        compare("source and file, weights rounded to its grid", seen, file, "weights rounded to the grid"),
+        compare("source with the file's weights, and the file", source.with_weights(weights).observe(x), file, fault),
+    )

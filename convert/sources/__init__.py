@@ -1,0 +1,1 @@
+"""What single layers of other libraries are in ours."""

@@ -1,0 +1,135 @@
+"""``axonnx import`` as a user runs it: the page's own example, what it leaves behind, and what it refuses."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from axonnx import import_network, train_run, verify_file
+from axonnx.base.errors import AxonnxError
+from axonnx.cli import main
+from axonnx.convert.source import torch_source
+from axonnx.export.verify.stages import VerifySettings
+
+PAGE = (Path(__file__).parents[2] / "docs/import.md").read_text("utf-8")
+QUICK = VerifySettings(samples=4, recordings=2)
+
+snntorch = pytest.importorskip("snntorch", reason="snnTorch is not installed")
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """A folder in which the page's commands ran."""
+    folder = tmp_path_factory.mktemp("page")
+    (code,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    (folder / "my_snn.py").write_text(code, "utf-8")
+    (commands,) = re.findall(r"^```bash\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    shorter = {
+        "import": ["--samples", "8", "--steps", "20"],
+        "verify": ["--samples", "2", "--recordings", "2"],
+        "profile": [],
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for line in commands.splitlines():
+            program, verb, *words = line.split()
+            assert program == "axonnx"
+            assert main([verb, *words, *shorter[verb]]) == 0, line
+    return folder
+
+
+def test_the_readme_shows_the_pages_command():
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    shown = re.findall(r"^axonnx import .*", readme, re.MULTILINE)
+    assert shown == re.findall(r"^axonnx import .*", PAGE, re.MULTILINE)[:1]
+
+
+def test_an_import_is_fine_tuned_with_noise(page, monkeypatch):
+    monkeypatch.chdir(page)
+    settings = {"model.begin": "net", "variant.name": "sbnn", "optimiser.epochs": 1, "eval_samples": 1}
+    done = train_run("net/config.toml", "tuned", settings=settings)
+    before = import_network(
+        "my_snn.py:make", "again.onnx", shape=(2, 34, 34), samples=4, steps=5
+    ).exported.collapsed.network
+    after = dict(done.network.named_parameters())["layers.fc1.posterior.raw_mean"].detach()
+    assert "layers.fc1.posterior.log_std" in dict(done.network.named_parameters())
+    assert 0.0 < float((after - before.get_submodule("layers.fc1").weight).abs().mean()) < 0.05
+
+
+class Two(nn.Module):
+    """Two leaky layers, wired as the test wants."""
+
+    def __init__(self, last, then):
+        super().__init__()
+        self.fc1, self.lif1, self.fc2, self.lif2 = nn.Linear(6, 5), snntorch.Leaky(beta=0.5), nn.Linear(5, 3), last
+        self.then = then
+
+    def forward(self, x):
+        mem1, mem2, kept = self.lif1.reset_mem(), self.lif2.reset_mem(), []
+        for step in x:
+            spikes, mem1 = self.lif1(self.fc1(step), mem1)
+            out, mem2 = self.lif2(self.fc2(spikes), mem2)
+            kept.append((out, mem2))
+        return self.then(kept)
+
+
+def spikes(kept):
+    return torch.stack([out for out, _ in kept])
+
+
+REFUSED = {
+    "still above": (snntorch.Leaky(beta=0.5, reset_delay=False), spikes, "lif2: this Leaky cannot be imported exactly"),
+    "inhibition": (lambda: snntorch.Leaky(beta=0.5, inhibition=True), spikes, "one neuron of a layer fire alone"),
+    "graded": (snntorch.Leaky(beta=0.5, graded_spikes_factor=2.0), spikes, "graded_spikes_factor"),
+    "membrane": (snntorch.Leaky(beta=0.5), lambda kept: torch.stack([mem for _, mem in kept]), "spikes reset it"),
+    "last step": (snntorch.Leaky(beta=0.5), lambda kept: kept[-1][0], "of its last time step alone"),
+    "largest": (snntorch.Leaky(beta=0.5), lambda kept: spikes(kept).max(0).values, "goes through 'max'"),
+    "another kind": (snntorch.Lapicque(beta=0.5), spikes, "Lapicque of snnTorch has no exact form"),
+}
+
+
+@pytest.mark.parametrize("name", list(REFUSED))
+@pytest.mark.filterwarnings("ignore:Inhibition")
+def test_what_is_not_exact_is_refused_by_name(name):
+    last, then, text = REFUSED[name]
+    last = last if isinstance(last, nn.Module) else last()
+    with pytest.raises(AxonnxError, match=re.escape(text)):
+        torch_source(Two(last, then), (1, 1, 6))
+
+
+def test_a_layer_of_torch_that_is_not_known_is_named():
+    network = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), snntorch.Leaky(beta=0.5, init_hidden=True))
+    with pytest.raises(AxonnxError, match=r"1: a torch.nn.modules.activation.ReLU has no exact form"):
+        torch_source(network, (1, 1, 6))
+
+
+def test_a_network_without_neurons_is_refused():
+    with pytest.raises(AxonnxError, match="no layer of neurons"):
+        torch_source(nn.Sequential(nn.Linear(6, 3)), (1, 1, 6))
+
+
+def test_a_wrong_import_fails(tmp_path, monkeypatch):
+    """Were a decay read wrongly, the proof would say so, and verify of the file would not."""
+    from axonnx.convert.sources import snntorch_neurons
+
+    read = snntorch_neurons.neuron_of
+    monkeypatch.setattr(
+        "axonnx.convert.sources.known.LIBRARIES",
+        {"snntorch": (snntorch_neurons.KINDS, lambda *given: _changed(read(*given)))},
+    )
+    torch.manual_seed(0)
+    network = Two(snntorch.Leaky(beta=0.5), spikes)
+    for module in (network.fc1, network.fc2):
+        module.weight.data = module.weight.data * 3 + 0.3
+    done = import_network(network, tmp_path / "wrong.onnx", samples=8)
+    assert not done.proof.equal
+    assert "no rounding explains this" in str(done.proof.imported.first)
+    assert verify_file(tmp_path / "wrong.onnx", done.folder, QUICK).verdict == "equal"
+
+
+def _changed(neuron):
+    from dataclasses import replace
+
+    return replace(neuron, decay=neuron.decay * 0.9)
