@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli.guard import FAILED, FINE
-from axonnx.cli.overrides import parse_overrides
+from axonnx.cli.options.overrides import parse_overrides
+from axonnx.cli.options.threads import TORCH_THREADS, add_threads, set_torch_threads
 from axonnx.cli.show.told import silent, to_stderr
-from axonnx.cli.threads import TORCH_THREADS, add_threads, set_torch_threads
 from axonnx.convert.importing import Imported, import_network
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from axonnx.convert.source import Seen, Source
 from axonnx.models import Current, Network
 from axonnx.models.general import DirectReadout
+from axonnx.runtime.format.names import MEMBRANE, SPIKES
 from axonnx.runtime.model import load
 
 UNIT = 2.0**-24  # largest relative error of one float32 operation
@@ -131,7 +132,7 @@ def of_file(path: str, x: Tensor, network: Network) -> Ours:
         chunk = engine.advance(state, step[None], {}, trace=True)
         state = chunk.state
         totals.append(torch.from_numpy(np.array(chunk.logits[0])))
-        for kind, book in (("spikes/", spikes), ("membrane/", membranes)):
+        for kind, book in ((SPIKES, spikes), (MEMBRANE, membranes)):
             for name, value in chunk.traces.items():
                 if name.startswith(kind):
                     book.setdefault(name.removeprefix(kind + LAYERS), []).append(torch.from_numpy(np.array(value[0])))

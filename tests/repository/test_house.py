@@ -7,7 +7,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TOPS = ("api", "base", "cli", "experiments", "export", "jobs", "models", "report", "runtime", "serve", "train")
+TOPS = (
+    "api",
+    "base",
+    "cli",
+    "convert",
+    "experiments",
+    "export",
+    "jobs",
+    "models",
+    "report",
+    "runtime",
+    "serve",
+    "train",
+)
 MOST = 20
 BESIDE_THE_TREE = {"fuzz", "repository", "support", "released"}  # tests of what is no package
 

@@ -5,7 +5,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-FOLDERS = ("api", "base", "cli", "experiments", "export", "jobs", "models", "report", "runtime", "serve", "train")
+FOLDERS = (
+    "api",
+    "base",
+    "cli",
+    "convert",
+    "experiments",
+    "export",
+    "jobs",
+    "models",
+    "report",
+    "runtime",
+    "serve",
+    "train",
+)
 
 
 def test_every_folder_with_modules_is_packaged():
