@@ -12,7 +12,6 @@ from torch import Tensor
 from axonnx.cli.options.threads import TORCH_THREADS, add_threads, set_torch_threads
 from axonnx.cli.show.advice import advice
 from axonnx.cli.show.told import silent, to_stderr
-from axonnx.export.collapsed import CollapseSettings
 from axonnx.export.run import Exported, export_run
 from axonnx.models import Network
 from axonnx.runtime.format.contract import InputContract
@@ -29,7 +28,11 @@ def main(arguments: Sequence[str]) -> int:
     done = export_run(
         options.run,
         options.output,
-        settings=CollapseSettings(options.collapse, members, options.seed, options.prune, options.weights),
+        mode=options.collapse,
+        members=members,
+        seed=options.seed,
+        prune=options.prune,
+        weights=options.weights,
         calibrate=options.calibrate,
         form=options.form,
         trace=options.trace,

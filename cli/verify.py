@@ -9,7 +9,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
 from axonnx.cli.options.threads import TORCH_THREADS, add_threads, set_torch_threads
 from axonnx.cli.show.told import silent, to_stderr
-from axonnx.export.verify.stages import VerifySettings, verify_file
+from axonnx.export.verify.stages import verify_file
 from axonnx.runtime.format.contract import AccuracyContract
 from axonnx.runtime.measure.result_files import read_result
 from axonnx.runtime.measure.verify_result import Accuracy, VerifyResult
@@ -27,10 +27,17 @@ def main(arguments: Sequence[str]) -> int:
         raise AxonnxError("which file and which run? axonnx verify model.onnx --run RUN (or --merge a.json b.json …)")
     else:
         set_torch_threads(options.threads)
-        settings = VerifySettings(
-            options.part, options.samples, options.limit, options.recordings, options.seed, _shard(options.shard)
+        result = verify_file(
+            options.model,
+            options.run,
+            part=options.part,
+            samples=options.samples,
+            limit=options.limit,
+            recordings=options.recordings,
+            seed=options.seed,
+            shard=_shard(options.shard),
+            tell=silent if options.quiet else to_stderr,
         )
-        result = verify_file(options.model, options.run, settings, silent if options.quiet else to_stderr)
     if options.output:
         write_text(options.output, result.model_dump_json(indent=1))
     print(result.model_dump_json() if options.json else table(result))

@@ -10,9 +10,11 @@ from torch import Tensor
 
 from axonnx.base.errors import AxonnxError
 from axonnx.export.calibrate import SAMPLES, calibrated_thresholds
+from axonnx.export.collapse.network import Mode
 from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
 from axonnx.export.contract import make_contract
 from axonnx.export.graph.assemble import Form
+from axonnx.export.grid.place import Stored
 from axonnx.export.ways import score_ways
 from axonnx.export.write import build_model, write_model
 from axonnx.models import Network
@@ -36,7 +38,11 @@ def export_run(
     run: str | Path,
     output: str | Path = "model.onnx",
     *,
-    settings: CollapseSettings | None = None,
+    mode: Mode = "mfa",
+    members: int = 1,
+    seed: int = 0,
+    prune: float | None = None,
+    weights: Stored = "float32",
     calibrate: bool = False,
     form: Form = "sequence",
     trace: bool = False,
@@ -46,10 +52,13 @@ def export_run(
 ) -> Exported:
     """Collapse the network of a run folder and write it to ``output``, with its accuracy beside the trained one's.
 
-    ``calibrate`` moves thresholds so that firing rates survive (mode mfa); ``trace`` makes spikes and membranes of
-    every layer outputs; the Bayesian predictive takes ``passes`` noisy passes; ``limit`` test samples are measured.
+    ``mode`` is "mfa" (posterior means), "sampled" (``members`` weight sets drawn with ``seed``) or "stochastic";
+    weights whose mean is within ``prune`` standard deviations of zero become zero; ``weights`` are kept as float32,
+    int8 or int16. ``calibrate`` moves thresholds so that firing rates survive (mode mfa); ``trace`` makes spikes and
+    membranes of every layer outputs; the Bayesian predictive takes ``passes`` noisy passes; ``limit`` test samples are
+    measured.
     """
-    settings = settings or CollapseSettings()
+    settings = CollapseSettings(mode, members, seed, prune, weights)
     _check(settings, calibrate, output, passes, limit)
     trained = open_run(str(run))
     test = trained.data("test", limit)
@@ -69,12 +78,16 @@ def export_network(
     classes: Sequence[str],
     output: str | Path = "model.onnx",
     *,
-    settings: CollapseSettings | None = None,
+    mode: Mode = "mfa",
+    members: int = 1,
+    seed: int = 0,
+    prune: float | None = None,
+    weights: Stored = "float32",
     form: Form = "sequence",
     trace: bool = False,
 ) -> Exported:
-    """Collapse any network of our layers, fed as ``arriving`` says, and write it to ``output``."""
-    settings = settings or CollapseSettings()
+    """Collapse any network of our layers, fed as ``arriving`` says, and write it to ``output``: see `export_run`."""
+    settings = CollapseSettings(mode, members, seed, prune, weights)
     _check(settings, False, output)
     collapsed = collapse_network(network.cpu().eval(), arriving, settings)
     contract = make_contract(collapsed, tuple(classes), form)

@@ -35,14 +35,14 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class VerifySettings:
-    """What is looked at. ``shard`` (i, n): only every n-th sample, beginning with number i."""
+    """What is looked at, as ``verify_file`` takes it."""
 
-    part: str = "test"
-    samples: int = 64
-    limit: int | None = None
-    recordings: int = 16
-    seed: int = 0
-    shard: tuple[int, int] | None = None
+    part: str
+    samples: int
+    limit: int | None
+    recordings: int
+    seed: int
+    shard: tuple[int, int] | None
 
     def __post_init__(self) -> None:
         for name in ("samples", "limit", "recordings"):
@@ -75,10 +75,24 @@ class _Stages:
 
 
 def verify_file(
-    model: str | Path, run: str | Path, settings: VerifySettings | None = None, tell: Tell = lambda _line: None
+    model: str | Path,
+    run: str | Path,
+    *,
+    part: str = "test",
+    samples: int = 64,
+    limit: int | None = None,
+    recordings: int = 16,
+    seed: int = 0,
+    shard: tuple[int, int] | None = None,
+    tell: Tell = lambda _line: None,
 ) -> VerifyResult:
-    """Prove that ``model`` is what the run folder ``run`` was trained to be, or say what is wrong."""
-    settings, trained = settings or VerifySettings(), open_run(run)
+    """Prove that ``model`` is what the run folder ``run`` was trained to be, or say what is wrong.
+
+    Of the data's ``part``, every implementation runs ``samples`` of them, decisions are compared on ``limit`` (all,
+    unless given), and ``recordings`` go from their file to a decision; each choice is stratified and seeded. ``shard``
+    (i, n) looks at every n-th sample only, beginning with number i.
+    """
+    settings, trained = VerifySettings(part, samples, limit, recordings, seed, shard), open_run(run)
     _check_part(trained, settings)
     stages, opened = _Stages(tell), []
     with stages.stage("structure") as found:

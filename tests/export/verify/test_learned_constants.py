@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from axonnx.export.collapsed import CollapseSettings
 from axonnx.export.run import export_run
-from axonnx.export.verify.stages import VerifySettings, verify_file
+from axonnx.export.verify.stages import verify_file
 from axonnx.models.normalisation import ChannelScale
 from axonnx.train.build import make_network, prepare
 from axonnx.train.config.read import check_config
@@ -20,11 +19,7 @@ NETWORKS = {
     "recurrent-snn": {"hidden": [6, 5]},
     "spiking-resnet": {"widths": [2, 4], "blocks": 1, "stream": "current"},
 }
-MODES = {
-    "mfa": CollapseSettings(),
-    "sampled": CollapseSettings("sampled", 2),
-    "stochastic": CollapseSettings("stochastic"),
-}
+MEMBERS = {"mfa": 1, "sampled": 2, "stochastic": 1}
 
 
 def config_of(folder: Path, network: str, **variant: object) -> Config:
@@ -48,11 +43,11 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     return folder / "run"
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", MEMBERS)
 def test_what_was_learned_is_what_the_file_runs(mode: str, run: Path) -> None:
     path = run.parent / f"{mode}.onnx"
-    export_run(run, path, settings=MODES[mode], limit=20, passes=2)
-    result = verify_file(path, run, VerifySettings(samples=6, limit=20))
+    export_run(run, path, mode=mode, members=MEMBERS[mode], limit=20, passes=2)
+    result = verify_file(path, run, samples=6, limit=20)
     assert [stage.lines for stage in result.stages if not stage.ok] == []
     assert (result.verdict, result.mismatches) == ("equal", 0)
 

@@ -13,7 +13,7 @@ import onnx
 import pytest
 
 from axonnx.cli import main
-from axonnx.export.verify.stages import VerifySettings, verify_file
+from axonnx.export.verify.stages import verify_file
 from axonnx.runtime.binning.stream import Binner
 from axonnx.runtime.format.contract import METADATA_KEY
 from axonnx.runtime.measure.verify_result import VerifyResult
@@ -22,7 +22,7 @@ from axonnx.runtime.streams import decision as decisions
 from .damage import FAULTS, Fault
 from .test_verify_bites import change, edited
 
-LITTLE = VerifySettings(samples=4, limit=40, recordings=2)
+LITTLE = {"samples": 4, "limit": 40, "recordings": 2}
 OPTIONS = {
     (): (),
     ("stochastic",): ("--collapse", "stochastic"),
@@ -66,14 +66,14 @@ def test_a_wrong_collapse_is_caught_and_its_layer_named(name, run_folder, reques
     run = request.getfixturevalue("recurrent_run") if fault.recurrent else run_folder
     fault.plant(monkeypatch)
     path = export(run, tmp_path / "wrong.onnx", *OPTIONS[fault.options])
-    result = verify_file(path, run, LITTLE)
+    result = verify_file(path, run, **LITTLE)
     assert result.verdict == "different"
     assert f"'{fault.layer}" in lines(result, "collapse")
 
 
 def test_a_pruned_stochastic_recurrent_network_is_not_refused(recurrent_run, tmp_path):
     path = export(recurrent_run, tmp_path / "right.onnx", "--collapse", "stochastic", "--prune", "0.3")
-    result = verify_file(path, recurrent_run, LITTLE)
+    result = verify_file(path, recurrent_run, **LITTLE)
     assert [stage.lines for stage in result.stages if not stage.ok] == []
 
 
@@ -135,7 +135,7 @@ TAMPERED: dict[str, tuple[Callable[[dict], None], str, str]] = {
 def test_a_contract_that_the_run_does_not_give_is_caught_and_the_field_named(name, exported, run_folder, tmp_path):
     tamper, stage, text = TAMPERED[name]
     path = edited(exported(), tmp_path / "tampered.onnx", restated(tamper))
-    result = verify_file(path, run_folder, LITTLE)
+    result = verify_file(path, run_folder, **LITTLE)
     assert result.verdict == "different"
     assert text in lines(result, stage)
 
@@ -145,9 +145,9 @@ def test_a_contract_that_the_run_does_not_give_is_caught_and_the_field_named(nam
 )
 def test_thresholds_of_a_calibrated_file_are_matched_again(tamper, exported, run_folder, tmp_path):
     source = exported("--calibrate")
-    assert verify_file(source, run_folder, LITTLE).verdict == "equal"
+    assert verify_file(source, run_folder, **LITTLE).verdict == "equal"
     path = edited(source, tmp_path / "moved.onnx", change("hidden.0.neuron.threshold", tamper))
-    result = verify_file(path, run_folder, LITTLE)
+    result = verify_file(path, run_folder, **LITTLE)
     assert "hidden.0.neuron.threshold" in lines(result, "structure")
     assert "hidden.0.neuron.threshold" in lines(result, "collapse")
 
@@ -165,7 +165,7 @@ def test_bins_that_are_not_those_of_training_are_caught(exported, run_folder, mo
 
     monkeypatch.setattr(Binner, "push", late)
     assert "other logits or another name than in training" in lines(
-        verify_file(exported(), run_folder, LITTLE), "recordings"
+        verify_file(exported(), run_folder, **LITTLE), "recordings"
     )
 
 
@@ -179,12 +179,12 @@ def test_events_that_a_reader_loses_are_caught(exported, run_folder, monkeypatch
         return replace(found, events=found.events[: len(found.events) // 2])
 
     monkeypatch.setattr(Place, "read", forgetful)
-    assert "other logits" in lines(verify_file(exported(), run_folder, LITTLE), "recordings")
+    assert "other logits" in lines(verify_file(exported(), run_folder, **LITTLE), "recordings")
 
 
 def test_a_decision_with_the_wrong_name_is_caught(exported, run_folder, monkeypatch):
     monkeypatch.setattr(decisions.Decision, "label", property(lambda d: d.classes[d.winner - 1]))
-    assert "another name than in training" in lines(verify_file(exported(), run_folder, LITTLE), "recordings")
+    assert "another name than in training" in lines(verify_file(exported(), run_folder, **LITTLE), "recordings")
 
 
 def test_decisions_worse_than_the_training_networks_are_part_of_the_verdict(exported, run_folder, monkeypatch):
@@ -199,5 +199,5 @@ def test_decisions_worse_than_the_training_networks_are_part_of_the_verdict(expo
 
     monkeypatch.setattr(accuracy, "of_engine", turned)
     assert "decides otherwise than the training network" in lines(
-        verify_file(exported(), run_folder, LITTLE), "decisions"
+        verify_file(exported(), run_folder, **LITTLE), "decisions"
     )
