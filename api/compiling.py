@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, get_args
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
 from axonnx.base.folders import write_folder
+from axonnx.report.try_page import try_page
 from axonnx.runtime.format.model_file import read_model_file
 from axonnx.runtime.program.compilation import compile_program
 from axonnx.runtime.program.instructions import Program
@@ -17,7 +18,13 @@ from axonnx.runtime.targets.browser import browser_files
 from axonnx.runtime.targets.origin import RECORD, Origin
 
 Target = Literal["js"]
-TARGETS: dict[Target, Callable[[Program, Origin], dict[str, str]]] = {"js": browser_files}
+
+
+def _with_page(program: Program, origin: Origin) -> dict[str, str]:
+    return {"index.html": try_page(program), **browser_files(program, origin)}
+
+
+TARGETS: dict[Target, Callable[[Program, Origin], dict[str, str]]] = {"js": _with_page}
 assert set(get_args(Target)) == set(TARGETS)
 
 

@@ -6,9 +6,11 @@ from axonnx.report.facts.material import Material
 from axonnx.report.html.markup import Html, element
 from axonnx.report.html.script import SCRIPT
 from axonnx.report.html.style import style_sheet
+from axonnx.report.live.style import LIVE
 from axonnx.report.sections.activity import activity_section
 from axonnx.report.sections.decisions import decisions_section
 from axonnx.report.sections.layers import layers_section
+from axonnx.report.sections.live import live_section
 from axonnx.report.sections.provenance import provenance_section
 from axonnx.report.sections.samples import samples_section
 from axonnx.report.sections.summary import in_a_sentence, key_figures, pipeline, verdict, verification
@@ -19,6 +21,7 @@ ANCHORS = {
     "summary": "Summary",
     "training": "Training",
     "layers": "Layers",
+    "live": "Live",
     "samples": "Samples",
     "decisions": "Decisions",
     "activity": "Activity",
@@ -35,7 +38,7 @@ def render(material: Material) -> str:
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
         element("title", f"{material.name}: Axonnx report"),
-        element("style", Html(style_sheet())),
+        element("style", Html(style_sheet() + LIVE)),
     )
     body = element("body", _header(material), _main(material), _footer(material), element("script", Html(SCRIPT)))
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
@@ -69,6 +72,7 @@ def _main(material: Material) -> Html:
         summary,
         training_section(material.run),
         layers_section(material),
+        live_section(material),
         samples_section(material),
         decisions_section(material),
         activity_section(material),

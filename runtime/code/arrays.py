@@ -12,6 +12,7 @@ Floats = NDArray[np.float32]
 Bytes = NDArray[np.int8]
 
 FINEST = 40  # bits behind the point of integers that are tried
+KINDS = {"<i1": 2**7, "<i2": 2**15, "<i4": 2**31}  # and what their numbers are below
 
 
 class View(NamedTuple):
@@ -28,16 +29,16 @@ class Stored(NamedTuple):
     unit: float
 
 
-def smallest(values: Floats) -> Stored:
-    """Integers of 8 or 16 bits and their unit where they are exact; else the floats as they are."""
+def smallest(values: Floats, below: int = 2**15) -> Stored:
+    """Integers ``below`` a limit, in the fewest bytes, and their unit where they are exact; else the floats."""
     scaled = values.astype(np.float64)
     largest = float(np.abs(scaled).max(initial=0.0))
     for bits in range(-FINEST, FINEST):
         integers = scaled * 2.0**bits
-        if largest * 2.0**bits >= 2**15:
+        if largest * 2.0**bits >= below:
             break
         if (integers == np.rint(integers)).all():
-            kind = "<i1" if largest * 2.0**bits < 2**7 else "<i2"
+            kind = next(kind for kind, limit in KINDS.items() if largest * 2.0**bits < limit)
             return Stored(np.ascontiguousarray(integers.astype(kind)), 2.0**-bits)
     return Stored(np.ascontiguousarray(values, "<f4"), 1.0)
 

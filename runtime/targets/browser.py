@@ -9,8 +9,8 @@ from axonnx.runtime.targets.origin import RECORD, Origin
 README = """\
 # {name} as JavaScript
 
-A {kind} network for {classes} classes, with the bits of its ONNX file. `network.js` is all that it needs;
-`recordings.js` reads files of events, and `node run.mjs RECORDING` prints the decision on one of them.
+A {kind} network for {classes} classes, with the bits of its ONNX file. Try it on the page
+`index.html`: draw, or drop a recording. `node run.mjs RECORDING` prints a decision; a program needs `network.js` alone:
 
     import {{ create, contract }} from './network.js';
     const network = create();

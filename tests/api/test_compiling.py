@@ -76,8 +76,8 @@ def test_a_folder_says_what_it_was_made_of(files, tmp_path, target):
 
 def test_code_without_weights_is_small(files, tmp_path):
     found = compile_to(files["noisy"], tmp_path / "out", "js")
-    assert sum(size for name, size in found.files.items() if name != "network.js") < 60_000
     assert found.files["network.js"] < 60_000  # with its 1,200 weights and the table of normals
+    assert found.files["index.html"] - found.files["network.js"] < 60_000  # the same again, and the panel
 
 
 def test_what_cannot_be_compiled_leaves_no_folder(files, tmp_path):

@@ -30,6 +30,7 @@ ORDER = (
     "runtime.measure",
     "report.html",
     "report.drawing",
+    "report.live",
     "report.facts",
     "report.sections",
     "report",

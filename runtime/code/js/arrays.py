@@ -9,14 +9,16 @@ from numpy.typing import NDArray
 
 from axonnx.runtime.code.arrays import Floats, smallest
 
-KINDS = {1: "Int8Array", 2: "Int16Array", 4: "Float32Array"}  # by the bytes of an element
+KINDS = {"i1": "Int8Array", "i2": "Int16Array", "i4": "Int24", "f4": "Float32Array"}
 
 
 def literal(values: Floats) -> str:
-    """A JavaScript expression for an array; a·2^s as integers of 8 or 16 bits where they are exact."""
-    stored = smallest(values)
-    text = b64encode(stored.values.tobytes()).decode()
-    return f"constant('{text}', {KINDS[stored.values.itemsize]}, {stored.unit!r})"
+    """A JavaScript expression for an array; a·2^s as integers of 8, 16 or 24 bits where they are exact."""
+    stored = smallest(values, below=2**23)
+    kind, data = KINDS[stored.values.dtype.str[1:]], stored.values
+    if kind == "Int24":
+        data = data.reshape(-1, 1).view(np.uint8)[:, :3]  # the top byte says nothing
+    return f"constant('{b64encode(data.tobytes()).decode()}', {kind}, {stored.unit!r})"
 
 
 def doubles(values: NDArray[np.float64]) -> str:

@@ -223,7 +223,13 @@ function copy(y, to, steps, x, from, strides, counts) {
 // A constant from the bytes of an array of integers or floats, in units of a power of two.
 function constant(text, Kind, unit) {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  return Float32Array.from(new Kind(bytes.buffer), (value) => value * unit);
+  const values = Kind === Int24 ? Int24(bytes) : new Kind(bytes.buffer);
+  return Float32Array.from(values, (value) => value * unit);
+}
+
+// Integers of three bytes, the low one first.
+function Int24(bytes) {
+  return Int32Array.from({ length: bytes.length / 3 }, (_, i) => bytes[3 * i] | bytes[3 * i + 1] << 8 | bytes[3 * i + 2] << 24 >> 8);
 }
 
 // A constant once for every element of a shape.

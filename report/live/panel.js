@@ -1,0 +1,252 @@
+// The panel: what is drawn or dropped becomes frames, the network takes them one by one, and every step is shown.
+function live(panel, network) {
+  const { contract, create, binRecording, countEvents, readRecording, fitRecording } = network;
+  const kind = panel.dataset.kind, [width, height] = panel.dataset.sensor.split('x').map(Number), input = contract.input;
+  const size = input.shape.reduce((a, b) => a * b, 1), bins = input.steps ?? 1, net = create();
+  // Frames of counts without a rule for events: each is a bin of a sensor of that shape.
+  input.binning ??= { sensor: { width, height, polarities: input.shape.length > 2 ? input.shape[0] : 1 }, bins,
+    bin_us: 10000, origin: 'zero', values: 'count', clip: Math.min(255, input.largest), downsample: 1, polarity: 'keep' };
+  const polarities = input.binning.sensor.polarities;
+  const part = (name) => panel.querySelector(name), sensor = part('.sensor'), slider = part('.player input');
+  const drawing = makeDrawing(width, height), strips = [...panel.querySelectorAll('.band canvas')];
+  let history = [], painted = [], timer = null, pen = null, source = null;
+
+  const style = (name) => getComputedStyle(panel).getPropertyValue(name).trim();
+  const still = () => kind === 'camera' && part('[value=still]').checked;
+
+  function say(...words) {
+    part('.told').replaceChildren(...words.map((word) => {
+      if (typeof word === 'string') return word;
+      const strong = document.createElement('b');
+      strong.textContent = word[0];
+      return strong;
+    }));
+  }
+
+  function stop() {
+    clearInterval(timer);
+    timer = null;
+  }
+
+  function begin() {
+    stop();
+    net.reset();
+    history = [];
+  }
+
+  // One time step, kept for whoever looks back.
+  function take(frame) {
+    net.step(frame);
+    const found = net.decision(), spikes = net.layers.map((layer) => layer.spikes.map((value) => value));
+    history.push({ frame: Uint8Array.from(frame), spikes, probabilities: found.probabilities, label: found.label });
+    slider.value = history.length - 1;
+    show(history.length - 1);
+  }
+
+  function finish() {
+    stop();
+    const { label, probability } = net.decision();
+    say('Decided: ', [label], ` with ${(100 * probability).toFixed(1)} %${source ? `, ${source}` : ''}.`);
+    const detail = { frames: history.map((step) => step.frame), logits: net.memberLogits() };
+    panel.dispatchEvent(new CustomEvent('decided', { detail }));
+  }
+
+  // All frames, at a pace that eyes can follow, or at once where the reader wants no motion.
+  function play(frames) {
+    begin();
+    const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
+    if (calm || frames.length === 1) {
+      frames.forEach(take);
+      return finish();
+    }
+    timer = setInterval(() => {
+      take(frames[history.length]);
+      if (history.length === frames.length) finish();
+    }, Math.max(25, Math.min(100, 2400 / frames.length)));
+  }
+
+  function framesOf(events) {
+    return events.map((each) => countEvents(each, new Uint8Array(size)));
+  }
+
+  // What was drawn, as frames.
+  function run() {
+    source = null;
+    if (kind === 'image') return play([picture()]);
+    if (kind === 'paint') return play(binRecording(columns(painted)).frames);
+    return play(framesOf(saccade(drawing, width, height, bins).map(merged)));
+  }
+
+  function merged(events) {
+    return polarities === 1 ? { ...events, p: events.p.map(() => 0) } : events;
+  }
+
+  function columns(events) {
+    return Object.fromEntries(['t', 'x', 'y', 'p'].map((name) => [name, events.map((event) => event[name])]));
+  }
+
+  // Ink as pixel values: the whole range that the contract promises.
+  function picture() {
+    const low = Math.max(0, input.centre - input.largest), high = input.centre + input.largest, ink = drawing.seen();
+    return Float32Array.from({ length: size }, (_, i) => low + Math.round((high - low) * Math.min(1, ink[i % ink.length])));
+  }
+
+  // The camera stands still and sees the pen move; bins pass in the reader's own time.
+  function watch() {
+    begin();
+    source = null;
+    const look = makeCamera(width), length = Math.max(20, input.binning.bin_us / 1000);
+    look(drawing.seen());
+    timer = setInterval(() => {
+      drawing.fade(Math.exp(-length / 150));
+      if (pen) drawing.dot(pen.x, pen.y);
+      take(countEvents(merged(look(drawing.seen())), new Uint8Array(size)));
+      if (history.length === bins) finish();
+    }, length);
+  }
+
+  async function open(file) {
+    try {
+      const recording = await readRecording(new Uint8Array(await file.arrayBuffer()), file.name);
+      const { frames, outside } = binRecording(fitRecording(recording, contract));
+      const beyond = Object.values(outside).reduce((a, b) => a + b);
+      source = `${recording.t.length.toLocaleString('en')} events of ${file.name}` + (beyond ? `, ${beyond.toLocaleString('en')} of them left out` : '');
+      drawing.clear();
+      painted = [];
+      play(frames);
+    } catch (fault) {
+      say(fault.message);
+    }
+  }
+
+  function place(event) {
+    const box = sensor.getBoundingClientRect();
+    const across = (event.clientX - box.left) / box.width, down = (event.clientY - box.top) / box.height;
+    return { x: across * width, y: down * height, across, down };
+  }
+
+  // Painted events: time goes to the right, channels go up.
+  function spray(from, to) {
+    const span = input.binning.bins * input.binning.bin_us, points = 24;
+    for (let n = 1; n <= points; n++) {
+      const share = n / points, across = from.across + (to.across - from.across) * share;
+      const up = 1 - (from.down + (to.down - from.down) * share), x = Math.floor(up * width);
+      if (x >= 0 && x < width && across >= 0 && across < 1) painted.push({ t: Math.floor(across * span), x, y: 0, p: 0 });
+    }
+    painted.sort((a, b) => a.t - b.t);
+  }
+
+  sensor.addEventListener('pointerdown', (event) => {
+    if (event.isTrusted) sensor.setPointerCapture(event.pointerId);
+    pen = place(event);
+    if (kind === 'paint') spray(pen, pen);
+    else drawing.dot(pen.x, pen.y);
+    if (still()) watch();
+    else { stop(); showInk(); }
+  });
+  sensor.addEventListener('pointermove', (event) => {
+    if (!pen) return;
+    const next = place(event);
+    if (kind === 'paint') spray(pen, next);
+    else drawing.line(pen, next);
+    pen = next;
+    if (!still()) showInk();
+  });
+  for (const name of ['pointerup', 'pointercancel']) {
+    sensor.addEventListener(name, () => {
+      if (pen && !still()) run();
+      pen = null;
+    });
+  }
+  part('[data-do=again]').addEventListener('click', () => {
+    if (source && history.length) play(history.map((step) => step.frame));
+    else if (drawing.empty && !painted.length) say('There is nothing to run yet: draw on the sensor, or open a recording.');
+    else run();
+  });
+  part('[data-do=clear]').addEventListener('click', () => {
+    begin();
+    drawing.clear();
+    painted = [];
+    source = null;
+    say(panel.dataset.hint);
+    show(-1);
+  });
+  part('input[type=file]')?.addEventListener('change', (event) => event.target.files[0] && open(event.target.files[0]));
+  if (kind !== 'image') {
+    for (const name of ['dragover', 'drop']) panel.addEventListener(name, (event) => event.preventDefault());
+    panel.addEventListener('drop', (event) => event.dataTransfer.files[0] && open(event.dataTransfer.files[0]));
+  }
+  slider.addEventListener('input', () => {
+    if (!timer && history.length) show(Math.min(Number(slider.value), history.length - 1));
+  });
+
+  // Everything of one step: the sensor, the strips up to the last step, the odds.
+  function show(step) {
+    panel.style.setProperty('--t', Math.max(0, step));
+    panel.classList.toggle('ran', step >= 0 && bins > 1);
+    part('.player output').textContent = `step ${step + 1} of ${bins}`;
+    showSensor(step);
+    const events = history.map(({ frame }) => frame.reduce((sum, count) => sum + count, 0));
+    const [first, ...others] = strips, last = others.pop();
+    label(first, kind === 'image' ? 'Input' : `Input: ${sum(events).toLocaleString('en')} events`);
+    drawBars(first, events, bins, style('--c1'));
+    for (const canvas of others) showLayer(canvas, Number(canvas.dataset.layer));
+    drawLines(last, history.map(({ probabilities }) => probabilities), bins, (c) => style(`--c${1 + c % 8}`));
+    showOdds(step);
+  }
+
+  function showLayer(canvas, number) {
+    const rows = history.map(({ spikes }) => spikes[number]), name = net.layers[number].name;
+    const fired = sum(rows.map((row) => sum(row))), neurons = net.layers[number].spikes.length;
+    const rate = rows.length ? (100 * fired / (neurons * rows.length)).toFixed(1) : '0.0';
+    label(canvas, `${name}: ${fired.toLocaleString('en')} spikes of ${neurons.toLocaleString('en')} neurons, rate ${rate} %`);
+    drawRaster(canvas, rows, bins, style('--text'));
+  }
+
+  function label(canvas, text) {
+    canvas.closest('.strip').querySelector('p').textContent = text;
+    canvas.setAttribute('aria-label', text);
+  }
+
+  function showOdds(step) {
+    const found = history[step]?.probabilities ?? contract.classes.map(() => 0), best = found.indexOf(Math.max(...found));
+    const rows = [...panel.querySelectorAll('.odds li')];
+    if (rows.length < found.length) {  // the likeliest, where there are more classes than rows
+      const order = found.map((_, entry) => entry).sort((a, b) => found[b] - found[a]);
+      rows.forEach((row, at) => {
+        row.dataset.class = order[at];
+        row.className = `c${1 + order[at] % 8}`;
+        row.querySelector('span').textContent = contract.classes[order[at]];
+      });
+    }
+    for (const row of rows) {
+      const share = found[Number(row.dataset.class)];
+      row.querySelector('i').style.width = `${100 * share}%`;
+      row.querySelector('.share').textContent = `${Math.round(100 * share)} %`;
+      row.classList.toggle('won', step >= 0 && Number(row.dataset.class) === best);
+    }
+    if (timer && step >= 0) say('So far: ', [history[step].label], ` with ${Math.round(100 * found[best])} %`);
+  }
+
+  function showInk() {
+    showSensor(-1);
+  }
+
+  // Ink in grey; events of the step over it, rising in one colour, falling in another.
+  function showSensor(step) {
+    if (kind === 'paint') return drawPainted(sensor, painted, history, step, { width, bins, input }, style);
+    const ink = drawing.seen(), frame = history[step]?.frame, down = input.binning.downsample;
+    drawPixels(sensor, width, height, (x, y) => {
+      const across = width / down, at = Math.floor(y / down) * across + Math.floor(x / down), plane = across * height / down;
+      const on = frame && kind === 'camera' ? frame[at + (size > plane ? plane : 0)] : 0;
+      const off = frame && kind === 'camera' && size > plane ? frame[at] : 0;
+      return { ink: ink[y * width + x], event: on ? '--c1' : off ? '--c2' : null };
+    }, style);
+  }
+
+  document.documentElement.classList.add('js');
+  panel.style.setProperty('--steps', bins);
+  panel.hidden = false;
+  show(-1);
+  return { open, play };
+}

@@ -1,0 +1,154 @@
+"""The panel: its markup, the network as a script, and for which networks there is one."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Literal, NamedTuple
+
+from axonnx.report.html.blocks import colour
+from axonnx.report.html.markup import Html, element
+from axonnx.runtime.code.js.source import library, script_text
+from axonnx.runtime.format.contract import Contract
+from axonnx.runtime.program.instructions import Program
+
+MOST_BYTES = 3_000_000  # of a network's script in a page
+ODDS, LONG_NAME = 24, 10  # classes with a row of their own; letters that leave no room for a bar beside them
+MOST_LAYERS = 6  # with a raster
+HINTS = {
+    "camera": "Draw on the sensor, large, or drop a recording here.",
+    "paint": "Paint spikes (time goes to the right, channels upwards), or drop a recording here.",
+    "image": "Draw a picture.",
+}
+
+
+class Surface(NamedTuple):
+    """What one draws on: the sensor of a camera, time and channels, or a picture."""
+
+    kind: Literal["camera", "paint", "image"]
+    width: int
+    height: int
+
+
+def surface(contract: Contract) -> Surface | None:
+    """How a network can be drawn for; None where its input is no picture, no events and no channels over time."""
+    entering = contract.input
+    if entering.binning is not None:
+        sensor = entering.binning.sensor
+        return Surface("camera" if sensor.height > 1 else "paint", sensor.width, sensor.height)
+    if len(entering.shape) != 3 or min(entering.shape[1:]) < 2:
+        return None
+    channels, height, width = entering.shape
+    if contract.kind == "binary":
+        return Surface("image", width, height) if channels in (1, 3) else None
+    return Surface("camera", width, height) if channels in (1, 2) and entering.centre == 0 else None
+
+
+def panel(program: Program, place: Surface, script: str) -> list[Html]:
+    """Markup and scripts; nothing is shown where scripts do not run."""
+    kind, hint = place.kind, HINTS[place.kind]
+    about = f"The sensor, {place.width} × {place.height} pixels" if kind == "camera" else "What is drawn"
+    left = element(
+        "div",
+        element("p", hint, class_="told", aria_live="polite"),
+        element("canvas", class_=f"sensor {kind}", role="img", aria_label=f"{about}: draw here"),
+        _buttons(kind),
+        _camera(program.contract) if kind == "camera" else None,
+        _player(program.contract.input.steps or 1),
+        _odds(program.contract.classes),
+        class_="left",
+    )
+    shown = element(
+        "div",
+        left,
+        element("div", _strips(program), class_="right"),
+        class_="card live",
+        hidden=True,
+        data_kind=kind,
+        data_sensor=f"{place.width}x{place.height}",
+        data_hint=hint,
+    )
+    return [shown, element("script", Html(script))]
+
+
+def live_script(program: Program) -> str:
+    """The network, readers of recordings and the panel in a function of their own."""
+    parts = [part(name) for name in ("camera.js", "canvas.js", "panel.js")]
+    network = "{ contract, create, binRecording, countEvents, readRecording, fitRecording }"
+    body = "\n".join([script_text(program), library("recordings.js"), *parts])
+    return f"(() => {{\n'use strict';\n{body}\nlive(document.querySelector('.live'), {network});\n}})();\n"
+
+
+def part(name: str) -> str:
+    """A file of the panel's script."""
+    return resources.files("axonnx.report.live").joinpath(name).read_text("utf-8")
+
+
+def _buttons(kind: str) -> Html:
+    opener = element(
+        "label",
+        "Open a recording …",
+        element("input", type="file", class_="hidden", aria_label="Open a recording: npz, csv, EVT 2.0, DAT, N-MNIST"),
+        class_="button",
+    )
+    return element(
+        "div",
+        element("button", "▶ Run again", type="button", data_do="again"),
+        element("button", "Clear", type="button", data_do="clear"),
+        None if kind == "image" else opener,
+        class_="buttons",
+    )
+
+
+def _camera(contract: Contract) -> Html:
+    """A camera that moves is right for data sets of pictures that were recorded so."""
+    moving = any(word in (contract.provenance.data or "") for word in ("saccade", "nmnist", "digits"))
+    ways = {
+        "moves": ("The camera moves over the drawing", moving),
+        "still": ("The camera stands still and sees the pen", not moving),
+    }
+    choices = [
+        element("label", element("input", type="radio", name="camera", value=way, checked=on, aria_label=told), told)
+        for way, (told, on) in ways.items()
+    ]
+    return element("div", choices, class_="buttons", role="group", aria_label="Camera")
+
+
+def _player(steps: int) -> Html:
+    return element(
+        "div",
+        element("input", type="range", min=0, max=steps - 1, value=0, aria_label="Time step of the live panel"),
+        element("output", f"step 0 of {steps}"),
+        class_="player",
+    )
+
+
+def _odds(classes: tuple[str, ...]) -> Html:
+    shown = classes if len(classes) <= ODDS else classes[:10]
+    rows = [
+        element(
+            "li",
+            element("span", name),
+            element("span", element("i", style="width:0"), class_="bar"),
+            element("span", "0 %", class_="share"),
+            data_class=entry,
+            class_=f"c{colour(entry)}",
+        )
+        for entry, name in enumerate(shown)
+    ]
+    widest = max(len(name) for name in classes)
+    kind = "odds long" if widest > LONG_NAME else "odds"
+    return element("ol", rows, class_=kind, style=f"--n:{widest + 2}ch", aria_label="Class probabilities, live")
+
+
+def _strips(program: Program) -> list[Html]:
+    """Input, rasters of some layers of the first member, decision."""
+    own = max(1, len(program.layers) // program.contract.collapse.members)
+    step = max(1, -(-own // MOST_LAYERS))
+    layers = [number for number in range(0, own, step) if program.layers[number].name != "readout"]
+    rasters = [_strip(program.layers[number].name, "raster", number) for number in layers]
+    return [_strip("Input", "bars"), *rasters, _strip("Decision: class probabilities", "lines")]
+
+
+def _strip(name: str, kind: str, layer: int | None = None) -> Html:
+    canvas = element("canvas", role="img", aria_label=name, class_=kind, data_layer=layer)
+    return element("div", element("p", name), element("div", canvas, class_="band still"), class_="strip")

@@ -1,0 +1,103 @@
+"""The live panel in Chromium: what is drawn, dropped or waved runs through the network with the bits of the engine."""
+
+import html
+import json
+import re
+
+import numpy as np
+import pytest
+
+from axonnx.report.facts.material import Material
+from axonnx.report.facts.model import view_model
+from axonnx.report.page import render
+from axonnx.report.try_page import try_page
+from axonnx.runtime.binning import Binning, Sensor, bin_events
+from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+from axonnx.runtime.model import Model
+
+from ...runtime.readers.event_files import csv_bytes, random_events
+from ..browser import chromium, visit
+
+pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium here; install it with apt-get install chromium")
+
+# Draws a line, waits for the decision, then drops a recording, then waves at a camera that stands still.
+PROBE = """
+<pre id="seen"></pre>
+<script>
+addEventListener('load', () => {
+  const panel = document.querySelector('.live'), sensor = panel.querySelector('.sensor'), seen = [];
+  const told = () => panel.querySelector('.told').textContent;
+  const pointer = (type, x, y) => {
+    const box = sensor.getBoundingClientRect();
+    const place = { clientX: box.left + x * box.width, clientY: box.top + y * box.height };
+    sensor.dispatchEvent(new PointerEvent(type, place));
+  };
+  const draw = () => {
+    pointer('pointerdown', 0.2, 0.2);
+    pointer('pointermove', 0.8, 0.6);
+    pointer('pointerup', 0.8, 0.6);
+  };
+  const drop = (text, name) => {
+    const dropped = new DataTransfer();
+    dropped.items.add(new File([text], name));
+    panel.dispatchEvent(new DragEvent('drop', { dataTransfer: dropped, cancelable: true }));
+  };
+  const wave = () => {
+    panel.querySelector('[value=still]').checked = true;
+    pointer('pointerdown', 0.3, 0.3);
+    let x = 0.3;
+    setInterval(() => pointer('pointermove', x += 0.05, 0.5), 10);
+  };
+  const turns = TURNS;
+  panel.addEventListener('decided', ({ detail }) => {
+    const strips = [...panel.querySelectorAll('.band canvas')].map((canvas) => canvas.getAttribute('aria-label'));
+    const [frames, logits] = [detail.frames, detail.logits].map((rows) => rows.map((row) => [...row]));
+    seen.push({ frames, logits, told: told(), strips });
+    document.getElementById('seen').textContent = JSON.stringify(seen);
+    setTimeout(turns.shift() ?? (() => {}), 1);
+  });
+  turns.shift()();
+});
+</script>
+"""
+
+
+def probed(page: str, turns: str, folder) -> list[dict]:
+    path = folder / "page.html"
+    path.write_text(page.replace("</body>", PROBE.replace("TURNS", turns) + "</body>"), "utf-8")
+    found = visit(path, folder)
+    assert found.console == []
+    assert found.requests == []
+    return json.loads(html.unescape(re.search(r'<pre id="seen">(.*?)</pre>', found.dom, re.DOTALL)[1]))
+
+
+def test_what_is_drawn_dropped_or_waved_has_the_bits_of_the_engine(model, tmp_path):
+    view = view_model(model)
+    events = random_events(200, 6, 6, 90_000)
+    recording = json.dumps(csv_bytes(events).decode())
+    turns = f"[draw, () => drop({recording}, 'a.csv'), wave]"
+    drawn, dropped, waved = probed(render(Material(view, "now")), turns, tmp_path)
+    engine = Model(view.program, NumpyEngine(view.program))
+    for seen in (drawn, dropped, waved):
+        frames = np.array(seen["frames"], np.float32).reshape(8, 1, *view.contract.input.shape)
+        assert np.array_equal(np.float32(seen["logits"]), engine.run(frames).member_logits[:, 0])
+        assert frames.sum() > 0
+        winner = view.contract.classes[int(np.argmax(seen["logits"][0]))]
+        assert seen["told"].startswith(f"Decided: {winner} with ")
+        spikes = [int(re.search(r": ([\d,]+) spikes", text)[1].replace(",", "")) for text in seen["strips"][1:-1]]
+        run = engine.run(frames, trace=True)
+        assert spikes == [int(run.traces[f"spikes/{layer.name}"].sum()) for layer in view.layers if layer.neurons > 3]
+    clip = min(255, view.contract.input.largest)
+    binning = Binning(sensor=Sensor(width=6, height=6), bins=8, bin_us=10_000, clip=clip)
+    expected = bin_events(events, binning).frames
+    assert np.array_equal(np.array(dropped["frames"]), expected.reshape(8, -1))
+    assert "200 events of a.csv" in dropped["told"]
+
+
+def test_a_picture_is_drawn_for_a_network_of_images(images, tmp_path):
+    view = view_model(images)
+    (seen,) = probed(try_page(view.program), "[draw]", tmp_path)
+    picture = np.array(seen["frames"][0], np.float32).reshape(1, *view.contract.input.shape)
+    engine = Model(view.program, NumpyEngine(view.program))
+    assert np.array_equal(np.float32(seen["logits"]), engine.run(engine.prepare(picture)).member_logits[:, 0])
+    assert picture.max() > picture.min()
