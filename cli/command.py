@@ -31,6 +31,7 @@ VERBS: dict[str, Verb] = {
     "compile": Verb("axonnx.cli.compile:main", "a file as source code that runs without Python"),
     "report": Verb("axonnx.cli.report:main", "one HTML page with all that is known of a file"),
     "experiment": Verb("axonnx.cli.experiment:main", "run the paper's experiments and draw what they found"),
+    "sweep": Verb("axonnx.cli.sweep:main", "train with many settings and seeds, and name the best"),
     "eval": Verb("axonnx.cli.eval:main", "accuracy and calibration of a file on labelled data, or of a run"),
     "completion": Verb("axonnx.cli.completion:main", "a script that completes these words in bash, zsh or tcsh"),
 }

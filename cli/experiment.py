@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from axonnx.base.errors import AxonnxError
+from axonnx.cli.options.jobs import add_job_options, pool_of
 from axonnx.cli.show.told import silent, to_stderr
 from axonnx.experiments.perform import draw_again, perform
 from axonnx.experiments.plan import Scale, plan_names, read_plan
@@ -28,7 +29,8 @@ def main(arguments: Sequence[str]) -> int:
         if options.draw:
             done = draw_again(name, scale, options.out, **where)
         else:
-            done = perform(name, scale, options.out, tell=silent if options.quiet else to_stderr, **where)
+            tell = silent if options.quiet else to_stderr
+            done = perform(name, scale, options.out, tell=tell, pool=pool_of(options), **where)
         print(f"## {done.title}\n\n{done.text}\n\nrecords: {done.records}; figure: {done.figure}\n")
     return 0
 
@@ -37,7 +39,8 @@ def make_parser() -> argparse.ArgumentParser:
     """The options of the verb."""
     parser = argparse.ArgumentParser(
         "axonnx experiment",
-        description="Run the paper's experiments. Interrupted at any moment, the same command goes on.",
+        description="Run the paper's experiments. Interrupted at any moment, the same command goes on; a "
+        "second one, started beside it, shares the work.",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="experiments, or 'all'")
     parser.add_argument("--list", action="store_true", help="show all experiments and their scales")
@@ -53,6 +56,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--results", help="tables' and figures' folder (default: OUT/results/SCALE)")
     parser.add_argument("--draw", action="store_true", help="only make table and figure again, from stored results")
     parser.add_argument("--document", metavar="MD", help="put tables between this document's marks")
+    add_job_options(parser.add_argument_group("who does the work"))
     parser.add_argument("--quiet", action="store_true", help="no progress, only the result")
     return parser
 

@@ -35,7 +35,8 @@ def run_many(options: argparse.Namespace, sources: Sequence[str]) -> int:
             raise AxonnxError(f"--{name.replace('_', '-')} is for one recording; many have one answer each")
     files = find_recordings(sources)
     question = question_of(options)
-    engine = loaded(question.model, question.sha256, question.engine, question.threads).engine  # told before the work
+    place = str(Path(question.folder, question.model))
+    engine = loaded(place, question.sha256, question.engine, question.threads).engine  # told before the work
     jobs, pool = jobs_for(question, files), pool_of(options)
     summary = Summary()
     with _journal(options, question) as journal:
@@ -61,6 +62,7 @@ def question_of(options: argparse.Namespace) -> Question:
     return Question(
         options.model,
         sha256_of(options.model),
+        folder=str(Path.cwd()),
         engine=options.engine,
         threads=options.threads or 1,
         seed=options.seed,

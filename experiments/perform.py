@@ -13,6 +13,7 @@ from axonnx.experiments.held_out import groups_of
 from axonnx.experiments.plan import Plan, Scale, read_plan, size_of
 from axonnx.experiments.store import read_results, write_results
 from axonnx.experiments.tables import block
+from axonnx.jobs.work import Pool
 
 Tell = Callable[[str], None]
 
@@ -36,17 +37,20 @@ def perform(
     hold_out: str | None = None,
     document: str | Path | None = None,
     tell: Tell = lambda _line: None,
+    pool: Pool | None = None,
 ) -> Performed:
     """Do what is not done yet of the plan ``name``, then draw it.
 
     ``folder`` keeps runs and records, ``results`` (by default a folder inside it) tables and figures. ``hold_out``
-    names groups of the training part that are tested on instead of the test part. ``document`` gets the table.
+    names groups of the training part that are tested on instead of the test part. ``document`` gets the table. Every
+    case and seed is a job of ``pool``; several commands on the same folder share them.
     """
     plan = read_plan(name)
     size_of(plan, scale)
     groups = groups_of(plan, scale, hold_out) if hold_out else []
     stored = _stored(name, scale, folder, results, hold_out)
-    write_results(stored, stored.stem, scale, conduct(plan, stored.stem, scale, Path(folder), tell, groups))
+    records = conduct(plan, stored.stem, scale, Path(folder), tell, groups, pool)
+    write_results(stored, stored.stem, scale, records)
     return _drawn(plan, stored, document)
 
 

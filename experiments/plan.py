@@ -73,6 +73,12 @@ class Job(NamedTuple):
     group: int | None = None  # the speaker or user that is held out
 
     @property
+    def name(self) -> str:
+        """Tells it from the others of its experiment."""
+        without = "" if self.group is None else f", without {self.group}"
+        return f"{self.case}, seed {self.seed}{without}"
+
+    @property
     def digest(self) -> str:
         """Tells one job from another that is to be done differently."""
         return digest_of([self.settings, self.options, self.seed])

@@ -30,6 +30,7 @@ class Question:
 
     model: str
     sha256: str
+    folder: str = "."  # where paths that are not absolute begin: workers may stand elsewhere
     engine: EngineName = "auto"
     threads: int = 1
     seed: int = 0
@@ -49,10 +50,11 @@ def jobs_for(question: Question, files: Sequence[Path]) -> list[Job]:
 
 def answer(question: Question, path: str) -> list[Row]:
     """A row for each recording (or sample of frames) in the file: one answer each, as it was trained for."""
-    model = loaded(question.model, question.sha256, question.engine, question.threads)
+    place = str(Path(question.folder, question.model))
+    model = loaded(place, question.sha256, question.engine, question.threads)
     if model.contract.input.binning is None:
         return list(_frames(model, question, path))
-    recordings = read_recordings(Path(path), format=question.format)
+    recordings = read_recordings(Path(question.folder, path), format=question.format)
     if not recordings:
         raise AxonnxError(f"{path}: holds no recording")
     return [_row(model, question, path, number, recordings) for number in range(len(recordings))]
@@ -82,7 +84,7 @@ def _row(model: Model, question: Question, path: str, number: int, recordings: S
     *_, decision = run.decisions()
     return {
         **_named(path, number, len(recordings)),
-        "true": _true(path, recording.label, model.contract.classes),
+        "true": _true(str(Path(question.folder, path)), recording.label, model.contract.classes),
         **decision.as_dict(),
         "events": run.read,
         "left_out": run.dropped(),
@@ -90,11 +92,12 @@ def _row(model: Model, question: Question, path: str, number: int, recordings: S
 
 
 def _frames(model: Model, question: Question, path: str) -> Iterator[Row]:
-    samples = read_frames(path, model.contract.input)
+    place = str(Path(question.folder, path))
+    samples = read_frames(place, model.contract.input)
     classes = model.contract.classes
-    labels = read_labels(path, len(samples), len(classes)) if path.endswith(".npz") else None
+    labels = read_labels(place, len(samples), len(classes)) if path.endswith(".npz") else None
     for number, decision in enumerate(FramePipeline(model.engine, samples, seed=question.seed).decisions()):
-        true = _true(path, None if labels is None else int(labels[number]), classes)
+        true = _true(place, None if labels is None else int(labels[number]), classes)
         yield {**_named(path, number, len(samples)), "true": true, **decision.as_dict()}
 
 

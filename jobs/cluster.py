@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from axonnx.base.errors import AxonnxError
-from axonnx.jobs.work import Job, Outcome, attempt
+from axonnx.jobs.work import Job, Outcome, attempt_alone
 
 AHEAD = 4  # jobs that are handed out for each thread of the cluster
 SECONDS = 20  # to find the scheduler
@@ -48,7 +48,7 @@ def _outcomes(client: Any, waiting: deque[Job]) -> Iterator[Outcome]:
         most = AHEAD * max(1, sum(client.nthreads().values()))  # workers come and go
         while waiting and len(names) < most:
             job = waiting.popleft()
-            future = client.submit(attempt, job, pure=False)
+            future = client.submit(attempt_alone, job, pure=False)
             names[future.key] = job.name
             arriving.add(future)
         future = next(arriving)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from axonnx.base.errors import AxonnxError
+
+_ONE_AT_A_TIME = threading.Lock()
 
 
 class Job(NamedTuple):
@@ -57,3 +60,9 @@ def attempt(job: Job) -> Outcome:
         return Outcome(job.name, fault=str(fault))
     except Exception as fault:
         return Outcome(job.name, fault=f"{type(fault).__name__}: {fault}")
+
+
+def attempt_alone(job: Job) -> Outcome:
+    """The same where a process has several threads: torch's random numbers and an engine's buffers belong to all."""
+    with _ONE_AT_A_TIME:
+        return attempt(job)

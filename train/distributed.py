@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -13,6 +17,16 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from axonnx.base.errors import AxonnxError
+
+# What torch says where another process is not there any more.
+GONE = (
+    "Connection closed by peer",
+    "Connection reset by peer",
+    "Broken pipe",
+    "Socket closed",
+    "NCCL",
+    "recvValue failed",
+)
 
 
 @dataclass(frozen=True)
@@ -36,6 +50,19 @@ class World:
         """Barrier across all processes."""
         if self.size > 1:
             dist.barrier()
+
+    def gather(self, value: Any) -> list[Any]:
+        """Every process's value, by rank, in all of them."""
+        everyone = [value] * self.size
+        if self.size > 1:
+            dist.all_gather_object(everyone, value)
+        return everyone
+
+    def same_buffers(self, network: nn.Module) -> None:
+        """The first process's buffers (running means of normalisation) in all of them, as they are saved."""
+        if self.size > 1:
+            for buffer in network.buffers():
+                dist.broadcast(buffer, 0)
 
     def sum(self, values: Tensor) -> Tensor:
         """The sum over all processes, in all of them."""
@@ -76,8 +103,39 @@ def world() -> Iterator[World]:
     if torch.cuda.is_available():
         torch.cuda.set_device(local_rank)
     dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
-    yield World(dist.get_rank(), dist.get_world_size(), local_rank)
+    with _ending_with_the_others():
+        yield World(dist.get_rank(), dist.get_world_size(), local_rank)
     # Only where all went well, and all together: a process that fails must not wait for others, and one that leaves
     # while another still talks to it aborts that one.
     dist.barrier()
     dist.destroy_process_group()
+
+
+@contextmanager
+def _ending_with_the_others() -> Iterator[None]:
+    """Say in plain words that another process died: torchrun ends all then, or talking to the dead one fails."""
+
+    def ended(_number: int, _frame: FrameType | None) -> None:
+        raise _lost("this one was told to end")
+
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, ended) if main else None
+    try:
+        yield
+    except RuntimeError as fault:
+        said = next((word for word in GONE if word in str(fault)), None)
+        if said is None:
+            raise
+        raise _lost(said) from None
+    finally:
+        if main:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _lost(reason: str) -> AxonnxError:
+    return AxonnxError(
+        f"process {os.environ.get('RANK', '?')} of {os.environ['WORLD_SIZE']}: another process of this run died or "
+        f"was ended ({reason}), and a run needs all of them. Why is said by that process or by torchrun. The last "
+        f"checkpoint is intact: start all again and resume",
+        options=("resume",),
+    )

@@ -7,10 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from axonnx.models import Output
 from axonnx.train.distributed import World
-from axonnx.train.feed import Batch
-from axonnx.train.objective import Loss
+from axonnx.train.pieces import Piece
 
 Row = dict[str, Any]
 
@@ -20,18 +18,18 @@ class EpochMeans:
 
     def __init__(self) -> None:
         self.samples = 0
-        self.batches = 0
+        self.batches = 0.0
         self.right: Tensor | float = 0.0
         self.totals: dict[str, Tensor] = {}
 
-    def add(self, output: Output, loss: Loss, batch: Batch, norms: dict[str, Tensor], total: Tensor) -> None:
-        """One batch."""
-        self.samples += len(batch.labels)
-        self.batches += 1
-        self.right = self.right + (output.logits.detach().argmax(-1) == batch.labels).sum()
-        rates = output.firing_rates()
+    def add(self, piece: Piece, norms: dict[str, Tensor], total: Tensor) -> None:
+        """A batch, or a piece of one."""
+        loss, rates = piece.loss, piece.rates
+        self.samples += len(piece.batch.labels)
+        self.batches += piece.share
+        self.right = self.right + piece.right
         values = {
-            "loss": loss.total.detach(),
+            "loss": loss.total,
             "cross_entropy": loss.cross_entropy,
             "kl": loss.kl,
             "gradient_norm": total,
@@ -40,7 +38,7 @@ class EpochMeans:
             **{f"gradient/{_layer(name)}": norm for name, norm in norms.items() if _is_weight(name)},
         }
         for name, value in values.items():
-            self.totals[name] = self.totals.get(name, 0.0) + value
+            self.totals[name] = self.totals.get(name, 0.0) + piece.share * value
 
     def shown(self) -> tuple[float, float, float]:
         """Loss, accuracy and firing rate so far."""
@@ -52,7 +50,8 @@ class EpochMeans:
         """The row's means, over all processes."""
         sums = [torch.as_tensor(total, dtype=torch.float64) for total in (self.right, *self.totals.values())]
         right, *totals = world.sum(torch.stack(sums)).tolist()
-        samples, batches = world.sum(torch.tensor([self.samples, self.batches], device=sums[0].device)).tolist()
+        counts = torch.tensor([self.samples, self.batches], dtype=torch.float64, device=sums[0].device)
+        samples, batches = world.sum(counts).tolist()
         means = {name: total / batches for name, total in zip(self.totals, totals, strict=True)}
         shown = ("loss", "cross_entropy", "kl")
         first = {name: means.pop(name) for name in shown}

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from axonnx.runtime.format.contract import unit_of
 from axonnx.train.data.batches import Batches
+from axonnx.train.distributed import World
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,14 @@ class Feed:
 
     def epoch(self, epoch: int) -> Iterator[Batch]:
         """The batches of one epoch; the next is prepared while this one is used."""
-        source = iter(self.batches.epoch(epoch))
+        return self._ahead(iter(self.batches.epoch(epoch)))
+
+    def part_of(self, world: World) -> Iterator[Batch]:
+        """Of the batches in their order every n-th, beginning with number ``rank``: what this process evaluates."""
+        numbers = range(world.rank, len(self.batches), world.size)
+        return self._ahead(self.batches.make(0, number).batch for number in numbers)
+
+    def _ahead(self, source: Iterator[tuple[NDArray[np.generic], NDArray[np.int64]]]) -> Iterator[Batch]:
         with ThreadPoolExecutor(1) as ahead:
             pending = ahead.submit(next, source, None)
             while (arrays := pending.result()) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
-from axonnx.models import Fire, Network, Output, Regulariser, Sample, Variant
+from axonnx.models import Fire, Network, Regulariser, Sample, Variant
 from axonnx.train.build import Prepared, make_variant
 from axonnx.train.config.settings import Config
 from axonnx.train.data.augment import Augmentation
@@ -29,8 +30,9 @@ from axonnx.train.finite import refuse_non_finite, refuse_non_finite_weights
 from axonnx.train.health import median_sizes
 from axonnx.train.multipliers import ascend
 from axonnx.train.noise import fire_of_batch
-from axonnx.train.objective import Loss, Objective, cosine_rate
+from axonnx.train.objective import Objective, cosine_rate
 from axonnx.train.output.progress import Progress, Silent
+from axonnx.train.pieces import Piece, mean_squares, pieces_of, refuse_statistics_of_pieces
 
 AfterEpoch = Callable[["Training"], None]
 
@@ -107,6 +109,7 @@ def fit(
 
     Give ``training`` to go on where an earlier call stopped; ``after_epoch`` may keep what each left.
     """
+    refuse_statistics_of_pieces(network, config.optimiser.accumulate)
     world, progress = world or World(), progress or Silent()
     device = world.device(config.device)
     training = training or new_training(network, config, device)
@@ -118,7 +121,8 @@ def fit(
         began = time.perf_counter()
         with _seeded(training.noise, config.seed, epoch, world.rank):
             row = _epoch(wrapped, training, feeds["learn"], epoch, config, progress, world)
-        row |= _test(network, feeds["test"]) if world.leads else {}
+        world.same_buffers(network)
+        row |= _test(network, feeds["test"], world)
         row["seconds"] = time.perf_counter() - began
         training.epochs_done = epoch + 1
         training.rows.append(row)
@@ -132,15 +136,20 @@ def fit(
 
 
 def final_predictions(
-    network: Network, prepared: Prepared, config: Config, device: torch.device
+    network: Network, prepared: Prepared, config: Config, device: torch.device, world: World | None = None
 ) -> dict[str, Predictions]:
-    """Each part's mean-field predictions, and those of the Bayesian predictive where there is a posterior."""
+    """Each part's mean-field predictions, and those of the Bayesian predictive where there is a posterior.
+
+    Mean-field ones are divided between the processes of a ``world``. The noise of the others is one sequence of random
+    numbers over all batches, so they are the first process's work.
+    """
+    world = world or World()
     feeds = make_feeds(prepared, config, device, World())
     found: dict[str, Predictions] = {}
     bayesian = make_variant(config.variant).spread != "none"
     for name in prepared.splits.parts:
-        found[name] = predict_mean_field(network, feeds[name].epoch(0))
-        if bayesian and name != "train":
+        found[name] = predict_mean_field(network, feeds[name].part_of(world), world)
+        if bayesian and name != "train" and world.leads:
             found[f"{name}_bayesian"] = predict_bayesian(
                 network, feeds[name].epoch(0), config.eval_samples, config.seed
             )
@@ -176,16 +185,18 @@ def _epoch(
         fire = fire_of_batch(config, variant, training.noise, epoch * len(feed) + number, len(feed))
         passes = config.optimiser.samples if isinstance(fire, Sample) else 1
         objective = _objective(config, variant, training.multipliers)
-        output, loss = _step(wrapped, training, batch, fire, objective, passes, share / passes)
+        parts = _step(wrapped, training, batch, fire, objective, passes, share / passes, config.optimiser.accumulate)
         norms = _gradient_norms(training.network)
         total = _total_norm(norms)
-        refuse_non_finite(output, loss, total, norms, f"epoch {epoch + 1}, batch {number + 1}")
+        output = parts[-1].output
+        refuse_non_finite(output, parts[-1].loss, total, norms, f"epoch {epoch + 1}, batch {number + 1}")
         _clip(training.network, total, config.optimiser.clip_norm)
         training.optimiser.step()
-        if loss.squares:
-            squares = world.mean(loss.squares, share)
+        if squared := mean_squares(parts):
+            squares = world.mean(squared, share)
             training.multipliers = ascend(training.multipliers, squares, chosen.target, chosen.rate)
-        sums.add(output, loss, batch, norms, total)
+        for part in parts:
+            sums.add(part, norms, total)
         progress.batch(*sums.shown())
     refuse_non_finite_weights(training.network, f"epoch {epoch + 1}")
     return {
@@ -207,19 +218,40 @@ def _objective(config: Config, variant: Variant, multipliers: dict[str, float]) 
 
 
 def _step(
-    wrapped: nn.Module, training: Training, batch: Batch, fire: Fire, objective: Objective, passes: int, share: float
-) -> tuple[Output, Loss]:
-    """Forward and backward; with several noisy passes their mean gradient. ``share``: what one pass counts."""
+    wrapped: nn.Module,
+    training: Training,
+    batch: Batch,
+    fire: Fire,
+    objective: Objective,
+    passes: int,
+    share: float,
+    pieces: int = 1,
+) -> list[Piece]:
+    """Forward and backward; with several noisy passes their mean gradient. ``share``: what one pass counts.
+
+    In ``pieces`` of n_i of its n samples the gradient is Σ n_i/n · g_i, the same but for the order of additions.
+    """
     training.optimiser.zero_grad(set_to_none=True)
-    for _ in range(passes):
-        output: Output = wrapped(batch.x, fire)
-        loss = objective(training.network, output, batch.labels)
-        (loss.total * share).backward()
-    return output, loss
+    parts = pieces_of(batch, pieces)
+    backward = len(parts) * passes
+    for part in parts:
+        for _ in range(passes):
+            backward -= 1
+            with _only_the_last_is_shared(wrapped, backward):
+                part.output = wrapped(part.batch.x, fire)
+                part.loss = objective(training.network, part.output, part.batch.labels)
+                (part.loss.total * (part.share * share)).backward()
+        part.close(keep=part is parts[-1])
+    return parts
 
 
-def _test(network: Network, feed: Feed) -> Row:
-    predictions = predict_mean_field(network, feed.epoch(0))
+def _only_the_last_is_shared(wrapped: nn.Module, left: int) -> AbstractContextManager[None]:
+    """Processes average their gradients once, when all passes have added theirs."""
+    return wrapped.no_sync() if left and isinstance(wrapped, DistributedDataParallel) else nullcontext()
+
+
+def _test(network: Network, feed: Feed, world: World) -> Row:
+    predictions = predict_mean_field(network, feed.part_of(world), world)
     metrics = predictions.metrics()
     return {"test_accuracy": metrics.accuracy, "test_nll": metrics.nll, "test_ece": metrics.ece}
 

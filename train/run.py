@@ -151,8 +151,11 @@ def _train(
             folder.log(f"{'resumed' if resume else 'started'} after epoch {training.epochs_done}{changed}")
             _tell_data(folder, prepared, progress)
         _go_on(folder, training, prepared, config, here, progress)
-        metrics = _close(folder, training, prepared, config) if here.leads else {}
-    return Finished(folder.path, training, prepared.splits.classes, metrics, input_contract(config, prepared))
+        metrics = final_metrics(training.network, prepared, config, here)
+        if here.leads:
+            _close(folder, training, metrics)
+    figures = metrics if here.leads else {}
+    return Finished(folder.path, training, prepared.splits.classes, figures, input_contract(config, prepared))
 
 
 def _go_on(
@@ -241,10 +244,10 @@ def restore_run(path: str | Path, device: str | None = None) -> tuple[Config, Pr
 
 
 @torch.no_grad()
-def final_metrics(network: Network, prepared: Prepared, config: Config) -> dict[str, Any]:
-    """The figures of every part, as in metrics.json."""
+def final_metrics(network: Network, prepared: Prepared, config: Config, here: World | None = None) -> dict[str, Any]:
+    """The figures of every part, as in metrics.json; those of noisy passes only in the process that leads."""
     device = next(network.parameters()).device
-    predictions = final_predictions(network, prepared, config, device)
+    predictions = final_predictions(network, prepared, config, device, here)
     return {name: {**found.metrics().as_dict(), "rates": found.rates} for name, found in predictions.items()}
 
 
@@ -269,10 +272,8 @@ def _refuse_other_data(folder: RunFolder, position: Position, prepared: Prepared
         )
 
 
-def _close(folder: RunFolder, training: Training, prepared: Prepared, config: Config) -> dict[str, Any]:
-    """Write the final figures and the picture; the figures."""
-    metrics = final_metrics(training.network, prepared, config)
+def _close(folder: RunFolder, training: Training, metrics: dict[str, Any]) -> None:
+    """Write the final figures and the picture."""
     folder.write_metrics(metrics)
     draw_curves(folder.path / "curves.png", training.rows, folder.path.name)
     folder.log(f"finished after {training.epochs_done} epochs")
-    return metrics

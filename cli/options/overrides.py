@@ -13,7 +13,7 @@ from axonnx.train.config.read import Tree, Whole, as_tree
 
 def parse_overrides(words: Sequence[str]) -> Tree:
     """``["--optimiser.epochs", "3", "--data.values=binary"]`` as a tree."""
-    return as_tree({key.replace("-", "_"): _value(value) for key, value in _pairs(words)})
+    return as_tree({key.replace("-", "_"): value_of(value) for key, value in _pairs(words)})
 
 
 def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -29,7 +29,7 @@ def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield key, value
 
 
-def _value(text: str) -> Any:
+def value_of(text: str) -> Any:
     """A value as TOML reads it; what is no TOML value is a string, so that names need no quotes."""
     try:
         value = tomllib.loads(f"v = {text}")["v"]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
+from axonnx.jobs.pace import Pace
 from axonnx.jobs.work import Outcome
 
 SECONDS = 10.0  # between two lines where nobody watches
@@ -17,15 +18,15 @@ class Counting:
     """Progress on stderr; ``through`` hands on what it counts."""
 
     def __init__(self, name: str, total: int, before: int = 0, out: TextIO | None = None) -> None:
-        self.name, self.total, self.before = name, total, before
+        self.name, self.pace, self.before = name, Pace(total), before
         self.out = out or sys.stderr
-        self.done, self.failed = 0, 0
-        self.began = self.last = time.monotonic()
+        self.failed = 0
+        self.last = time.monotonic()
 
     def through(self, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
         """The same outcomes; failures are told with their names as they come."""
         for outcome in outcomes:
-            self.done += 1
+            self.pace.step(fresh=self.pace.done >= self.before)
             if outcome.fault is not None:
                 self.failed += 1
                 self._say(f"{self.name}: failed: {_once(outcome)}")
@@ -36,9 +37,8 @@ class Counting:
 
     def line(self) -> str:
         """Done, failed, and the time that is left by the pace so far (of what was not done before)."""
-        fresh, spent = self.done - self.before, time.monotonic() - self.began
-        left = f", {_clock(spent / fresh * (self.total - self.done))} left" if fresh > 0 else ""
-        return f"{self.name}: {self.done:,} of {self.total:,}{f', {self.failed} failed' if self.failed else ''}{left}"
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"{self.name}: {self.pace.done:,} of {self.pace.total:,}{failed}{self.pace.left()}"
 
     def _show(self) -> None:
         now = time.monotonic()
@@ -58,9 +58,3 @@ def _once(outcome: Outcome) -> str:
     """The name and the fault, which may begin with it."""
     fault = outcome.fault or ""
     return fault if fault.startswith(outcome.name) else f"{outcome.name}: {fault}"
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

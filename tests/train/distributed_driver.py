@@ -1,10 +1,13 @@
 """What several processes do together, compared with one: started by torchrun, ``distributed_driver.py DATA FOLDER``.
 
-The first process writes FOLDER/report.json; the test reads it.
+The first process writes FOLDER/report.json; the test reads it. ``distributed_driver.py kill …`` is ``axonnx train …``
+whose second process is killed in its second epoch.
 """
 
 import json
+import os
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -85,6 +88,31 @@ def first_rows(data: str, here: World) -> list[dict[str, float]]:
     return rows
 
 
+def evaluated(data: str, here: World) -> list[dict[str, object]]:
+    """Figures of all parts by all processes and by one alone; the running means of normalisation are each one's own."""
+    config, prepared = tiny(data, BATCH, name="sg-bn"), prepare(tiny(data, BATCH).data)
+    network = make_network(config, prepared)
+    loop.fit(network, prepared, config, world=here)
+    by_all, alone = (run.final_metrics(network, prepared, config, where) for where in (here, World()))
+    everywhere = here.gather(by_all)
+    return [*everywhere, alone]
+
+
+def killed(words: list[str]) -> int:
+    """The command line, in which the second process does not survive its second epoch."""
+    from axonnx.cli import main
+
+    epoch = loop._epoch
+
+    def deadly(*arguments):
+        if os.environ["RANK"] == "1" and arguments[3] == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return epoch(*arguments)
+
+    loop._epoch = deadly
+    return main(["train", *words])
+
+
 def resume(data: str, folder: Path, here: World) -> None:
     """A whole run of noisy networks, and one that goes on with its first checkpoint."""
     config, save = tiny(data, BATCH, name="sbnn", estimator={"name": "gr", "n": 2}), run.save_checkpoint
@@ -100,6 +128,10 @@ def resume(data: str, folder: Path, here: World) -> None:
     run.train_run(None, folder / "resumed", here=here, resume=True)
 
 
+if __name__ == "__main__" and sys.argv[1] == "kill":
+    torch.set_num_threads(1)
+    sys.exit(killed(sys.argv[2:]))
+
 if __name__ == "__main__":
     data, folder = sys.argv[1], Path(sys.argv[2])
     torch.set_num_threads(1)
@@ -113,6 +145,7 @@ if __name__ == "__main__":
             "uneven": (gradients(plain, here, "neuron", cut=3)[0], cut_gradient(plain)),
             "shards": shards(plain, here),
             "rows": first_rows(data, here),
+            "evaluated": evaluated(f"{folder}/many.npz", here),
             "means": here.mean({"layer": torch.tensor(float(here.rank))}, share=(0.5, 1.5)[here.rank]),
             "size": here.size,
         }

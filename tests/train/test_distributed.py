@@ -15,7 +15,7 @@ from axonnx.train import distributed
 from axonnx.train.distributed import World, world
 
 from . import distributed_driver
-from .tiny_runs import optimiser_of, rows_of, same_bits, weights_of, without_time, write_config
+from .tiny_runs import optimiser_of, rows_of, same_bits, weights_of, without_time, write_config, write_data
 
 
 def torchrun(cache: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -29,6 +29,7 @@ def torchrun(cache: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def together(tmp_path_factory, frames, cache):
     """What the driver reports, and its folder."""
     folder = tmp_path_factory.mktemp("together")
+    write_data(folder / "many.npz", samples=300)
     done = torchrun(cache, distributed_driver.__file__, str(frames), str(folder))
     assert done.returncode == 0, done.stderr
     report = json.loads((folder / "report.json").read_text())
@@ -99,21 +100,50 @@ def test_a_resumed_run_of_two_processes_ends_with_the_same_bits(together):
     assert without_time(rows_of(folder / "whole")) == without_time(rows_of(folder / "resumed"))
 
 
-def test_a_whole_run_leaves_the_folder_of_a_single_process(tmp_path, frames, cache, capfd):
-    source = write_config(tmp_path / "tiny.toml", frames, optimiser={"epochs": 2, "batch_size": 4})
-    done = torchrun(cache, "-m", "axonnx.cli", "train", source, "--out", str(tmp_path / "pair"))
+def test_all_processes_evaluate_and_the_figures_are_those_of_one_to_the_bit(together):
+    first, second, alone = together[0]["evaluated"]
+    assert list(alone) == ["train", "test"]
+    assert alone["train"]["samples"] == 240  # four batches: two for each process
+    assert first == second == alone
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory, frames, cache):
+    """A run of two processes, its folder and its configuration."""
+    folder = tmp_path_factory.mktemp("pair")
+    source = write_config(folder / "tiny.toml", frames, optimiser={"epochs": 2, "batch_size": 4})
+    done = torchrun(cache, "-m", "axonnx.cli", "train", source, "--out", str(folder / "run"), "--threads", "1")
     assert done.returncode == 0, done.stderr
+    return done, folder / "run", source
+
+
+def test_a_whole_run_leaves_the_folder_of_a_single_process(pair, tmp_path, capfd):
+    done, folder, source = pair
     main([source, "--out", str(tmp_path / "alone"), "--quiet"])
-    pair, alone = rows_of(tmp_path / "pair"), rows_of(tmp_path / "alone")
-    assert [row["epoch"] for row in pair] == ["1", "2"]
-    assert list(pair[0]) == list(alone[0])
-    metrics = [json.loads((tmp_path / run / "metrics.json").read_text()) for run in ("pair", "alone")]
+    rows, alone = rows_of(folder), rows_of(tmp_path / "alone")
+    assert [row["epoch"] for row in rows] == ["1", "2"]
+    assert list(rows[0]) == list(alone[0])
+    metrics = [json.loads((run / "metrics.json").read_text()) for run in (folder, tmp_path / "alone")]
     assert metrics[0].keys() == metrics[1].keys()
-    assert weights_of(tmp_path / "pair").keys() == weights_of(tmp_path / "alone").keys()
-    log = (tmp_path / "pair" / "log.txt").read_text()
+    assert weights_of(folder).keys() == weights_of(tmp_path / "alone").keys()
+    log = (folder / "log.txt").read_text()
     assert len(log.splitlines()) == 2  # one process speaks
     assert done.stdout.count("test_bayesian") == 1
     assert done.stderr.count("epoch 2/2") == 1
+
+
+def test_a_killed_process_ends_the_others_with_a_clear_message_and_the_run_resumes(pair, tmp_path, cache):
+    _, whole, source = pair
+    words = (source, "--out", str(tmp_path / "run"), "--threads", "1")
+    done = torchrun(cache, distributed_driver.__file__, "kill", *words)
+    assert done.returncode != 0
+    assert "process 0 of 2: another process of this run died or was ended" in done.stderr
+    assert "start all again and resume (--resume)" in done.stderr
+    assert [row["epoch"] for row in rows_of(tmp_path / "run")] == ["1"]
+    again = torchrun(cache, "-m", "axonnx.cli", "train", "--resume", *words[1:], "--quiet")
+    assert again.returncode == 0, again.stderr
+    assert same_bits(weights_of(tmp_path / "run"), weights_of(whole))
+    assert (tmp_path / "run" / "metrics.json").read_bytes() == (whole / "metrics.json").read_bytes()
 
 
 def test_one_process_is_a_world_of_one(monkeypatch):

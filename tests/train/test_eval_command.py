@@ -45,10 +45,8 @@ def test_json_is_one_object_with_the_figures_of_the_run(run, capsys):
 
 def test_samples_is_the_number_of_noisy_passes(run, capsys, monkeypatch):
     passes = []
-    predict = evaluate._predict
-    monkeypatch.setattr(
-        evaluate, "_predict", lambda *a, **k: (passes.append(a[3:] or k["passes"]), predict(*a, **k))[1]
-    )
+    predict = evaluate._pieces
+    monkeypatch.setattr(evaluate, "_pieces", lambda *a, **k: (passes.append(a[3:] or k["passes"]), predict(*a, **k))[1])
     assert main_eval([str(run), "--samples", "5", "--json"]) == 0
     assert passes == [1, 1, (5,)]
     more = json.loads(capsys.readouterr().out)

@@ -119,8 +119,9 @@ def test_the_run_goes_on_after_it(config_file, tmp_path, monkeypatch):
 
         def spoiled(wrapped, training, *rest):
             count[0] += training.epochs_done == 1
-            output, loss = step(wrapped, training, *rest)
-            return output, replace(loss, total=loss.total * (math.nan if count[0] == 2 else 1.0))
+            (piece,) = step(wrapped, training, *rest)
+            piece.loss = replace(piece.loss, total=piece.loss.total * (math.nan if count[0] == 2 else 1.0))
+            return [piece]
 
         patch.setattr(loop, "_step", spoiled)
         with pytest.raises(NonFiniteError, match="epoch 2, batch 2: the loss is not finite"):

@@ -194,6 +194,9 @@ class OptimiserConfig(Section):
 
     epochs: PositiveInt = Field(default=30, description="times that training goes through all samples")
     batch_size: PositiveInt = Field(default=32, description="samples in one step of the optimiser")
+    accumulate: PositiveInt = Field(
+        default=1, description="a batch goes through the network in so many pieces, whose gradients are added up"
+    )
     weight_rate: PositiveFloat = Field(default=0.005, description="learning rate of weights")
     scale_rate: PositiveFloat = Field(default=0.005, description="learning rate of log σ (the paper has 0.05)")
     final_rate: float = Field(default=0.02, gt=0, le=1, description="rate at the end, as a share of the start")
