@@ -33,6 +33,7 @@ VERBS: dict[str, Verb] = {
     "experiment": Verb("axonnx.cli.experiment:main", "run the paper's experiments and draw what they found"),
     "sweep": Verb("axonnx.cli.sweep:main", "train with many settings and seeds, and name the best"),
     "eval": Verb("axonnx.cli.eval:main", "accuracy and calibration of a file on labelled data, or of a run"),
+    "doctor": Verb("axonnx.cli.doctor:main", "what is installed here and whether every engine gives the right bits"),
     "completion": Verb("axonnx.cli.completion:main", "a script that completes these words in bash, zsh or tcsh"),
 }
 ENGINES_ONLY = "axonnx.cli.verify_engines:main"  # of verify --engines, which needs no torch

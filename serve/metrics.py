@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from time import process_time
 
 import numpy as np
 
@@ -48,6 +49,7 @@ class Metrics:
             ("sessions_saved_total", "Sessions written to disk", self.saved),
             ("sessions_resumed_total", "Streams that went on from a saved session", self.resumed),
             ("faults_total", "Streams that a fault of the server ended", self.faults),
+            ("cpu_seconds_total", "Processor time of the process", process_time()),
         ):
             lines += _family(name, "counter", about, [("", count)])
         lines += _family("events_dropped_total", "counter", "Events in no bin, by reason", _by("reason", self.dropped))

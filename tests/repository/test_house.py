@@ -12,6 +12,7 @@ TOPS = (
     "base",
     "cli",
     "convert",
+    "doctor",
     "experiments",
     "export",
     "jobs",

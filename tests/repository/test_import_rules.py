@@ -54,6 +54,7 @@ ORDER = (
     "convert",
     "experiments",
     "experiments.measures",
+    "doctor",
     "api",
     "cli.options",
     "cli.show",
@@ -70,6 +71,7 @@ FOREIGN = {
     "models": {"onnx", "onnxruntime", "tonic", "sklearn", "axonnx.runtime", "axonnx.report"},
     "train": {"onnx", "onnxruntime", "axonnx.report"},
     "experiments": {"tonic"},
+    "doctor": {"torch", "tonic", "sklearn", "axonnx.models", "axonnx.export"},
 }
 
 
@@ -157,7 +159,7 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 """
-VERBS_WITHOUT_TORCH = ("run", "inspect", "profile", "report", "compile", "serve")
+VERBS_WITHOUT_TORCH = ("run", "inspect", "profile", "report", "compile", "serve", "doctor")
 
 
 def run_python(code: str) -> subprocess.CompletedProcess[str]:
@@ -166,7 +168,9 @@ def run_python(code: str) -> subprocess.CompletedProcess[str]:
 
 def modules_without_torch() -> list[str]:
     paths = [
-        path for folder in ("base", "runtime", "report", "jobs", "serve") for path in (ROOT / folder).rglob("*.py")
+        path
+        for folder in ("base", "runtime", "report", "jobs", "serve", "doctor")
+        for path in (ROOT / folder).rglob("*.py")
     ]
     named = (".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths)
     verbs = [f"axonnx.cli.{verb}" for verb in VERBS_WITHOUT_TORCH]

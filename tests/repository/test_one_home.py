@@ -9,7 +9,20 @@ import pytest
 from axonnx.runtime.format import names
 
 ROOT = Path(__file__).parents[2]
-TOPS = ("api", "base", "cli", "convert", "experiments", "export", "models", "report", "runtime", "train")
+TOPS = (
+    "api",
+    "base",
+    "cli",
+    "convert",
+    "doctor",
+    "experiments",
+    "export",
+    "models",
+    "report",
+    "runtime",
+    "serve",
+    "train",
+)
 FIELDS = (names.SPIKES, names.MEMBRANE, names.NOISE, names.TOTAL)
 ROLES = (names.INITIAL, names.NEXT, names.FINAL, names.TRACE, names.NOW_TRACE)
 

@@ -10,6 +10,7 @@ FOLDERS = (
     "base",
     "cli",
     "convert",
+    "doctor",
     "experiments",
     "export",
     "jobs",

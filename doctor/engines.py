@@ -1,0 +1,53 @@
+"""Every engine on small files whose answers are known: those that the training networks gave when they were written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import numpy as np
+
+from axonnx.doctor.findings import EngineFinding
+from axonnx.runtime.engines.choose import ENGINES, EngineName
+from axonnx.runtime.model import Model, load
+
+NETWORKS = ("recurrent-int8", "resnet-mfa", "mlp-zero-stochastic")  # recurrence, convolutions, noise
+
+NOT_HERE = ("pip install", "compiler was found")  # what a fault says where something is to be installed
+
+
+def examine_engines(loading: Callable[[Path, EngineName], Model] = load) -> tuple[EngineFinding, ...]:
+    """What each engine gives; nothing that goes wrong ends the examination."""
+    with ExitStack() as stack:
+        folder = files("axonnx.doctor")
+        places = [
+            tuple(stack.enter_context(as_file(folder / f"{name}.{kind}")) for kind in ("onnx", "npz"))
+            for name in NETWORKS
+        ]
+        return tuple(_examine(name, places, loading) for name in ENGINES)
+
+
+def _examine(
+    name: EngineName, places: list[tuple[Path, ...]], loading: Callable[[Path, EngineName], Model]
+) -> EngineFinding:
+    began, numbers, differing = time.perf_counter(), 0, 0
+    try:
+        for network, kept in places:
+            with np.load(kept) as known:
+                found = loading(network, name).run(known["x"], seed=int(known["seed"])).member_logits
+                numbers += found.size
+                differing += int((found != known["logits"]).sum())
+    except Exception as fault:
+        missing = isinstance(fault, ModuleNotFoundError) or any(words in str(fault) for words in NOT_HERE)
+        text = f"{type(fault).__name__}: {fault}".splitlines()[0]
+        return _finding(name, "missing" if missing else "failed", numbers, differing, began, text)
+    return _finding(name, "different" if differing else "equal", numbers, differing, began, "")
+
+
+def _finding(name: str, status: str, numbers: int, differing: int, began: float, note: str) -> EngineFinding:
+    seconds = round(time.perf_counter() - began, 3)
+    facts = {"name": name, "status": status, "numbers": numbers, "differing": differing}
+    return EngineFinding.model_validate({**facts, "seconds": seconds, "note": note})

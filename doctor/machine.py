@@ -1,0 +1,93 @@
+"""The machine and what is installed on it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+from axonnx.base.c_compiler import find_compiler
+from axonnx.doctor.findings import Extra, Processor, Program
+
+CPUINFO = Path("/proc/cpuinfo")
+INSTRUCTION_SETS = (
+    *("sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512_vnni", "avx512_bf16", "amx_tile"),
+    *("neon", "asimd", "asimddp", "sve", "sve2"),
+)
+PROGRAMS = ("gcc", "clang", "node", "emcc", "nvcc", "arm-none-eabi-gcc", "qemu-arm")
+REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)[^;]*(?:;.*extra == ['\"]([\w-]+)['\"])?")
+PATIENCE_S = 10
+
+
+def packages() -> tuple[dict[str, str], tuple[Extra, ...]]:
+    """Versions of all that we may need and that is there, and what each extra lacks."""
+    wanted: dict[str, list[str]] = {}
+    for line in metadata.requires("axonnx") or []:
+        found = REQUIREMENT.match(line)
+        if found is not None and found[1] != "axonnx":
+            wanted.setdefault(found[2] or "", []).append(found[1])
+    versions = {name: version(name) for names in wanted.values() for name in sorted(names)}
+    extras = [
+        Extra(name=extra, missing=tuple(name for name in names if versions[name] is None))
+        for extra, names in wanted.items()
+        if extra not in ("", "dev")
+    ]
+    return {name: found for name, found in sorted(versions.items()) if found is not None}, tuple(extras)
+
+
+def version(package: str) -> str | None:
+    """As its metadata says; the package is not imported."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def processor() -> Processor:
+    """What the system says of it."""
+    facts = _cpuinfo()
+    flags = set((facts.get("flags") or facts.get("Features") or "").split())
+    return Processor(
+        architecture=platform.machine(),
+        model=facts.get("model name") or platform.processor(),
+        processors=os.cpu_count() or 1,
+        usable=len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1,
+        instruction_sets=tuple(name for name in INSTRUCTION_SETS if name in flags),
+        memory_bytes=_memory(),
+    )
+
+
+def programs() -> tuple[Program, ...]:
+    """Compilers and interpreters that our code can be compiled for or run by; first the one for C."""
+    chosen = find_compiler()
+    others = ((name, shutil.which(name)) for name in PROGRAMS)
+    found = ([("C compiler", chosen)] if chosen else []) + [(name, path) for name, path in others if path]
+    return tuple(Program(name=name, path=path, version=_first_line(path)) for name, path in found)
+
+
+def _first_line(program: str) -> str:
+    try:
+        said = subprocess.run([program, "--version"], capture_output=True, timeout=PATIENCE_S, check=False).stdout
+    except (OSError, subprocess.SubprocessError) as fault:
+        return f"does not say ({type(fault).__name__})"
+    lines = [line for line in said.decode(errors="replace").splitlines() if line.strip()]
+    return lines[0].strip() if lines else "does not say"
+
+
+def _cpuinfo() -> dict[str, str]:
+    if not CPUINFO.exists():
+        return {}
+    lines = (line.partition(":") for line in CPUINFO.read_text(errors="replace").split("\n\n")[0].splitlines())
+    return {key.strip(): value.strip() for key, _, value in lines}
+
+
+def _memory() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
