@@ -43,8 +43,9 @@ class EpochMeans:
     def shown(self) -> tuple[float, float, float]:
         """Loss, accuracy and firing rate so far."""
         mean = 1.0 / self.batches
-        loss, rate = float(self.totals["loss"]) * mean, float(self.totals["rate"]) * mean
-        return loss, float(self.right) / self.samples, rate
+        sums = [torch.as_tensor(value) for value in (self.totals["loss"], self.right, self.totals["rate"])]
+        loss, right, rate = torch.stack([value.double() for value in sums]).tolist()  # one copy from the device
+        return loss * mean, right / self.samples, rate * mean
 
     def means(self, world: World) -> Row:
         """The row's means, over all processes."""

@@ -70,3 +70,4 @@ def remove(posterior: GaussianPosterior, keep: Tensor) -> None:
     posterior.log_std = nn.Parameter(posterior.log_std.expand_as(posterior.raw_mean).clone(), requires_grad=False)
     posterior.granularity = "weight"
     posterior.mask = keep if posterior.mask is None else keep * posterior.mask
+    posterior.existing = int(posterior.mask.sum())

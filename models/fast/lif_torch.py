@@ -90,7 +90,7 @@ def forward_steps(
     The regulariser's sums, which kernels take along when ``learning``, are computed by the caller.
     """
     transposed = None if layer.weight is None else layer.weight.t()
-    decay, threshold, one = layer.decay, layer.threshold, bool((layer.threshold == 1).all())
+    decay, threshold, one = layer.decay, layer.threshold, _is_one(layer.threshold)
     decay_squared, (emitted, gap, total) = decay * decay, trace
     fire = _decision(layer.estimator, trace, drive.noise)
     for t, arriving in enumerate(drive.mean.unbind(0)):
@@ -133,8 +133,12 @@ def backward_steps(layer: Layer, noise: Tensor | None, trace: Trace, incoming: I
 def slope_blocks(
     estimator: Estimator, trace: Trace, noise: Tensor | None
 ) -> Iterator[tuple[int, int, Tensor, Tensor | None]]:
-    """First and last step (exclusive) and slopes of a few steps at a time, backwards: what fits a cache stays there."""
-    length = max(1, _BLOCK // max(1, trace.gap[0].numel()))
+    """First and last step (exclusive) and slopes of a few steps at a time, backwards: what fits a cache stays there.
+
+    Devices where every operator is a launch take all steps at once.
+    """
+    whole = trace.gap.device.type != "cpu"
+    length = len(trace.gap) if whole else max(1, _BLOCK // max(1, trace.gap[0].numel()))
     for last in range(len(trace.gap), 0, -length):
         first = max(0, last - length)
         part = slice(first, last)
@@ -167,6 +171,11 @@ def variance_gradient(v_grads: Tensor | None, before: Tensor, weight_variance: T
         return v_grads.flatten(0, 1).t() @ squares.flatten(0, 1)
     grad = v_grads * (squares.sum(-1, keepdim=True) - squares)
     return grad.sum().reshape(1) if weight_variance.numel() == 1 else grad.flatten(0, -2).sum(0)
+
+
+def _is_one(threshold: Tensor) -> bool:
+    """Whether a product with θ can be left out; not asked of other devices, which would have to be waited for."""
+    return threshold.device.type == "cpu" and bool((threshold == 1).all())
 
 
 def _times(activity: Tensor, gain: Tensor | None) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 from axonnx.models.maths.normal import VARIANCE_FLOOR, is_noisy
 
 Form = Literal["quadratic", "log"]
-_BLOCK = 1 << 16  # elements
+_BLOCK = 1 << 16  # elements that fit a processor's cache
 
 
 class Divergence(NamedTuple):
@@ -35,13 +35,13 @@ def divergence_sum(value: Tensor, variance: Tensor, form: Form = "quadratic") ->
 
 
 class _Sum(torch.autograd.Function):
-    """The sum with its two derivatives written out, a part at a time: what fits a cache stays in it."""
+    """The sum with its two derivatives written out; on a CPU a part at a time: what fits its cache stays there."""
 
     @staticmethod
     def forward(ctx: Any, value: Tensor, variance: Tensor, form: Form) -> Tensor:
         ctx.save_for_backward(value, variance)
         ctx.form = form
-        parts = zip(value.flatten().split(_BLOCK), variance.flatten().split(_BLOCK), strict=True)
+        parts = zip(_parts(value), _parts(variance), strict=True)
         squares = (_squares(d, v) for d, v in parts)
         terms = [part.sum() if form == "quadratic" else 0.5 * torch.log1p(part).sum() for part in squares]
         return torch.stack(terms).sum()
@@ -50,14 +50,20 @@ class _Sum(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         """By d: 2 d/v or d/(v + d²); by v: −½ d/v times that; zero where there is no noise."""
         value, variance = ctx.saved_tensors
-        by_value, by_variance = torch.empty_like(value), torch.empty_like(value)
+        by_value, by_variance = (torch.empty_like(value, memory_format=torch.contiguous_format) for _ in range(2))
         whole = (value, variance, by_value, by_variance)
-        for d, v, to_value, to_variance in zip(*(part.flatten().split(_BLOCK) for part in whole), strict=True):
+        for d, v, to_value, to_variance in zip(*map(_parts, whole), strict=True):
             below = 0.5 * v if ctx.form == "quadratic" else torch.addcmul(v, d, d)
             weight = below.clamp_(min=VARIANCE_FLOOR).reciprocal_().mul_(is_noisy(v) * grad)
             torch.mul(d, weight, out=to_value)
             torch.mul(to_value, d, out=to_variance).mul_(-0.5).div_(v.clamp(min=VARIANCE_FLOOR))
         return by_value, by_variance, None
+
+
+def _parts(tensor: Tensor) -> tuple[Tensor, ...]:
+    """Flat parts of a block's length on a CPU; all at once on devices where every operator is a launch."""
+    flat = tensor.flatten()
+    return flat.split(_BLOCK) if tensor.device.type == "cpu" else (flat,)
 
 
 def _squares(value: Tensor, variance: Tensor) -> Tensor:

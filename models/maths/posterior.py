@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 from typing import Literal
 
 import torch
@@ -109,9 +110,9 @@ class GaussianPosterior(nn.Module):
         drawn = self.raw_mean + self.std * noise
         return (drawn if self.mask is None else drawn * self.mask).detach()
 
-    @property
+    @cached_property
     def existing(self) -> int:
-        """How many weights are not masked."""
+        """How many weights are not masked: asked of the device once, not at every step."""
         return self.raw_mean.numel() if self.mask is None else int(self.mask.sum())
 
     def extra_repr(self) -> str:
