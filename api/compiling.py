@@ -15,16 +15,21 @@ from axonnx.runtime.format.model_file import read_model_file
 from axonnx.runtime.program.compilation import compile_program
 from axonnx.runtime.program.instructions import Program
 from axonnx.runtime.targets.browser import browser_files
+from axonnx.runtime.targets.native import cortex_m_files, desktop_files
 from axonnx.runtime.targets.origin import RECORD, Origin
 
-Target = Literal["js"]
+Target = Literal["c", "js", "cortex-m"]
 
 
 def _with_page(program: Program, origin: Origin) -> dict[str, str]:
     return {"index.html": try_page(program), **browser_files(program, origin)}
 
 
-TARGETS: dict[Target, Callable[[Program, Origin], dict[str, str]]] = {"js": _with_page}
+TARGETS: dict[Target, Callable[[Program, Origin], dict[str, str]]] = {
+    "c": desktop_files,
+    "js": _with_page,
+    "cortex-m": cortex_m_files,
+}
 assert set(get_args(Target)) == set(TARGETS)
 
 
@@ -35,10 +40,11 @@ class Compiled(NamedTuple):
     files: dict[str, int]
 
 
-def compile_to(model: str | os.PathLike[str], output: str | os.PathLike[str], target: Target = "js") -> Compiled:
+def compile_to(model: str | os.PathLike[str], output: str | os.PathLike[str], target: Target = "c") -> Compiled:
     """Write a file's network as source code into the folder ``output``, whole or not at all.
 
-    ``js`` is a module for browsers and node. An earlier folder of this function is replaced, any other refused.
+    ``c`` is C99 for any compiler, ``js`` a module for browsers and node, ``cortex-m`` firmware that qemu runs. An
+    earlier folder of this function is replaced, any other refused.
     """
     if target not in TARGETS:
         raise AxonnxError(f"target {target!r}; expected one of {', '.join(TARGETS)}")

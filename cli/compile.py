@@ -23,10 +23,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "axonnx compile",
         description="Write an exported file's network as source code that needs neither Python nor axonnx to run, with "
-        "the same bits: js is a module for browsers and node.",
+        "the same bits: c for any compiler, js for browsers and node, cortex-m as firmware that qemu runs.",
         allow_abbrev=False,
     )
     parser.add_argument("model", help="a file of axonnx export")
     parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="the folder to write")
-    parser.add_argument("--target", choices=TARGETS, default="js", help="(default: %(default)s)")
+    parser.add_argument("--target", choices=TARGETS, default="c", help="(default: %(default)s)")
     return parser

@@ -1,0 +1,63 @@
+"""A network as C99: for a desktop with any compiler, and for a microcontroller, with a board to run it on in qemu."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from axonnx.runtime.code.c.source import c_source
+from axonnx.runtime.program.instructions import Program
+from axonnx.runtime.targets.origin import RECORD, Origin
+
+DESKTOP = """\
+# {name} as C99
+
+A {kind} network for {classes} classes, with the bits of its ONNX file; no heap, no library. `make` builds it, and
+`./network recording.csv` prints the decision on a recording (columns t,x,y,p). A program needs `network.*` alone:
+
+    static network_state n;
+    network_init(&n, 0, 0);
+    network_step(&n, frame);                      // or network_step_events(&n, events, count), for each time bin
+    puts(network_labels[network_decision(&n)]);   // after any step
+
+"""
+BOARD = """\
+# {name} for Cortex-M
+
+A {kind} network for {classes} classes, with the bits of its ONNX file; weights are constants, states need {memory:,}
+bytes of RAM. `make` builds firmware for ARM's MPS2 board (AN386, Cortex-M4), `make run RECORDINGS=recording.csv` runs
+it in qemu, `make size` says what the network alone takes. Of your own you need `network.*`; `board.*` know the board.
+
+    static network_state n;
+    network_init(&n, 0, 0);
+    network_step(&n, frame);                      // or network_step_events(&n, events, count), for each time bin
+
+"""
+
+
+def desktop_files(program: Program, origin: Origin) -> dict[str, str]:
+    """Texts by the names of their files."""
+    made = {"main.c": _file("main.c"), "Makefile": _file("desktop.mk")}
+    return {**c_source(program), **made, **_told(DESKTOP, program, origin, 0)}
+
+
+def cortex_m_files(program: Program, origin: Origin) -> dict[str, str]:
+    """The same with start-up code, a memory map and a Makefile for the cross compiler."""
+    code = c_source(program)
+    board = {name: _file(name) for name in ("main.c", "board.c", "board.h", "board.ld")}
+    return {**code, **board, "Makefile": _file("cortex_m.mk"), **_told(BOARD, program, origin, _state_bytes(code))}
+
+
+def _state_bytes(code: dict[str, str]) -> int:
+    """Of ``network_state``: its floats, a 64-bit seed and two counters."""
+    floats = int(code["network.h"].split("NETWORK_MEMORY ")[1].split()[0])
+    return 4 * floats + 4 * (floats % 2) + 16
+
+
+def _told(readme: str, program: Program, origin: Origin, memory: int) -> dict[str, str]:
+    contract = program.contract
+    told = readme.format(name=program.name, kind=contract.kind, classes=len(contract.classes), memory=memory)
+    return {"README.md": told + origin.sentence(program), RECORD: origin.record(program)}
+
+
+def _file(name: str) -> str:
+    return resources.files("axonnx.runtime.targets").joinpath("files", name).read_text("utf-8")

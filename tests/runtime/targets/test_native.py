@@ -1,0 +1,151 @@
+"""C for desktops and for a Cortex-M4 in qemu: the decision and the bits of the runtime, on recordings and frames."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from axonnx.base.c_compiler import find_compiler
+from axonnx.compiling import compile_to
+from axonnx.export.collapsed import CollapseSettings
+from axonnx.models import SpikingMLP
+from axonnx.runtime import load
+from axonnx.runtime.binning import Binning, Sensor
+from axonnx.runtime.events.arrays import make_events
+from axonnx.runtime.format.contract import InputContract
+from axonnx.train.data.sets.registry import load_data_set
+
+from ..code.c.machine import needs_compiler
+from ..readers.event_files import csv_bytes
+from ..streams.small_models import Sample, export, export_all
+from .firmware import decisions, needs_board, run_firmware
+
+EVENTS = ("plain", "merged", "recurrent", "clocked", "noisy", "binary", "first", "ensemble")
+COUNTER = """
+#include <stdio.h>
+#include "board.h"
+int main(void)
+{
+    const uint64_t before = board_count();
+    __asm volatile("movw r0, #50000\\n 1: subs r0, r0, #1\\n bne 1b" ::: "r0", "cc");
+    printf("%lu\\n", (unsigned long)(board_count() - before));
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return export_all(tmp_path_factory.mktemp("exported"))
+
+
+def recording(seed: int) -> np.ndarray:
+    """In no order; some events are off the sensor, of no polarity, too early or too late, or at the edge of a bin."""
+    rng = np.random.default_rng(seed)
+    t, *others = (rng.integers(low, high, 250) for low, high in ((-200, 5600), (0, 9), (0, 7), (0, 3)))
+    t[:80] = rng.integers(0, 6, 80) * 1000 - rng.integers(0, 2, 80)
+    return make_events(t, *others)
+
+
+def compiled(path: Path, folder: Path, recordings: list, target: str) -> Path:
+    """The folder of a file's code, with recordings 0.csv, 1.csv, … in it."""
+    made = compile_to(path, folder / target, target).folder
+    for number, events in enumerate(recordings):
+        (made / f"{number}.csv").write_bytes(csv_bytes(events, "t,x,y,p" if number else "p,y,x,t"))
+    return made
+
+
+def built(folder: Path) -> Path:
+    flags = "CFLAGS=-O1 -Wall -Wextra -Wpedantic -Werror"
+    subprocess.run(["make", "--silent", "-C", str(folder), f"CC={find_compiler()}", flags], check=True)
+    return folder / "network"
+
+
+def compare(path: Path, told: str, recordings: list, sensor: tuple[int, int] = (8, 6)) -> None:
+    model, found = load(path, "numpy"), decisions(told)
+    assert len(found) == len(recordings)
+    for (label, logits), events in zip(found, recordings, strict=True):
+        on = events[(events["x"] < sensor[0]) & (events["y"] < sensor[1])]
+        expected = model.predict(on)
+        assert label == expected.label
+        assert np.array_equal(logits, expected.member_logits)
+        left_out = expected.outside.total + len(events) - len(on)
+        assert f"({len(events)} events, {left_out} left out, " in told
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", EVENTS)
+def test_a_desktop_prints_the_decision_of_the_runtime(files, tmp_path, name):
+    recordings = [recording(1), recording(2)]
+    folder = compiled(files[name], tmp_path, recordings, "c")
+    command = [built(folder), folder / "0.csv", folder / "1.csv"]
+    compare(files[name], subprocess.run(command, capture_output=True, text=True, check=True).stdout, recordings)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["frames", "images"])
+def test_frames_are_read_from_lines(files, tmp_path, name):
+    folder, model = compiled(files[name], tmp_path, [], "c"), load(files[name], "numpy")
+    given = model.contract.input
+    values = np.random.default_rng(3).integers(0, 30, (given.steps or 1, *given.shape))
+    np.savetxt(folder / "a.csv", values.reshape(len(values), -1), "%d", ",")
+    told = subprocess.run([built(folder), folder / "a.csv"], capture_output=True, text=True, check=True).stdout
+    prepared = model.prepare(values[:, None] if given.steps else values)
+    assert np.array_equal(decisions(told)[0][1], model.run(prepared).member_logits[:, 0])
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("a,b\n", "line 1: expected the columns t,x,y,p"),
+        ("x,y\n1,2\n", "line 1: expected the columns"),
+        ("t,x,y,p\n1,2,3,1\n1,2,three,1\n", "line 3: expected a whole number for each column"),
+        ("t,x\n1,2,3\n", "line 2: expected a whole number"),
+        (None, "cannot be opened"),
+    ],
+)
+def test_a_desktop_says_what_is_wrong(files, tmp_path, text, why):
+    program = built(compiled(files["plain"], tmp_path, [], "c"))
+    if text is not None:
+        (tmp_path / "a.csv").write_text(text)
+    done = subprocess.run([program, tmp_path / "a.csv"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert why in done.stderr
+
+
+@needs_board
+@pytest.mark.parametrize("name", ["plain", "noisy", "ensemble", "clocked"])
+def test_a_microcontroller_prints_the_decision_of_the_runtime(files, tmp_path, name):
+    recordings = [recording(1), recording(2)]
+    folder = compiled(files[name], tmp_path, recordings, "cortex-m")
+    compare(files[name], run_firmware(folder, "0.csv", "1.csv"), recordings)
+
+
+@needs_board
+@pytest.mark.parametrize("weights", ["float32", "int8"])
+def test_a_microcontroller_decides_on_real_digits(tmp_path, weights):
+    test = load_data_set("digits-saccade").test
+    binning = Binning(sensor=Sensor(width=16, height=16), bins=30, bin_us=10_000, clip=3)
+    network = SpikingMLP(binning.cells, [64, 32], 4)
+    entering = InputContract(name="events", shape=binning.frame_shape, steps=30, binning=binning, largest=3)
+    sample = Sample(network, binning, CollapseSettings(weights=weights), entering)
+    path = export(sample, tmp_path / "digits.onnx")
+    recordings = [test[number] for number in range(4)]
+    folder = compiled(path, tmp_path, recordings, "cortex-m")
+    told = run_firmware(folder, *(f"{number}.csv" for number in range(4)))
+    compare(path, told, recordings, (16, 16))
+    assert len({logits.tobytes() for _, logits in decisions(told)}) == 4
+    sizes = subprocess.run(["make", "--silent", "-C", str(folder), "size"], capture_output=True, text=True, check=True)
+    code = sum(int(size) for size in re.findall(r"^\.text\S*\s+(\d+)", sizes.stdout, re.MULTILINE))
+    assert 0 < code < 8000
+
+
+@needs_board
+def test_the_counter_counts_instructions(files, tmp_path):
+    """50,000 turns of two instructions, to within some ticks of 40."""
+    folder = compiled(files["plain"], tmp_path, [], "cortex-m")
+    (folder / "main.c").write_text(COUNTER)
+    assert abs(int(run_firmware(folder)) - 100_000) < 200
