@@ -9,7 +9,7 @@ READY  := $(VENV)/.ready
 # do not need (torchvision, tensorboard).
 PEERS  := norse spikingjelly loguru nirtorch
 
-.PHONY: help setup test pytest lint format types bench fuzz demo docs clean
+.PHONY: help setup test pytest lint format types bench firmware fuzz demo docs clean
 
 help:            ## this list
 	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /  make \1\t/' | expand -t 16
@@ -47,6 +47,11 @@ types: $(READY)  ## mypy on the package as it installs
 
 bench: $(READY)  ## the speed tables of docs/ (minutes)
 	$(BIN)/python -m benchmarks
+
+firmware: $(READY) ## digits as firmware for a Cortex-M4, in qemu; installs the tools with apt-get
+	@command -v arm-none-eabi-gcc >/dev/null && command -v qemu-system-arm >/dev/null || \
+		$$(test $$(id -u) = 0 || echo sudo) apt-get install -y gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm
+	$(BIN)/python -m benchmarks.firmware
 
 MINUTES ?= 10
 fuzz: $(READY)   ## damaged files of every kind, for MINUTES=10 in all
