@@ -9,7 +9,9 @@ from pathlib import Path
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
 from axonnx.cli.options.fit import add_fit_options, fit_of
+from axonnx.cli.options.jobs import add_job_options, pool_or_none
 from axonnx.cli.options.threads import add_threads
+from axonnx.cli.show.counting import watching
 from axonnx.evaluating import evaluate_file
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.measure.evaluation import Evaluation
@@ -38,6 +40,8 @@ def main(arguments: Sequence[str]) -> int:
         engine=options.engine,
         threads=options.threads or 1,
         seed=options.seed,
+        pool=pool_or_none(options),
+        watch=watching("axonnx eval"),
     )
     if options.output:
         write_text(options.output, result.model_dump_json(indent=1))
@@ -66,6 +70,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_threads(parser, "1 for a file, half of the processors for a run")
     parser.add_argument("--seed", type=int, default=0, help="of a stochastic file's noise and of the bootstrap")
     add_fit_options(parser.add_argument_group("recordings of another sensor"))
+    add_job_options(parser.add_argument_group("who does the work (of a file)"))
     parser.add_argument("--json", action="store_true", help="everything as one JSON object")
     parser.add_argument("-o", "--output", help="also write the JSON to this file")
     return parser

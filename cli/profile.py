@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
+from axonnx.cli.options.jobs import add_job_options, pool_or_none
+from axonnx.cli.show.counting import watching
 from axonnx.cli.show.trade_off import draw_trade_off
 from axonnx.profiling import profile_file
 from axonnx.runtime.engines.choose import MEASURING
@@ -23,10 +25,12 @@ def main(arguments: Sequence[str]) -> int:
             path,
             run=options.run,
             data=options.data,
-            limit=options.limit,
+            limit=None if options.all else options.limit,
             engine=options.engine,
             hardware=options.hardware,
             seed=options.seed,
+            pool=pool_or_none(options),
+            watch=watching("axonnx profile"),
         )
         for path in options.models
     ]
@@ -54,10 +58,12 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--run", help="a run folder, whose test data is used")
     parser.add_argument("--data", help="or an npz of frames [N, T, …] or images and labels, or class folders")
     parser.add_argument("--limit", type=int, default=256, help="samples, of all classes (default: %(default)s)")
+    parser.add_argument("--all", action="store_true", help="every sample, however many")
     parser.add_argument("--engine", choices=MEASURING, default="auto")
     parser.add_argument("--hardware", metavar="TOML", help="energies of your hardware; default: 45 nm")
     parser.add_argument("--seed", type=int, default=0, help="of the noise of stochastic files")
     parser.add_argument("--plot", metavar="PNG", help="draw accuracy against energy, and early exit")
+    add_job_options(parser.add_argument_group("who does the work"))
     parser.add_argument("--json", action="store_true", help="the result as JSON")
     parser.add_argument("-o", "--output", help="also write the JSON to this file")
     return parser

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import Any
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
+from axonnx.cli.options.jobs import add_job_options, pool_or_none
 from axonnx.cli.options.threads import TORCH_THREADS, add_threads, set_torch_threads
+from axonnx.cli.show.counting import watching
 from axonnx.cli.show.told import silent, to_stderr
+from axonnx.export.verify.shards import verify_in_shards
 from axonnx.export.verify.stages import verify_file
 from axonnx.runtime.format.contract import AccuracyContract
 from axonnx.runtime.measure.result_files import read_result
@@ -16,6 +20,7 @@ from axonnx.runtime.measure.verify_result import Accuracy, VerifyResult
 from axonnx.runtime.measure.ways import way_text
 
 EQUAL, DIFFERENT = 0, 1
+SHARDS = 8  # on a cluster
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -27,21 +32,24 @@ def main(arguments: Sequence[str]) -> int:
         raise AxonnxError("which file and which run? axonnx verify model.onnx --run RUN (or --merge a.json b.json …)")
     else:
         set_torch_threads(options.threads)
-        result = verify_file(
-            options.model,
-            options.run,
-            part=options.part,
-            samples=options.samples,
-            limit=options.limit,
-            recordings=options.recordings,
-            seed=options.seed,
-            shard=_shard(options.shard),
-            tell=silent if options.quiet else to_stderr,
-        )
+        names = ("part", "samples", "limit", "recordings", "seed")
+        result = _verified(options, {name: getattr(options, name) for name in names})
     if options.output:
         write_text(options.output, result.model_dump_json(indent=1))
     print(result.model_dump_json() if options.json else table(result))
     return EQUAL if result.verdict == "equal" else DIFFERENT
+
+
+def _verified(options: argparse.Namespace, settings: dict[str, Any]) -> VerifyResult:
+    pool = pool_or_none(options)
+    if pool is None:
+        tell = silent if options.quiet else to_stderr
+        return verify_file(options.model, options.run, shard=_shard(options.shard), tell=tell, **settings)
+    if options.shard:
+        raise AxonnxError("--shard is one share of the work, --jobs and --cluster do all of them: give one of the two")
+    watch = None if options.quiet else watching("axonnx verify")
+    shards = options.jobs if options.cluster is None else SHARDS
+    return verify_in_shards(options.model, options.run, shards, pool, watch, **settings)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -63,6 +71,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_threads(parser, TORCH_THREADS)
     parser.add_argument("--shard", metavar="I/N", help="only every N-th sample, beginning with I (from 0)")
     parser.add_argument("--merge", nargs="+", metavar="JSON", help="put the results of all shards together")
+    add_job_options(parser.add_argument_group("who does the work"))
     parser.add_argument("--json", action="store_true", help="the result as one JSON object")
     parser.add_argument("-o", "--output", help="also write the JSON to this file")
     parser.add_argument("--quiet", action="store_true", help="no progress, only the result")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from axonnx.base.errors import AxonnxError
 from axonnx.jobs.cluster import Cluster
 from axonnx.jobs.journal import Journal
 from axonnx.jobs.processes import Processes
 from axonnx.jobs.work import Here, Job, Outcome, Pool
+
+Watch = Callable[[int, Iterable[Outcome]], Iterable[Outcome]]  # how many there are, and the outcomes, which it hands on
 
 
 def make_pool(workers: int = 1, cluster: str | None = None) -> Pool:
@@ -46,6 +49,18 @@ def in_order(jobs: Iterable[Job], outcomes: Iterable[Outcome]) -> Iterator[Outco
             outcome = next(coming)
             arrived[outcome.name] = outcome
         yield arrived.pop(job.name)
+
+
+def all_results(jobs: Sequence[Job], pool: Pool | None = None, watch: Watch | None = None) -> list[Any]:
+    """The result of every job, in their order; where one has none even the second time, that is told."""
+    outcomes = run_jobs(jobs, pool)
+    found = list(in_order(jobs, outcomes if watch is None else watch(len(jobs), outcomes)))
+    failed = [f"{each.name}: {each.fault}" for each in found if each.fault is not None]
+    if failed:
+        more = f"\n  and {len(failed) - 5} more" if len(failed) > 5 else ""
+        lines = "\n  ".join(failed[:5])
+        raise AxonnxError(f"{len(failed)} of {len(jobs)} jobs failed, tried twice:\n  {lines}{more}")
+    return [each.value for each in found]
 
 
 def _kept(outcome: Outcome, journal: Journal | None) -> Outcome:

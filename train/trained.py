@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from axonnx.models import Network
@@ -38,7 +40,10 @@ class Trained:
 
     def data(self, part: str, limit: int | None) -> Sequence[tuple[Tensor, Tensor]]:
         """Batches of a part of the data set: all of it, or ``limit`` samples as ``choose_samples`` chooses them."""
-        chosen = choose_samples(self.prepared.splits.parts[part].labels, limit)
+        return self.samples(part, choose_samples(self.prepared.splits.parts[part].labels, limit))
+
+    def samples(self, part: str, chosen: NDArray[np.int64]) -> Sequence[tuple[Tensor, Tensor]]:
+        """Batches of these samples of a part."""
         feed = part_feed(self.prepared, self.config, torch.device("cpu"), part, chosen)
         return [(batch.x, batch.labels) for batch in feed.epoch(0)]
 

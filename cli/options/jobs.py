@@ -29,3 +29,8 @@ def add_job_options(group: argparse._ArgumentGroup) -> None:
 def pool_of(options: argparse.Namespace) -> Pool:
     """What the options say."""
     return make_pool(options.jobs, options.cluster)
+
+
+def pool_or_none(options: argparse.Namespace) -> Pool | None:
+    """The same, and None for this one process."""
+    return None if options.jobs == 1 and options.cluster is None else pool_of(options)

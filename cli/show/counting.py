@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 from axonnx.jobs.pace import Pace
+from axonnx.jobs.running import Watch
 from axonnx.jobs.work import Outcome
 
 SECONDS = 10.0  # between two lines where nobody watches
@@ -52,6 +53,11 @@ class Counting:
     def _say(self, line: str) -> None:
         start = "\r\x1b[K" if self.out.isatty() else ""
         print(f"{start}{line}", file=self.out, flush=True)
+
+
+def watching(name: str) -> Watch:
+    """Progress for whoever knows how many jobs there are."""
+    return lambda total, outcomes: Counting(name, total).through(outcomes)
 
 
 def _once(outcome: Outcome) -> str:

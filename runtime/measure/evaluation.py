@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -46,20 +48,47 @@ class Evaluation(Found):
     notes: tuple[str, ...] = ()
 
 
+class Answers(Found):
+    """What some samples were taken for: class probabilities [N, classes], true labels, and what of events is left."""
+
+    probabilities: list[list[float]]
+    labels: list[int]
+    events: int = 0
+    left_out: dict[str, int] = Field(default_factory=dict)
+
+
 def evaluate(model: Model, data: LabelledData, seed: int = 0) -> Evaluation:
     """Run every sample; ``seed`` is that of the bootstrap and, with a sample's number, of a stochastic file's noise."""
+    return figures_of(model, data, [answers(model, data, 0, data.count, 0, seed)], seed)
+
+
+def answers(model: Model, data: LabelledData, first: int, last: int, number: int, seed: int = 0) -> Answers:
+    """Run the pieces from ``first`` up to ``last``; ``number`` is that of their first sample among all."""
     probabilities: list[NDArray[np.float64]] = []
     labels: list[NDArray[np.int64]] = []
-    done = 0
-    for frames, true in data.batches:
+    windows = data.windows
+    before = (0, {}) if windows is None else (windows.events, windows.left_out())
+    for frames, true in data.some(first, last):
         x = model.prepare(frames.swapaxes(0, 1) if model.contract.kind == "spiking" else frames[:, 0])
-        probabilities.append(model.run(x, seed=seed, samples=range(done, done + len(true))).probabilities)
+        probabilities.append(model.run(x, seed=seed, samples=range(number, number + len(true))).probabilities)
         labels.append(true)
-        done += len(true)
-    p, truth = np.concatenate(probabilities), np.concatenate(labels)
+        number += len(true)
+    events, left_out = (0, {}) if windows is None else (windows.events, windows.left_out())
+    return Answers(
+        probabilities=np.concatenate(probabilities).tolist(),
+        labels=np.concatenate(labels).tolist(),
+        events=events - before[0],
+        left_out={name: more for name, count in left_out.items() if (more := count - before[1].get(name, 0))},
+    )
+
+
+def figures_of(model: Model, data: LabelledData, parts: Sequence[Answers], seed: int = 0) -> Evaluation:
+    """What all answers, in the order of the data, come to."""
+    p = np.array([row for part in parts for row in part.probabilities])
+    truth = np.array([label for part in parts for label in part.labels], np.int64)
+    left_out = sum((Counter(part.left_out) for part in parts), Counter())
     metrics = metrics_of(p, truth)
     intervals = Intervals(accuracy=metrics.accuracy_interval, **bootstrap_intervals(p, truth, seed))
-    events, left_out = (0, {}) if data.windows is None else (data.windows.events, data.windows.left_out())
     return Evaluation(
         model=model.engine.program.name,
         engine=model.engine.name,
@@ -74,7 +103,7 @@ def evaluate(model: Model, data: LabelledData, seed: int = 0) -> Evaluation:
         intervals=intervals,
         classes=model.contract.classes,
         confusion=tuple(tuple(row) for row in metrics.confusion),
-        events=events,
-        left_out=left_out,
+        events=sum(part.events for part in parts),
+        left_out=dict(sorted(left_out.items())),
         notes=data.notes,
     )

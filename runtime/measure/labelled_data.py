@@ -5,8 +5,10 @@ A recording becomes the frames of its first window, from the origin that the con
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -61,13 +63,28 @@ class FirstWindows:
 
 @dataclass(frozen=True)
 class LabelledData:
-    """Batches of labelled samples, to be gone through once, where they come from, and the sha256 of their contents."""
+    """Labelled samples, and where they come from. They are in ``count`` pieces: files of recordings, or single samples.
+
+    ``some(first, last)`` are the batches of pieces from number ``first`` up to ``last``, without it. Going through them
+    counts what ``windows`` leave out.
+    """
 
     source: str
-    sha256: str
-    batches: Iterator[Batch]
+    digest: Callable[[], str]
+    count: int
+    some: Callable[[int, int], Iterator[Batch]]
     windows: FirstWindows | None = None  # of events
     notes: tuple[str, ...] = ()
+
+    @property
+    def batches(self) -> Iterator[Batch]:
+        """All of them."""
+        return self.some(0, self.count)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of the contents."""
+        return self.digest()
 
 
 def open_labelled(place: Path, contract: Contract, part: str | None = None, fit: Fit | None = None) -> LabelledData:
@@ -103,9 +120,13 @@ def _frames(path: Path, contract: Contract) -> LabelledData:
     labels = read_labels(path, len(frames), len(contract.classes))
     if labels is None:
         raise AxonnxError(f"{path}: holds no labels; expected an array labels [{len(frames)}] beside the frames")
-    pieces = range(0, len(frames), BATCH)
-    batches = ((frames[at : at + BATCH], labels[at : at + BATCH]) for at in pieces)
-    return LabelledData(str(path), sha256_of(path), iter(batches))
+    known = labels
+
+    def some(first: int, last: int) -> Iterator[Batch]:
+        edges = [*range(first, last, BATCH), last]
+        return ((frames[at:end], known[at:end]) for at, end in pairwise(edges))
+
+    return LabelledData(str(path), lambda: sha256_of(path), len(frames), some)
 
 
 def _folder(folder: Path, contract: Contract, fit: Fit) -> LabelledData:
@@ -117,11 +138,17 @@ def _folder(folder: Path, contract: Contract, fit: Fit) -> LabelledData:
     absent = [name for label, name in enumerate(contract.classes) if label not in found]
     notes = (f"no recordings of {_few(absent)}",) if absent else ()
     windows = FirstWindows(contract, fit)
-    samples = (
-        (windows.frames(recording, str(file)), label) for label, file in files for recording in read_recordings(file)
-    )
-    sha256 = sha256_of_files((file for _, file in files), folder)
-    return LabelledData(str(folder), sha256, batched(samples), windows, notes)
+
+    def some(first: int, last: int) -> Iterator[Batch]:
+        chosen = files[first:last]
+        return batched(
+            (windows.frames(each, str(file)), label) for label, file in chosen for each in read_recordings(file)
+        )
+
+    def digest() -> str:
+        return sha256_of_files((file for _, file in files), folder)
+
+    return LabelledData(str(folder), digest, len(files), some, windows, notes)
 
 
 def class_folders(folder: Path, contract: Contract) -> list[tuple[int, str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -30,35 +31,57 @@ STOPS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 @dataclass
 class Counts:
-    """Running sums over samples."""
+    """Running sums over samples; those of several processes are added up, in the order of the samples."""
 
     samples: int = 0
-    events: float = 0.0
-    spikes: dict[str, float] = field(default_factory=dict)
-    operations: dict[str, float] = field(default_factory=dict)
-    over_time: dict[str, Floats] = field(default_factory=dict)
+    steps: int = 0  # of one sample
+    events: int = 0
+    spikes: Counter[str] = field(default_factory=Counter)
+    operations: Counter[str] = field(default_factory=Counter)
+    over_time: dict[str, list[int]] = field(default_factory=dict)  # spikes of a layer in each step
     seconds: list[float] = field(default_factory=list)
-    probabilities: list[NDArray[np.float64]] = field(default_factory=list)  # [T, B, classes] of the running decision
-    labels: list[NDArray[np.int64]] = field(default_factory=list)
+    confidences: list[float] = field(default_factory=list)
+    right: list[bool] = field(default_factory=list)
+    exits: dict[str, list[int]] = field(default_factory=dict)  # by certainty: decisions that are right, steps
+
+    def add(self, other: Counts) -> None:
+        """What comes after."""
+        assert self.steps in (0, other.steps)
+        self.steps = other.steps
+        self.samples += other.samples
+        self.events += other.events
+        self.spikes.update(other.spikes)
+        self.operations.update(other.operations)
+        self.seconds += other.seconds
+        self.confidences += other.confidences
+        self.right += other.right
+        for mine, more in ((self.over_time, other.over_time), (self.exits, other.exits)):
+            for name, values in more.items():
+                mine[name] = [a + b for a, b in zip(mine.get(name, [0] * len(values)), values, strict=True)]
 
 
 def profile(
     engine: Engine, batches: Iterable[tuple[Floats, NDArray[np.int64]]], hardware: Hardware, seed: int = 0
 ) -> ProfileResult:
     """Run labelled input [T, B, …] (or [B, …]) step by step through ``engine``."""
+    return figures_of(engine.program, engine.name, count(engine, batches, seed), hardware)
+
+
+def count(
+    engine: Engine, batches: Iterable[tuple[Floats, NDArray[np.int64]]], seed: int = 0, number: int = 0
+) -> Counts:
+    """Run and count; ``number`` is that of the first sample, from which a stochastic file's noise follows."""
     counts = Counts()
     for x, labels in batches:
-        _add(engine, counts, x, labels, seed)
-    if not counts.samples:
-        raise AxonnxError("nothing to profile: the data has no samples")
-    return _figures(engine.program, engine.name, counts, hardware)
+        _add(engine, counts, x, labels, seed, number)
+    return counts
 
 
-def _add(engine: Engine, counts: Counts, x: Floats, labels: NDArray[np.int64], seed: int) -> None:
+def _add(engine: Engine, counts: Counts, x: Floats, labels: NDArray[np.int64], seed: int, number: int) -> None:
     program = engine.program
     timed = x if program.contract.kind == "spiking" else x[None]
     batch = timed.shape[1]
-    noise = _noise(program, seed, counts.samples, batch, len(timed))
+    noise = _noise(program, seed, number + counts.samples, batch, len(timed))
     state, chunks = engine.initial_state(batch), []
     for t in range(len(timed)):
         began = time.perf_counter()
@@ -79,32 +102,47 @@ def _noise(program: Program, seed: int, first: int, batch: int, steps: int) -> d
 
 
 def _count(counts: Counts, program: Program, chunks: list[Chunk], x: Floats, labels: NDArray[np.int64]) -> None:
-    counts.samples += len(labels)
-    counts.events += float((x != 0).sum())
-    counts.labels.append(labels)
     spiking = program.contract.kind == "spiking"
     running = [chunk.logits / np.float32(t + 1 if spiking else 1) for t, chunk in enumerate(chunks)]
-    counts.probabilities.append(np.stack([mean_probabilities(logits) for logits in running]))
+    probabilities = np.stack([mean_probabilities(logits) for logits in running])  # [T, B, classes]
+    found = Counts(
+        samples=len(labels),
+        steps=len(chunks),
+        events=int((x != 0).sum()),
+        confidences=probabilities[-1].max(-1).tolist(),
+        right=(probabilities[-1].argmax(-1) == labels).tolist(),
+        exits={f"{stop:g}": _exits(probabilities, labels, stop) for stop in STOPS},
+    )
     for t, chunk in enumerate(chunks):
         if chunk.activity is None:
             raise AxonnxError("this engine does not count operations; profile with the engine numba or numpy")
         for name, spikes in chunk.activity.spikes.items():
-            counts.spikes[name] = counts.spikes.get(name, 0.0) + float(spikes.sum())
-            counts.over_time.setdefault(name, np.zeros(len(chunks), np.float32))[t] += spikes.sum()
+            found.spikes[name] += int(spikes.sum())
+            found.over_time.setdefault(name, [0] * len(chunks))[t] += int(spikes.sum())
         for name, done in chunk.activity.operations.items():
-            counts.operations[name] = counts.operations.get(name, 0.0) + float(done.sum())
+            found.operations[name] += int(done.sum())
+    counts.add(found)
 
 
-def _figures(program: Program, engine: str, counts: Counts, hardware: Hardware) -> ProfileResult:
-    steps = len(counts.probabilities[0])
+def _exits(probabilities: NDArray[np.float64], labels: NDArray[np.int64], stop: float) -> list[int]:
+    """Right decisions and steps of all samples, deciding at the first step that is sure enough, else at the last."""
+    when = exit_steps(probabilities, stop)
+    chosen = probabilities[when, np.arange(len(labels))].argmax(-1)
+    return [int((chosen == labels).sum()), int((when + 1).sum())]
+
+
+def figures_of(program: Program, engine: str, counts: Counts, hardware: Hardware) -> ProfileResult:
+    """What the counts of all samples come to."""
+    if not counts.samples:
+        raise AxonnxError("nothing to profile: the data has no samples")
+    steps = counts.steps
     neurons = sum(layer.size for layer in program.layers)
     synapses = tuple(_synapse(program, i, counts, steps) for i in program.instructions if isinstance(i, Linear | Conv))
     updates = steps * neurons if program.contract.kind == "spiking" else 0
     totals = _totals(program, synapses, counts, updates, steps * neurons)
     costs = hardware.cost_nj(totals.accumulates, totals.multiply_accumulates, updates)
     dense = hardware.cost_nj(0, totals.dense_operations, updates)
-    probabilities, labels = np.concatenate(counts.probabilities, 1), np.concatenate(counts.labels)
-    right = probabilities[-1].argmax(-1) == labels
+    right = np.array(counts.right)
     return ProfileResult(
         model=program.name,
         samples=counts.samples,
@@ -117,8 +155,8 @@ def _figures(program: Program, engine: str, counts: Counts, hardware: Hardware) 
         latency_ms_per_step=1e3 * statistics.median(counts.seconds),
         accuracy=float(right.mean()),
         accuracy_interval=wilson_interval(int(right.sum()), len(right)),
-        ece=expected_calibration_error(probabilities[-1].max(-1), right),
-        early_exit=early_exits(probabilities, labels) if steps > 1 else (),
+        ece=expected_calibration_error(np.array(counts.confidences), right),
+        early_exit=_early_exits(counts) if steps > 1 else (),
     )
 
 
@@ -128,7 +166,7 @@ def _layer(name: str, neurons: int, counts: Counts, steps: int) -> LayerCost:
         neurons=neurons,
         rate=counts.spikes[name] / (counts.samples * neurons * steps),
         spikes_per_inference=counts.spikes[name] / counts.samples,
-        rate_over_time=tuple((counts.over_time[name] / (counts.samples * neurons)).tolist()),
+        rate_over_time=tuple((np.array(counts.over_time[name], np.float32) / (counts.samples * neurons)).tolist()),
     )
 
 
@@ -162,6 +200,10 @@ def _totals(program: Program, synapses: Sequence[SynapseCost], counts: Counts, u
     )
 
 
+def _early_exits(counts: Counts) -> tuple[EarlyExit, ...]:
+    return tuple(_exit(float(stop), right, steps, counts.samples) for stop, (right, steps) in counts.exits.items())
+
+
 def early_exits(probabilities: NDArray[np.float64], labels: NDArray[np.int64]) -> tuple[EarlyExit, ...]:
     """What deciding early costs and saves, at several certainties; probabilities are [T, N, classes]."""
     return tuple(early_exit(probabilities, labels, stop) for stop in STOPS)
@@ -169,6 +211,9 @@ def early_exits(probabilities: NDArray[np.float64], labels: NDArray[np.int64]) -
 
 def early_exit(probabilities: NDArray[np.float64], labels: NDArray[np.int64], stop: float) -> EarlyExit:
     """Decide from [T, N, classes] at the first step that is sure enough, at the last one otherwise."""
-    when = exit_steps(probabilities, stop)
-    chosen = probabilities[when, np.arange(len(labels))].argmax(-1)
-    return EarlyExit(stop_at=stop, accuracy=float((chosen == labels).mean()), mean_steps=float(when.mean() + 1))
+    right, steps = _exits(probabilities, labels, stop)
+    return _exit(stop, right, steps, len(labels))
+
+
+def _exit(stop: float, right: int, steps: int, samples: int) -> EarlyExit:
+    return EarlyExit(stop_at=stop, accuracy=right / samples, mean_steps=steps / samples)

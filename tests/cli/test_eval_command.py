@@ -1,6 +1,7 @@
 """``axonnx eval FILE --data …``: labelled recordings and frames through a file, with and without torch."""
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -9,6 +10,8 @@ import pytest
 
 from axonnx.base.fingerprints import sha256_of
 from axonnx.cli import main
+from axonnx.evaluating import evaluate_file
+from axonnx.jobs.work import Here
 from axonnx.runtime.binning.recordings import bin_events
 from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.measure.metrics import bootstrap_intervals, metrics_of
@@ -166,3 +169,26 @@ def test_a_folder_needs_no_torch(files, folder):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["samples"] == 21
+
+
+def test_figures_do_not_depend_on_who_computes_them(capsys, files, folder, monkeypatch):
+    """Jobs of some files each, in one process and in two; a stochastic file's noise follows from a sample's number."""
+    monkeypatch.setattr("axonnx.evaluating.PIECES", 8)
+    for name in ("plain", "noisy"):
+        alone = evaluated(capsys, files[name], "--data", folder)
+        asked = evaluate_file(files[name], folder, engine="numpy", pool=Here())
+        assert json.loads(asked.model_dump_json()) == alone
+    assert evaluated(capsys, files["plain"], "--data", folder, "--jobs", "2") == evaluated(
+        capsys, files["plain"], "--data", folder
+    )
+
+
+def test_a_file_that_cannot_be_read_is_told_with_its_piece(capsys, files, folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "data")
+    (tmp_path / "data" / "up" / "3.npz").write_bytes(b"damaged")
+    assert (
+        main(["eval", str(files["plain"]), "--data", str(tmp_path / "data"), "--engine", "numpy", "--jobs", "2"]) == 2
+    )
+    said = capsys.readouterr().err
+    assert "1 of 1 jobs failed, tried twice" in said
+    assert "up/3.npz" in said

@@ -13,12 +13,15 @@ from axonnx.cli import main
 from axonnx.export.collapsed import CollapseSettings, collapse_network
 from axonnx.export.contract import make_contract
 from axonnx.export.write import build_model, write_model
+from axonnx.jobs.work import Here
 from axonnx.models import LIF, AveragePool2d, Conv2d, LeakyReadout, LIFSettings, Linear, SpikingNetwork, variant
+from axonnx.profiling import profile_file
 from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
 from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.measure.energy import Hardware, read_hardware
 from axonnx.runtime.measure.profile import profile
 from axonnx.runtime.program.compilation import compile_file
+from axonnx.runtime.readers import write_npz
 from axonnx.train.data.sets.registry import load_data_set
 from axonnx.train.output.checkpoint import read_index
 
@@ -203,3 +206,24 @@ def test_the_default_table_is_32_bit_floating_point_in_45_nm():
         }
     )
     assert costs.total == pytest.approx(sum(costs.model_dump().values()))
+
+
+def without_time(result):
+    return result.model_copy(update={"latency_ms_per_step": 0.0})
+
+
+@pytest.mark.parametrize("options", [(), ("--collapse", "stochastic")])
+def test_figures_do_not_depend_on_who_counts(exported, run_folder, tmp_path, monkeypatch, options):
+    """A run's data and one's own, in jobs of eight samples; noise follows from a sample's number."""
+    test = load_data_set("digits-saccade").test
+    for number in range(20):
+        folder = tmp_path / "own" / str(test.labels[number])
+        folder.mkdir(parents=True, exist_ok=True)
+        write_npz(folder / f"{number}.npz", test[number], test.sensor)
+    for given in ({"run": run_folder, "limit": 21}, {"data": tmp_path / "own", "limit": None}):
+        monkeypatch.setattr("axonnx.profiling.PIECES", 64)
+        alone = profile_file(exported(*options), engine="numpy", **given)
+        monkeypatch.setattr("axonnx.profiling.PIECES", 8)
+        by_jobs = profile_file(exported(*options), engine="numpy", pool=Here(), **given)
+        assert alone.samples == (21 if "run" in given else 20)
+        assert without_time(by_jobs) == without_time(alone)

@@ -6,6 +6,8 @@ import os
 import pytest
 
 from axonnx.cli import main
+from axonnx.export.verify import shards
+from axonnx.runtime.measure.verify_result import VerifyResult
 
 COUNTS = ("samples", "spikes", "membranes", "logits", "spikes_differing", "membranes_differing", "logits_differing")
 SHARD = {
@@ -96,3 +98,19 @@ def test_missing_files_and_folders_are_one_line(tmp_path, capsys):
     (tmp_path / "a.json").write_text(json.dumps({**SHARD, "shard": "0/1"}))
     assert main(["verify", "--merge", str(tmp_path / "a.json"), "-o", str(tmp_path / "no" / "whole.json")]) == 2
     assert "cannot be written (No such file or directory)" in capsys.readouterr().err
+
+
+def test_all_shards_are_done_and_put_together(tmp_path, monkeypatch):
+    asked = []
+
+    def verify_file(model, run, **settings):
+        asked.append((model, run, settings))
+        return VerifyResult.model_validate_json(json.dumps({**SHARD, "shard": "{}/{}".format(*settings["shard"])}))
+
+    monkeypatch.setattr(shards, "verify_file", verify_file)
+    monkeypatch.chdir(tmp_path)
+    whole = shards.verify_in_shards("model.onnx", "run", 3, samples=7)
+    places = (str(tmp_path / "model.onnx"), str(tmp_path / "run"))
+    assert asked == [(*places, {"samples": 7, "shard": (i, 3)}) for i in range(3)]
+    assert (whole.model, whole.run, whole.shard) == ("model.onnx", "run", None)
+    assert (whole.compared.spikes, whole.accuracy[0].samples) == (30, 12)
