@@ -25,9 +25,13 @@ def main(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
     members = options.members if options.members is not None else (8 if options.collapse == "sampled" else 1)
     set_torch_threads(options.threads)
+    output = options.output or f"model.{options.format}"
+    if options.format == "nir" and options.run.endswith(".onnx"):
+        print(_wrote_nir(options.run, output, options.dt))
+        return 0
     done = export_run(
         options.run,
-        options.output,
+        str(Path(output).with_suffix(".onnx")) if options.format == "nir" else output,
         mode=options.collapse,
         members=members,
         seed=options.seed,
@@ -41,6 +45,8 @@ def main(arguments: Sequence[str]) -> int:
         tell=silent if options.quiet else to_stderr,
     )
     print(_report(done, options.run))
+    if options.format == "nir":
+        print(_wrote_nir(done.path, output, options.dt))
     if (text := advice(done.contract.accuracy, options.collapse, options.calibrate)) is not None:
         print(f"\n{text}", file=sys.stderr)
     return 0
@@ -52,8 +58,14 @@ def make_parser() -> argparse.ArgumentParser:
         "axonnx export",
         description="Collapse a trained posterior and write it as one ONNX file, bit-exact in every runtime.",
     )
-    parser.add_argument("run", help="a run folder of axonnx train")
-    parser.add_argument("-o", "--output", default="model.onnx", help="the file to write (default: %(default)s)")
+    parser.add_argument("run", help="a run folder of axonnx train; with --format nir also an exported file")
+    parser.add_argument("-o", "--output", help="the file to write (default: model.onnx, or model.nir)")
+    parser.add_argument(
+        "--format", choices=("onnx", "nir"), default="onnx", help="nir: a NIR graph too, for its users and chips"
+    )
+    parser.add_argument(
+        "--dt", type=float, default=1e-4, metavar="SECONDS", help="time step that a NIR graph is written for (1e-4)"
+    )
     parser.add_argument(
         "--collapse",
         choices=("mfa", "sampled", "stochastic"),
@@ -97,6 +109,12 @@ def _report(done: Exported, run: str) -> str:
     lines.append(f"  axonnx verify {output} --run {run}")
     lines.append(f"  axonnx profile {output} --run {run}")
     return "\n".join(lines)
+
+
+def _wrote_nir(model: str | Path, output: str, dt: float) -> str:
+    from axonnx.convert.nir_out import write_nir
+
+    return f"wrote {output}: {write_nir(model, output, dt):,} bytes, a NIR graph with time steps of {dt:g} s"
 
 
 def _next(output: Path, entering: InputContract, data: str | None) -> list[str]:

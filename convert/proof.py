@@ -18,6 +18,7 @@ from axonnx.runtime.model import load
 
 UNIT = 2.0**-24  # largest relative error of one float32 operation
 FEW = 16  # operations of a step in which a source may round where we do not
+ORDER, GRID = "a sum in another order", "weights rounded to the grid"
 LAYERS = "layers."  # what names of layers begin with in our network
 
 
@@ -142,8 +143,8 @@ def of_file(path: str, x: Tensor, network: Network) -> Ours:
     return Ours({name: torch.stack(value) for name, value in spikes.items()}, gaps, outputs)
 
 
-def compare(what: str, source: Seen, ours: Ours, why: str) -> Comparison:
-    """Every spike of every layer; ``why`` is the reason of a divergence that rounding alone cannot explain."""
+def compare(what: str, source: Seen, ours: Ours, why: str, small: str = ORDER) -> Comparison:
+    """Every spike of every layer; ``why`` is told of a divergence that rounding cannot explain, ``small`` of others."""
     differing = {name: source.spikes[name] != ours.spikes[name] for name in source.spikes}
     decided = [side.outputs.double().mean(0).numpy().argmax(-1) for side in (source, ours)]
     return Comparison(
@@ -154,11 +155,11 @@ def compare(what: str, source: Seen, ours: Ours, why: str) -> Comparison:
         decisions_differing=int((decided[0] != decided[1]).sum()),
         max_output_difference=float((source.outputs - ours.outputs).abs().max()),
         fired=int(sum(float(part.sum()) for part in source.spikes.values())),
-        first=_first(differing, source, ours, why),
+        first=_first(differing, source, ours, why, small),
     )
 
 
-def _first(differing: Mapping[str, Tensor], source: Seen, ours: Ours, why: str) -> Divergence | None:
+def _first(differing: Mapping[str, Tensor], source: Seen, ours: Ours, why: str, small: str) -> Divergence | None:
     """The earliest difference, in the first layer that has one: all that reaches it is the same on both sides."""
     steps = {name: int(part.flatten(1).any(1).nonzero()[0]) for name, part in differing.items() if bool(part.any())}
     if not steps:
@@ -169,8 +170,7 @@ def _first(differing: Mapping[str, Tensor], source: Seen, ours: Ours, why: str) 
     gap = ours.gaps[name][:, index[0]]
     distance = abs(float(ours.gaps[name][step][index]))
     allowed = (step + 1) * FEW * UNIT * (1.0 + float(gap[: step + 1].abs().max()))
-    reason = "a tie" if distance == 0.0 else "rounding of sums in another order" if distance <= allowed else why
-    reason = f"rounding: {reason}" if distance <= allowed else reason
+    reason = why if distance > allowed else f"rounding: {'a tie' if distance == 0.0 else small}"
     sides = float(source.spikes[name][step][index]), float(ours.spikes[name][step][index])
     return Divergence(name, step, index[0], index[1:], *sides, distance, reason)
 
@@ -181,6 +181,6 @@ def prove(source: Source, network: Network, path: str, weights: Mapping[str, Ten
     fault = "no rounding explains this; the layers differ"
     return Proof(
         compare("source and import, the same weights", seen, of_network(network, x), fault),
-        compare("source and file, weights rounded to its grid", seen, file, "weights rounded to the grid"),
+        compare("source and file, weights rounded to its grid", seen, file, GRID, GRID),
         compare("source with the file's weights, and the file", source.with_weights(weights).observe(x), file, fault),
     )

@@ -29,7 +29,10 @@ def wrong_statements(program: Program) -> Iterator[str]:
 
 
 def _of_node(node: Neurons, program: Program) -> dict[str, Any]:
-    spans = {key: _span(program.constants[node.parameters[key]]) for key in STATED if key in node.parameters}
+    parameters = dict(node.parameters)
+    if node.op == "LeakyCurrent":  # a layer by itself
+        parameters["decay"] = parameters["synaptic_decay"]
+    spans = {key: _span(program.constants[parameters[key]]) for key in STATED if key in parameters}
     return {"op": node.op, "reset": RESET_OF.get(node.op), **spans}
 
 

@@ -16,6 +16,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.format.contract import METADATA_KEY, Contract, read_contract
 from axonnx.runtime.format.fields import check_fields
 from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, OPS, VERSION, function
+from axonnx.runtime.format.restored import restore
 
 STANDARD = ("", "ai.onnx")
 
@@ -40,6 +41,7 @@ def read_model_file(path: str | os.PathLike[str]) -> ModelFile:
     data = _read(path)
     proto = _parse(data, path)
     check_fields(proto, path.name)
+    restore(proto, path.name)
     _check_versions(proto, path.name)
     _check_functions(proto, path.name)
     _check_meaning(data, path.name)

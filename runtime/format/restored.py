@@ -1,0 +1,180 @@
+"""Files that ONNX tools rewrote, as they were exported: where a tool kept the meaning, what it changed is undone.
+
+An inliner puts the body of a spike operator in the place of its call, node by node and in order; here the body is
+recognised and becomes the call again. onnxsim lets states that begin alike share one tensor of zeros, and drops the
+last node, which only names the output; here both are put back. Nothing is guessed: a body that differs in one node
+stays as it is, and is refused later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx
+from onnx import helper, numpy_helper
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.format.names import CLOCK, LOGITS
+from axonnx.runtime.format.opset import DOMAIN, OPS, VERSION, function
+from axonnx.runtime.format.results import member_names
+
+STATES = ("membrane", "variance", "spikes", "synaptic", "adaptation", "total")
+OPTIMISER = ("com.microsoft", "com.microsoft.nchwc", "com.microsoft.experimental")
+
+
+def restore(proto: onnx.ModelProto, where: str) -> None:
+    """Undo, in place, what the inliner and onnxsim do; a file of onnxruntime's optimiser is refused."""
+    if any(entry.domain in OPTIMISER for entry in proto.opset_import):
+        raise AxonnxError(
+            f"{where}: was written by onnxruntime's optimiser (optimized_model_filepath), which shares and reorders "
+            f"what spike operators compute. Leave that out and give the file as it was exported: onnxruntime "
+            f"optimises it whenever it loads it"
+        )
+    inlined = not any(node.domain == DOMAIN for graph in _graphs(proto.graph) for node in graph.node)
+    used: set[str] = set()
+    for graph in _graphs(proto.graph):
+        used |= _call_again(graph) if inlined else set()
+    for scan in [node for node in proto.graph.node if node.op_type == "Scan"]:
+        _own_zeros(proto.graph, scan)
+    _named_output(proto.graph)
+    if used:
+        known = {entry.name for entry in proto.functions}
+        proto.functions.extend(function(name) for name in sorted(used - known))
+        if not any(entry.domain == DOMAIN for entry in proto.opset_import):
+            proto.opset_import.append(helper.make_opsetid(DOMAIN, VERSION))
+
+
+def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from _graphs(attribute.g)
+
+
+def _call_again(graph: onnx.GraphProto) -> set[str]:
+    """Calls in the place of bodies; the operators that were found. The longest body is tried first."""
+    bodies = sorted(((name, function(name)) for name in OPS), key=lambda entry: -len(entry[1].node))
+    found, kept, place = set(), [], 0
+    nodes = list(graph.node)
+    read_later = _readers(graph)
+    while place < len(nodes):
+        for name, body in bodies:
+            window = nodes[place : place + len(body.node)]
+            values = _matched(body, window)
+            if values is not None and _has_states(name, values) and _only_inside(body, values, window, read_later):
+                inputs, outputs = ([values[part] for part in parts] for parts in (body.input, body.output))
+                kept.append(helper.make_node(name, inputs, outputs, name=_layer(name, inputs, outputs), domain=DOMAIN))
+                found.add(name)
+                place += len(window)
+                break
+        else:
+            kept.append(nodes[place])
+            place += 1
+    if found:
+        del graph.node[:]
+        graph.node.extend(_told_apart(kept))
+    return found
+
+
+def _told_apart(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """A layer's name is its neurons'; the synaptic current before them is called after both."""
+    named: dict[str, onnx.NodeProto] = {}
+    for node in nodes:
+        if node.domain == DOMAIN and node.name in named:
+            earlier = named[node.name]
+            earlier.name = f"{earlier.name}/{earlier.op_type}"
+        named[node.name] = node
+    return nodes
+
+
+def _matched(body: onnx.FunctionProto, window: list[onnx.NodeProto]) -> dict[str, str] | None:
+    """What the values of a body are called in these nodes; None where one of them is another."""
+    if len(window) != len(body.node):
+        return None
+    values: dict[str, str] = {}
+    for expected, node in zip(body.node, window, strict=True):
+        same = (node.op_type, node.domain, len(node.input), len(node.output))
+        if same != (expected.op_type, "", len(expected.input), len(expected.output)):
+            return None
+        if _attributes(node) != _attributes(expected):
+            return None
+        for mine, theirs in zip((*expected.input, *expected.output), (*node.input, *node.output), strict=True):
+            if values.setdefault(mine, theirs) != theirs:
+                return None
+    return values if all(part in values for part in body.input) else None
+
+
+def _has_states(op: str, values: dict[str, str]) -> bool:
+    """Whether the states of an operator are states of the graph, by their names."""
+    states = [part for part in OPS[op].inputs if part in STATES and f"next_{part}" in OPS[op].outputs]
+    return all(values[part].startswith(f"{part}/") for part in states)
+
+
+def _attributes(node: onnx.NodeProto) -> list[bytes]:
+    return sorted(bytes(entry.SerializeToString(deterministic=True)) for entry in node.attribute)
+
+
+def _readers(graph: onnx.GraphProto) -> dict[str, int]:
+    """How often each value is read, the graph's outputs among them."""
+    counts: dict[str, int] = {}
+    for name in [*(name for node in graph.node for name in node.input), *(value.name for value in graph.output)]:
+        counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def _only_inside(
+    body: onnx.FunctionProto, values: dict[str, str], window: list[onnx.NodeProto], readers: dict[str, int]
+) -> bool:
+    """Whether nothing outside hears what a body keeps to itself."""
+    own = {values[name] for node in body.node for name in node.output} - {values[name] for name in body.output}
+    inside = [name for node in window for name in node.input]
+    return all(readers.get(name, 0) == inside.count(name) for name in own)
+
+
+def _layer(op: str, inputs: list[str], outputs: list[str]) -> str:
+    """A layer's name, which its states have; neurons without states are called as what they give."""
+    values = dict(zip(OPS[op].inputs, inputs, strict=True))
+    states = [values[part] for part in OPS[op].inputs if part in STATES and f"next_{part}" in OPS[op].outputs]
+    return states[0].partition("/")[2] if states else outputs[0].partition(":")[0]
+
+
+def _own_zeros(graph: onnx.GraphProto, scan: onnx.NodeProto) -> None:
+    """Zeros for each state, where several share them."""
+    body = next(attribute.g for attribute in scan.attribute if attribute.name == "body")
+    made = {node.output[0]: node for node in graph.node if node.output}
+    scanned = next(attribute.i for attribute in scan.attribute if attribute.name == "num_scan_inputs")
+    for number, state in enumerate(value.name for value in list(body.input)[: len(body.input) - scanned]):
+        zeros = made.get(scan.input[number])
+        shape = made.get(zeros.input[0]) if zeros is not None and _is_zeros(zeros) else None
+        if state == CLOCK or shape is None or shape.op_type != "Concat" or shape.output[0] == f"shape/{state}":
+            continue
+        own = helper.make_node("Concat", list(shape.input), [f"shape/{state}"], axis=0)
+        value = helper.make_tensor("value", onnx.TensorProto.FLOAT, [1], [0.0])
+        begin = helper.make_node("ConstantOfShape", [f"shape/{state}"], [f"zeros/{state}"], value=value)
+        at = list(graph.node).index(scan)
+        graph.node.insert(at, begin)
+        graph.node.insert(at, own)
+        scan.input[number] = f"zeros/{state}"
+    read = _readers(graph)
+    unused = [node for node in graph.node if node.op_type == "ConstantOfShape" and node.output[0] not in read]
+    for node in unused:
+        graph.node.remove(node)
+    read = _readers(graph)
+    for node in [node for node in graph.node if node.op_type == "Concat" and node.output[0] not in read]:
+        graph.node.remove(node)
+
+
+def _named_output(graph: onnx.GraphProto) -> None:
+    """The read-out's mean over time, or its sum, and then the output's name for it."""
+    last = [node for node in graph.node if list(node.output) == [LOGITS] and node.op_type in ("Div", "Gemm")]
+    if len(last) == 1:
+        (name,) = member_names(1)
+        last[0].output[0] = name
+        graph.node.append(helper.make_node("Identity", [name], [LOGITS]))
+
+
+def _is_zeros(node: onnx.NodeProto) -> bool:
+    if node.op_type != "ConstantOfShape" or node.domain:
+        return False
+    return all(not numpy_helper.to_array(attribute.t).any() for attribute in node.attribute)

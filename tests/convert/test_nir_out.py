@@ -1,0 +1,86 @@
+"""Files of ours as NIR graphs: read back to the same bits, run by other libraries to the same spikes."""
+
+import numpy as np
+import pytest
+import torch
+
+from axonnx import export_network, load
+from axonnx.base.errors import AxonnxError
+from axonnx.cli import main
+from axonnx.convert.importing import fill, grid_weights
+from axonnx.convert.nir_out import write_nir
+from axonnx.convert.nir_source import nir_source
+from axonnx.models import SpikingMLP, variant
+from axonnx.models.described import DescribedNetwork
+from axonnx.runtime.format.contract import InputContract
+
+from .test_nir_files import CLASSES, DT, GRAPHS, nir
+
+NAMES = [str(number) for number in range(CLASSES)]
+
+
+def exported(graph, folder, stem):
+    """A NIR file's network as a file of ours, without data."""
+    nir_file = folder / f"{stem}.nir"
+    if graph is not None:
+        nir.write(nir_file, graph)
+    source = nir_source(nir_file, DT)
+    made = DescribedNetwork([layer.as_table() for layer in source.plan.layers], variant("sg-nbn-1"))
+    arriving = InputContract(name="events", shape=source.plan.shapes["input"], steps=30, largest=1)
+    return export_network(fill(made, source.plan), arriving, NAMES, folder / f"{stem}.onnx")
+
+
+def arrays(path):
+    graph = nir.read(path)
+    found = {
+        f"{name}.{key}": value
+        for name, node in graph.nodes.items()
+        for key, value in vars(node).items()
+        if isinstance(value, np.ndarray)
+    }
+    return found, sorted(graph.edges)
+
+
+@pytest.mark.parametrize("name", list(GRAPHS))
+def test_a_round_trip_gives_the_same_bits(name, tmp_path):
+    first = exported(GRAPHS[name](), tmp_path, "a")
+    write_nir(first.path, tmp_path / "b.nir", DT)
+    second = exported(None, tmp_path, "b")
+    write_nir(second.path, tmp_path / "c.nir", DT)
+    (one, edges), (other, again) = arrays(tmp_path / "b.nir"), arrays(tmp_path / "c.nir")
+    assert edges == again
+    assert one.keys() == other.keys()
+    assert all(np.array_equal(one[key], other[key]) for key in one)
+    before, after = grid_weights(first), grid_weights(second)
+    assert len(before) == len(after) > 2
+    assert all(torch.equal(a, b) for a, b in zip(before.values(), after.values(), strict=True))
+    x = (np.random.default_rng(0).random((30, 4, *first.contract.input.shape)) < 0.2).astype(np.float32)
+    engines = [load(path.path).engine for path in (first, second)]
+    logits = [engine.advance(engine.initial_state(4), x, {}).logits for engine in engines]
+    assert np.array_equal(*logits)
+    assert logits[0].any()
+
+
+@pytest.mark.parametrize("library", ["snntorch", "spikingjelly", "norse"])
+def test_other_libraries_read_the_same_spikes(library, tmp_path):
+    pytest.importorskip(library, reason=f"{library} is not installed; see CONTRIBUTING.md")
+    readers = pytest.importorskip("benchmarks.nir_readers")
+    reader = next(name for name in readers.READERS if name.lower().startswith(library))
+    assert readers.cell("Affine, LIF", reader, tmp_path).endswith("✓")
+
+
+def test_a_reset_by_subtraction_has_no_form(tmp_path):
+    network = SpikingMLP(12, [8], CLASSES, variant("sg-nbn-1"))
+    arriving = InputContract(name="events", shape=(1, 1, 12), steps=5, largest=1)
+    export_network(network, arriving, NAMES, tmp_path / "x.onnx")
+    with pytest.raises(AxonnxError, match=r"LIF: NIR's neurons are set to a value"):
+        write_nir(tmp_path / "x.onnx", tmp_path / "x.nir")
+    assert not (tmp_path / "x.nir").exists()
+
+
+def test_the_command_writes_one(tmp_path, capsys):
+    first = exported(GRAPHS["lif"](), tmp_path, "a")
+    words = ["export", str(first.path), "--format", "nir", "-o", str(tmp_path / "b.nir"), "--dt", str(DT)]
+    assert main(words) == 0
+    assert "a NIR graph with time steps of 0.001 s" in capsys.readouterr().out
+    assert nir_source(tmp_path / "b.nir", DT).plan.layers
