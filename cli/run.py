@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.files import write_text
 from axonnx.cli.options.fit import add_fit_options, fit_of
 from axonnx.cli.options.jobs import add_job_options
 from axonnx.cli.options.numbers import from_one, from_zero, origin
@@ -25,7 +26,7 @@ from axonnx.runtime.streams.decision import Decision
 from axonnx.runtime.streams.opening import open_stream
 from axonnx.runtime.streams.pipeline import EventPipeline
 from axonnx.runtime.streams.seen import Seen
-from axonnx.runtime.streams.sources import open_source
+from axonnx.runtime.streams.sources import is_live, open_source
 
 EVENTS_ONLY = (
     *("format", "sensor", "crop", "origin", "stop_at", "max_events", "seconds", "tolerance_us", "on_disorder"),
@@ -38,16 +39,29 @@ def main(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
     if options.live and options.json:
         raise AxonnxError("--live draws, --json prints objects for programs: choose one")
+    if names_many(options.sources) and options.animate:
+        raise AxonnxError("--animate draws one recording; give one")
     if names_many(options.sources):
         return run_many(options, options.sources)
     (options.source,) = options.sources
+    if options.animate and is_live(options.source):
+        raise AxonnxError(f"--animate draws a recording; {options.source} is a stream, which --live draws")
     given = [name for name in ("jobs", "cluster", "output") if getattr(options, name) not in (None, 1)]
     if given:
         raise AxonnxError(f"--{given[0]} is for many recordings; {options.source} is one")
     engine = load(options.model, options.engine, options.threads or 1).engine
     run = _frames(engine, options) if engine.program.contract.input.binning is None else _stream(engine, options)
     _print(run, engine, options)
+    if options.animate:
+        _animate(engine, options)
     return 0
+
+
+def _animate(engine: Engine, options: argparse.Namespace) -> None:
+    from axonnx.report.clip import decision_clip
+
+    clip = decision_clip(engine.program, options.source, index=options.index, fit=fit_of(options), seed=options.seed)
+    write_text(options.animate, clip)
 
 
 def _print(run: EventPipeline | FramePipeline, engine: Engine, options: argparse.Namespace) -> None:
@@ -155,6 +169,9 @@ def _add_decision_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--live", action="store_true", default=None, help="draw the events and the decision as it forms (terminals)"
+    )
+    group.add_argument(
+        "--animate", metavar="SVG", help="also write the events and the decision as it forms, as a moving picture"
     )
     group.add_argument(
         "--continuous",

@@ -8,6 +8,7 @@ from axonnx.report.html.script import SCRIPT
 from axonnx.report.html.style import style_sheet
 from axonnx.report.live.style import LIVE
 from axonnx.report.sections.activity import activity_section
+from axonnx.report.sections.architecture import architecture_section
 from axonnx.report.sections.decisions import decisions_section
 from axonnx.report.sections.layers import layers_section
 from axonnx.report.sections.live import live_section
@@ -20,6 +21,7 @@ POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-s
 ANCHORS = {
     "summary": "Summary",
     "training": "Training",
+    "architecture": "Architecture",
     "layers": "Layers",
     "live": "Live",
     "samples": "Samples",
@@ -71,6 +73,7 @@ def _main(material: Material) -> Html:
         "main",
         summary,
         training_section(material.run),
+        architecture_section(material),
         layers_section(material),
         live_section(material),
         samples_section(material),

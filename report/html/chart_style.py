@@ -48,6 +48,13 @@ svg *{vector-effect:non-scaling-stroke}
 .confusion.many th,.confusion.many td{height:22px;min-width:22px;font-size:11px}
 .confusion.many thead th{height:auto;padding:4px 0}
 .confusion.many thead span{writing-mode:vertical-rl;transform:rotate(180deg)}
+.network{max-width:760px;margin:0 auto}
+.network text{font-size:13px;fill:var(--text)}
+.network .strong{font-weight:650}.network .end{text-anchor:end}.network .soft{font-size:12px;fill:var(--muted)}
+.box{fill:var(--card);stroke:var(--line);stroke-width:1.4px}
+.wire{fill:none;stroke:var(--muted);stroke-width:1.4px}
+.wire.stream{stroke-dasharray:5 4}.wire.recurrent{stroke:var(--c1)}
+.tip{fill:var(--muted)}
 .calibration figure+figure{margin-top:14px}
 .picker{display:flex;flex-wrap:wrap;gap:8px;margin-bottom:12px}
 .picker button{display:flex;align-items:center;gap:9px}

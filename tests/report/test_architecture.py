@@ -1,0 +1,59 @@
+"""The drawing of a network: every synapse leads where the program leads it, and all that is drawn can be read."""
+
+from pathlib import Path
+
+import pytest
+
+from axonnx.report.drawing.network import Box, Line, network_drawing
+from axonnx.report.facts.material import Material
+from axonnx.report.facts.model import view_model
+from axonnx.report.facts.wiring import wires
+from axonnx.report.sections.architecture import architecture_section
+
+from .html_check import Page
+
+RELEASED = Path(__file__).parents[1] / "released" / "version-1"
+
+
+def drawn(name):
+    return [(wire.source, wire.target, wire.kind, wire.synapse) for wire in wires(view_model(RELEASED / name).program)]
+
+
+def test_recurrent_layers_have_spikes_of_the_step_before():
+    assert drawn("recurrent-int8.onnx") == [
+        ("input", "hidden.0.neuron", "forward", "hidden.0.synapse"),
+        ("hidden.0.neuron", "hidden.0.neuron", "recurrent", "hidden.0.neuron/Gemm"),
+        ("hidden.0.neuron", "hidden.1.neuron", "forward", "hidden.1.synapse"),
+        ("hidden.1.neuron", "hidden.1.neuron", "recurrent", "hidden.1.neuron/Gemm"),
+        ("hidden.1.neuron", "readout", "forward", "readout/Gemm"),
+    ]
+
+
+def test_residual_sums_go_on_as_one_stream():
+    first, second, third, last = (
+        f"trunk.{name}" for name in ("blocks.0.neuron1", "blocks.1.neuron1", "neuron", "stem")
+    )
+    found = drawn("resnet-mfa.onnx")
+    assert [wire[:3] for wire in found if wire[2] == "stream"] == [(first, second, "stream"), (second, third, "stream")]
+    assert found[0] == ("input", first, "forward", last)
+
+
+@pytest.mark.parametrize("path", sorted(RELEASED.glob("*.onnx")), ids=lambda path: path.stem)
+def test_every_synapse_is_drawn_once_and_every_layer_has_its_box(path):
+    view = view_model(path)
+    synapses = [wire.synapse for wire in wires(view.program) if wire.synapse is not None]
+    assert sorted(synapses) == sorted(view.synapses)
+    page = Page(f"<!DOCTYPE html><html lang='en'><body>{architecture_section(Material(view, 'now'))}</body></html>")
+    assert page.count("rect", "box") == 1 + len(view.layers)
+    ends = {(wire.source, wire.target, wire.kind) for wire in wires(view.program)}
+    shown = {layer.name for layer in view.layers} | {"input"}
+    assert page.count("path", "wire") == len([each for each in ends if {each[0], each[1]} <= shown])
+    assert all(layer.name in page.text for layer in view.layers)
+
+
+def test_names_from_a_file_cannot_break_the_page():
+    boxes = [Box("input", "<script>", "a & b"), Box("x", "y" * 60, "", share=7.0)]
+    drawing = network_drawing("<t>", boxes, [Line("input", "x", "forward", "<b>"), Line("x", "x", "recurrent")])
+    assert "<script>" not in drawing
+    assert "<b>" not in drawing
+    assert "…" + "y" * 33 in drawing
