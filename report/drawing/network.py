@@ -84,8 +84,8 @@ def _line(line: Line, rows: dict[str, int], lane: int | None) -> Html:
     start, end = TOP + ROW * rows[line.source], TOP + ROW * rows[line.target]
     if line.kind == "recurrent":
         middle = end + HEIGHT / 2
-        out = f"{RIGHT + 46:g}"
-        path = f"M{RIGHT:g} {middle + 12:g}C{out} {middle + 26:g} {out} {middle - 26:g} {RIGHT:g} {middle - 12:g}"
+        far = f"{RIGHT + 46:g}"
+        path = f"M{RIGHT:g} {middle + 12:g}C{far} {middle + 26:g} {far} {middle - 26:g} {RIGHT:g} {middle - 12:g}"
         return element("g", _path(path, line.kind), _text(line.text, RIGHT + 40, middle + 4))
     if lane is None:
         x = WIDTH / 2
@@ -105,6 +105,6 @@ def _text(text: str, x: float, y: float, kind: str = "") -> Html | None:
 
 def _arrow() -> Html:
     tip = element("path", d="M0 0L8 4L0 8z", class_="tip")
-    size = {"markerWidth": 8, "markerHeight": 8, "refX": 7, "refY": 4, "orient": "auto"}
-    marker = element("marker", tip, id="tip", viewBox="0 0 8 8", markerUnits="userSpaceOnUse", **size)
+    size: dict[str, int] = {"markerWidth": 8, "markerHeight": 8, "refX": 7, "refY": 4}
+    marker = element("marker", tip, id="tip", viewBox="0 0 8 8", markerUnits="userSpaceOnUse", orient="auto", **size)
     return element("defs", marker)

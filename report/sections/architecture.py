@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from axonnx.report.drawing.network import Box, Line, network_drawing
 from axonnx.report.facts.material import Material
 from axonnx.report.facts.model import LayerView, ModelView
@@ -37,7 +39,7 @@ def _input(model: ModelView) -> Box:
     return Box(INPUT, "input", describe_input(entering), right=largest)
 
 
-def _box(layer: LayerView, rate: float | None, operations: dict[str, float]) -> Box:
+def _box(layer: LayerView, rate: float | None, operations: Mapping[str, float]) -> Box:
     done = [operations[synapse.name] for synapse in layer.synapses if synapse.name in operations]
     shape = "×".join(str(size) for size in layer.stated.shape)
     neurons = f", {count(layer.neurons)} neurons" if len(layer.stated.shape) > 1 else ""
