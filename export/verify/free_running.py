@@ -19,6 +19,7 @@ from axonnx.export.verify.refill import refill
 from axonnx.export.verify.structure import Findings, Subject
 from axonnx.export.ways import Sampled
 from axonnx.models import Network
+from axonnx.runtime.engines.choose import compiled_engines
 from axonnx.runtime.engines.ort_engine import OrtEngine
 from axonnx.runtime.engines.reference.interface import Engine
 from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
@@ -82,12 +83,8 @@ def _thresholds(subject: Subject) -> dict[str, Floats]:
 
 def engines(subject: Subject) -> list[Engine]:
     """Every engine there is; the fastest last."""
-    found: list[Engine] = [OrtEngine(subject.program, step_graph(subject.file)), NumpyEngine(subject.program)]
-    try:
-        from axonnx.runtime.engines.numba.engine import NumbaEngine
-    except ModuleNotFoundError:
-        return found
-    return [*found, NumbaEngine(subject.program)]
+    plain: list[Engine] = [OrtEngine(subject.program, step_graph(subject.file)), NumpyEngine(subject.program)]
+    return [*plain, *compiled_engines(subject.program)]
 
 
 def draw_noise(subject: Subject, shape: tuple[int, ...], seed: int) -> dict[str, Floats]:

@@ -8,6 +8,7 @@ from io import BytesIO
 
 import numpy as np
 
+from axonnx.base.c_compiler import find_compiler
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.reference.interface import Engine
 from axonnx.runtime.streams.session import Session
@@ -27,7 +28,7 @@ _SAVED: dict[tuple[str, int], bytes] = {}
 def setup() -> None:
     """Sessions at several places of a stream, saved."""
     _ENGINES.update(engines())
-    _COMPILED.update(engines("numba"))
+    _COMPILED.update(engines("c" if find_compiler() else "numba"))
     for engine in _COMPILED.values():
         Session(engine).push(some_events())  # compiles
     path = shared_folder() / "session.npz"

@@ -42,12 +42,13 @@ class Busy:
 
 
 class AutoEngine:
-    """Begins event-driven."""
+    """Begins event-driven. ``note`` says why the event-driven engine is not the fastest there could be."""
 
     name = "auto"
 
-    def __init__(self, events: Engine, dense: Engine) -> None:
+    def __init__(self, events: Engine, dense: Engine, note: str | None = None) -> None:
         self.program: Program = events.program
+        self.note = note
         self.events, self.dense = events, dense
         self._full = dense_operations(self.program)
         self._busy: Busy | None = None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
+from axonnx.runtime.engines.choose import compiled_engines
 from axonnx.runtime.engines.draw import draw_noise
 from axonnx.runtime.engines.ort_engine import OrtEngine
 from axonnx.runtime.engines.reference.interface import Engine
@@ -132,11 +132,8 @@ class _Implementations:
         self.file, self.program = file, program
         self.numpy = NumpyEngine(program)
         self.engines: list[tuple[str, Engine, bool]] = []  # name, engine, one step at a time
-        if find_spec("numba") is not None:
-            from axonnx.runtime.engines.numba.engine import NumbaEngine
-
-            compiled = NumbaEngine(program)
-            self.engines += [("numba", compiled, False), ("numba, step by step", compiled, True)]
+        for compiled in compiled_engines(program):
+            self.engines += [(compiled.name, compiled, False), (f"{compiled.name}, step by step", compiled, True)]
         ort = OrtEngine(program, graph)
         self.engines += [("onnxruntime, steps in a loop", ort, False), ("onnxruntime, step by step", ort, True)]
         self._session = _session(file.proto)

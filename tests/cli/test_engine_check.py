@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from axonnx.base.c_compiler import find_compiler
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
 from axonnx.cli import main
@@ -27,8 +28,9 @@ from axonnx.runtime.readers import write_npz
 from ..runtime.streams.small_models import BINNING, SENSOR
 
 WHOLE = {"onnxruntime, the file as it is", "onnx.reference, the file as it is"}
-STEPWISE = {"numba, step by step", "onnxruntime, step by step"}
-ALL = {"numba", "onnxruntime, steps in a loop", *STEPWISE, *WHOLE}
+COMPILED = ["numba", *(["c"] if find_compiler() else [])]
+STEPWISE = {f"{name}, step by step" for name in (*COMPILED, "onnxruntime")}
+ALL = {*COMPILED, "onnxruntime, steps in a loop", *STEPWISE, *WHOLE}
 
 
 @pytest.mark.parametrize(

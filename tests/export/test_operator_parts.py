@@ -6,8 +6,8 @@ import pytest
 
 from axonnx.export.collapse.ops import OPERATORS, operator_of
 from axonnx.export.grid.ranges import SPIKE_OP_RANGES
-from axonnx.runtime.engines.numba import rows
 from axonnx.runtime.engines.reference import numpy_ops
+from axonnx.runtime.engines.table import rows
 from axonnx.runtime.format.opset import OPS, SpikeOp
 from axonnx.runtime.program.spike_ops import SPIKE_RULES
 
@@ -16,7 +16,7 @@ PARTS: dict[str, Mapping] = {
     "a range of its outputs: SPIKE_OP_RANGES in export/grid/ranges.py": SPIKE_OP_RANGES,
     "a rule for programs: SPIKE_RULES in runtime/program/spike_ops.py": SPIKE_RULES,
     "a kernel in numpy: @kernel in runtime/engines/reference/numpy_ops.py": numpy_ops.KERNELS,
-    "a compiled kernel: KERNELS in runtime/engines/numba/rows.py": rows.KERNELS,
+    "a compiled kernel: KERNELS in runtime/engines/table/rows.py": rows.KERNELS,
 }
 
 

@@ -6,11 +6,12 @@ import numpy as np
 import onnxruntime
 import pytest
 
+from axonnx.base.c_compiler import find_compiler
 from axonnx.runtime import load
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("version-*/*.onnx"))
-ENGINES = ("numpy", "numba", "ort", "auto")
+ENGINES = ("numpy", "numba", "ort", "auto", *(("c",) if find_compiler() else ()))
 
 
 def test_files_of_every_kind_are_there():

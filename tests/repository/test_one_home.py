@@ -78,6 +78,7 @@ HOMES = {
         {
             "export/verify/grids.py",  # shares no formula with the collapse, on purpose
             "runtime/engines/numba/engine.py",  # the whole number that the compiled loop multiplies by
+            "runtime/engines/c/engine.py",  # likewise
         },
     ),
     "names of the graph": (

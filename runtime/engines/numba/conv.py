@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from axonnx.runtime.engines.numba.events import close
 from axonnx.runtime.engines.numba.jit import Long, compiled, inlined
 from axonnx.runtime.engines.numba.lists import item, shift_list
-from axonnx.runtime.engines.numba.rows import Conv, columns
 from axonnx.runtime.engines.numba.synapses import add_listed, begin, row_of
 from axonnx.runtime.engines.numba.vectors import add_product, load, splat, store, zeros16, zeros32, zeros64
+from axonnx.runtime.engines.table.rows import Conv, columns
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]

@@ -14,7 +14,6 @@ from axonnx.runtime.engines.numba.events import append, close
 from axonnx.runtime.engines.numba.jit import Long, compiled, inlined
 from axonnx.runtime.engines.numba.lists import put
 from axonnx.runtime.engines.numba.neurons import after_lanes
-from axonnx.runtime.engines.numba.rows import ADAPTIVE, General, columns
 from axonnx.runtime.engines.numba.vectors import (
     LANES,
     add,
@@ -27,6 +26,7 @@ from axonnx.runtime.engines.numba.vectors import (
     sub,
     zeros16,
 )
+from axonnx.runtime.engines.table.rows import ADAPTIVE, General, columns
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]

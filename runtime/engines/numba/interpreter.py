@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.engines.numba import rows as kinds
 from axonnx.runtime.engines.numba.conv import conv
 from axonnx.runtime.engines.numba.events import scan, scan_input
 from axonnx.runtime.engines.numba.general import fire_general, leaky_current
@@ -27,7 +26,10 @@ from axonnx.runtime.engines.numba.neurons import (
     pool_pairs,
     recurrent_activity,
 )
-from axonnx.runtime.engines.numba.rows import (
+from axonnx.runtime.engines.numba.synapses import linear
+from axonnx.runtime.engines.numba.vectors import LANES, load, store, zeros16
+from axonnx.runtime.engines.table import rows as kinds
+from axonnx.runtime.engines.table.rows import (
     ACTIVITY,
     ARITHMETIC,
     AVERAGE_POOL,
@@ -49,8 +51,6 @@ from axonnx.runtime.engines.numba.rows import (
     SCAN_INPUT,
     columns,
 )
-from axonnx.runtime.engines.numba.synapses import linear
-from axonnx.runtime.engines.numba.vectors import LANES, load, store, zeros16
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]

@@ -21,15 +21,8 @@ Long = Any  # an int64 inside compiled code, whichever of Python's and numpy's i
 OPTIONS = {"nogil": True, "_nrt": False, "fastmath": False, "boundscheck": False, "error_model": "numpy"}
 
 # Around the kernels, and not compiled.
-NOT_COMPILED = {
-    "bounds",
-    "engine",
-    "layout",
-    "plan",
-    "pools",
-    "storage",
-}
-CONSTANTS = ("noise", "normal_table")  # modules whose numbers are compiled in
+NOT_COMPILED = {"engine"}
+CONSTANTS = ("reference/noise", "reference/normal_table", "table/rows")  # modules whose numbers are compiled in
 
 
 def intrinsic(function: Callable[..., Any]) -> Any:
@@ -57,4 +50,4 @@ def sources() -> tuple[Path, ...]:
     """The files of the kernels, and those that their constants come from."""
     here = Path(__file__).parent
     kernels = (path for path in here.glob("*.py") if path.stem not in NOT_COMPILED)
-    return tuple(sorted([*kernels, *(here.parent / "reference" / f"{name}.py" for name in CONSTANTS)]))
+    return tuple(sorted([*kernels, *(here.parent / f"{name}.py" for name in CONSTANTS)]))

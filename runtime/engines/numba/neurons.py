@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from axonnx.runtime.engines.numba.events import append, close
 from axonnx.runtime.engines.numba.jit import Long, compiled, inlined
 from axonnx.runtime.engines.numba.lists import put
-from axonnx.runtime.engines.numba.rows import ADD, STATELESS, SUB, SUBTRACT, Fire, columns
 from axonnx.runtime.engines.numba.vectors import (
     LANES,
     absolute,
@@ -28,6 +27,7 @@ from axonnx.runtime.engines.numba.vectors import (
     sub,
     zeros16,
 )
+from axonnx.runtime.engines.table.rows import ADD, STATELESS, SUB, SUBTRACT, Fire, columns
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]

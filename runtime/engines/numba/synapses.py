@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from axonnx.runtime.engines.numba.jit import Long, compiled, inlined
 from axonnx.runtime.engines.numba.lists import item
-from axonnx.runtime.engines.numba.rows import ADD_TO_SUM, Linear, columns
 from axonnx.runtime.engines.numba.vectors import add, add_product, load, splat, store, zeros16, zeros32, zeros64
+from axonnx.runtime.engines.table.rows import ADD_TO_SUM, Linear, columns
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]

@@ -5,9 +5,11 @@ import json
 
 import pytest
 
+from axonnx.base.c_compiler import find_compiler
 from axonnx.cli import main
 from axonnx.runtime.format.model_file import read_model_file
 
+FASTEST = "c" if find_compiler() else "numba"
 MODES = {
     "mfa": (),
     "sampled": ("--collapse", "sampled", "--members", "2"),
@@ -27,7 +29,7 @@ def test_every_kind_of_file_equals_its_training_network(mode, exported, verify):
     assert (code, result["verdict"], result["mismatches"]) == (0, "equal", 0)
     assert all(count > 0 for count in result["compared"].values())
     names = {entry["name"] for entry in result["implementations"]}
-    assert {"training network, file's weights", "ort", "numpy", "numba"} <= names
+    assert {"training network, file's weights", "ort", "numpy", "numba", FASTEST} <= names
     files = {"onnxruntime, the file", "onnx.reference, the file"}
     assert (files <= names) == (mode != "step form")
     assert all(entry["max_logit_difference"] == 0 for entry in result["implementations"])
@@ -43,7 +45,7 @@ def test_the_training_network_and_the_stated_accuracies_are_part_of_the_verdict(
     assert [stage["name"] for stage in result["stages"]] == [
         "structure", "operators", "collapse", "engines", "recordings", "decisions", "accuracies"
     ]  # fmt: skip
-    assert [(entry["of"], entry["engine"]) for entry in result["accuracy"]] == [("file", "numba"), ("training", None)]
+    assert [(entry["of"], entry["engine"]) for entry in result["accuracy"]] == [("file", FASTEST), ("training", None)]
     ways = [entry.way for entry in read_model_file(exported()).contract.accuracy]
     assert [entry["way"] for entry in result["stated"]] == ways
     for entry in (*result["accuracy"], *result["stated"]):

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axonnx.runtime.engines.numba.engine import NumbaEngine
 from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
 from axonnx.runtime.engines.reference.state import State
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.program.instructions import Program
 
+from .every import COMPILED
 from .hand_made import general_program
 
 SHAPES = ((1,), (37,), (5, 3, 2), (16, 1, 3))
@@ -38,17 +38,18 @@ def test_from_any_state(op, shape, how, seed):
         name: constant(rng, shape, how, VALUES.get(name, [0.0, 0.5, 1.0, 0.3])) for name in OPS[op].parameters
     }
     program = general_program(op, shape, parameters)
-    plain, fast = NumpyEngine(program), NumbaEngine(program)
     arrays = {name: rng.integers(-1, 3, (2, *shape)).astype(np.float32) for name in program.states}
     arrays["spikes"] = (rng.random((2, *shape)) < 0.5).astype(np.float32)
     x = rng.integers(-2, 5, (6, 2, *shape)).astype(np.float32)  # integers: ties are common
-    expected, found = (engine.advance(State(0, arrays), x, {}, trace=True) for engine in (plain, fast))
-    assert set(found.traces) == {"spikes/layer", "membrane/layer"}
-    for name, trace in expected.traces.items():
-        assert np.array_equal(found.traces[name], trace), name
-    for name, value in expected.state.arrays.items():
-        assert np.array_equal(found.state.arrays[name], value), name
-    assert np.array_equal(found.activity.spikes["layer"], expected.activity.spikes["layer"])
+    expected = NumpyEngine(program).advance(State(0, arrays), x, {}, trace=True)
+    for make in COMPILED:
+        found = make(program).advance(State(0, arrays), x, {}, trace=True)
+        assert set(found.traces) == {"spikes/layer", "membrane/layer"}
+        for name, trace in expected.traces.items():
+            assert np.array_equal(found.traces[name], trace), name
+        for name, value in expected.state.arrays.items():
+            assert np.array_equal(found.state.arrays[name], value), name
+        assert np.array_equal(found.activity.spikes["layer"], expected.activity.spikes["layer"])
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,7 @@ def test_what_each_reset_does(parameters, membranes, spikes):
     program = general_program("GeneralLIF", (1,), given_)
     program = Program(**{**vars(program), "constants": {**program.constants, "alpha": np.float32(0.0).reshape(())}})
     x = np.array([3, 4, 4], np.float32).reshape(3, 1, 1)
-    for engine in (NumpyEngine(program), NumbaEngine(program)):
+    for engine in (NumpyEngine(program), *(make(program) for make in COMPILED)):
         traces = engine.advance(engine.initial_state(1), x, {}, trace=True).traces
         assert traces["membrane/layer"].ravel().tolist() == membranes
         assert traces["spikes/layer"].ravel().tolist() == spikes
@@ -81,6 +82,6 @@ def test_an_adapting_threshold_rises_with_spikes_and_falls_again():
     program = general_program("AdaptiveLIF", (1,), given_)
     program = Program(**{**vars(program), "constants": {**program.constants, "alpha": np.float32(0.0).reshape(())}})
     x = np.full((5, 1, 1), 2, np.float32)
-    for engine in (NumpyEngine(program), NumbaEngine(program)):
+    for engine in (NumpyEngine(program), *(make(program) for make in COMPILED)):
         spikes = engine.advance(engine.initial_state(1), x, {}, trace=True).traces["spikes/layer"]
         assert spikes.ravel().tolist() == [1, 0, 1, 0, 0]  # thresholds 1, 3, 2, 3, 2.5

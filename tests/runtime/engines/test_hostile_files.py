@@ -9,15 +9,15 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from axonnx.runtime import AxonnxError, State, load
-from axonnx.runtime.engines.numba.bounds import check_rows
-from axonnx.runtime.engines.numba.engine import NumbaEngine
-from axonnx.runtime.engines.numba.plan import Plan
 from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.table.bounds import check_rows
+from axonnx.runtime.engines.table.plan import Plan
 from axonnx.runtime.format.contract import METADATA_KEY
 
+from .every import COMPILED, NAMES
 from .hand_made import neuron_program
 
-ENGINES = ("numpy", "numba", "ort")
+ENGINES = NAMES
 
 
 @pytest.fixture
@@ -158,9 +158,10 @@ def test_states_are_taken_over_all_at_once(after):
     program = replace(neuron_program("LIF", size, constants, noisy=False, stateful=True), after=after)
     state = State(0, {name: rng.integers(0, 2, (2, size)).astype(np.float32) for name in program.states})
     x = rng.integers(-3, 4, (5, 2, size)).astype(np.float32)
-    chunks = [engine(program).advance(state, x, {}) for engine in (NumpyEngine, NumbaEngine)]
-    for name in program.states:
-        assert np.array_equal(*(chunk.state.arrays[name] for chunk in chunks)), name
+    expected = NumpyEngine(program).advance(state, x, {}).state.arrays
+    for make in COMPILED:
+        found = make(program).advance(state, x, {}).state.arrays
+        assert [name for name in program.states if not np.array_equal(found[name], expected[name])] == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axonnx.runtime.engines.numba.engine import NumbaEngine
 from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
 from axonnx.runtime.engines.reference.state import State
 from axonnx.runtime.format.values import REAL, SPIKES, graded
@@ -23,6 +22,7 @@ from axonnx.runtime.program.instructions import (
     RecurrentActivity,
 )
 
+from .every import COMPILED
 from .hand_made import binary_program, contract, neuron_program
 
 FEW = settings(max_examples=40, deadline=None)
@@ -31,10 +31,16 @@ DENSITIES = (0.0, 0.01, 0.2, 0.45, 0.9, 1.0)
 
 def same(program, x, threads=1):
     """The engines' results and counts, compared; how many numbers were."""
-    plain, fast = NumpyEngine(program), NumbaEngine(program, threads)
-    batch = x.shape[1]
+    plain, batch = NumpyEngine(program), x.shape[1]
     expected = plain.advance(plain.initial_state(batch), x, {}, trace=True)
+    return {agrees(make(program, threads=threads), expected, x) for make in COMPILED}.pop()
+
+
+def agrees(fast, expected, x):
+    batch = x.shape[1]
     found = fast.advance(fast.initial_state(batch), x, {}, trace=True)
+    untraced = fast.advance(fast.initial_state(batch), x, {})
+    assert np.array_equal(untraced.logits, expected.logits)
     assert np.array_equal(found.logits, expected.logits)
     assert all(np.array_equal(found.traces[name], trace) for name, trace in expected.traces.items())
     for name, counts in expected.activity.operations.items():
@@ -195,7 +201,7 @@ def test_neurons_from_any_state(op, size, alike, seed):
     if stateful and noisy:
         parameters["base_variance"] = np.float32(0.25).reshape(())
     program = neuron_program(op, size, parameters, noisy, stateful)
-    plain, fast = NumpyEngine(program), NumbaEngine(program)
+    plain = NumpyEngine(program)
     arrays = {name: rng.integers(0, 3, (2, size)).astype(np.float32) for name in program.states}
     arrays |= {"spikes": (rng.random((2, size)) < 0.5).astype(np.float32)} if stateful else {}
     state = State(0, arrays) if stateful else plain.initial_state(2)
@@ -203,12 +209,15 @@ def test_neurons_from_any_state(op, size, alike, seed):
     x = rng.integers(-2, 5, (steps, 2, size)).astype(np.float32)
     noise = {name: rng.integers(-2, 3, x.shape).astype(np.float32) ** 2 for name in program.noises}
     expected = plain.advance(state, x, noise, trace=True)
-    found = fast.advance(state, x, noise, trace=True)
-    for name, trace in expected.traces.items():
-        assert np.array_equal(found.traces[name], trace), name
-    for name, value in expected.state.arrays.items():
-        assert np.array_equal(found.state.arrays[name], value), name
-    assert np.array_equal(found.activity.spikes["layer"], expected.activity.spikes["layer"])
+    for make in COMPILED:
+        found = make(program).advance(state, x, noise, trace=True)
+        for name, trace in expected.traces.items():
+            assert np.array_equal(found.traces[name], trace), name
+        untraced = make(program).advance(state, x, noise)
+        for name, value in expected.state.arrays.items():
+            assert np.array_equal(found.state.arrays[name], value), name
+            assert np.array_equal(untraced.state.arrays[name], value), name
+        assert np.array_equal(found.activity.spikes["layer"], expected.activity.spikes["layer"])
 
 
 def test_a_membrane_on_its_threshold_fires():
@@ -216,7 +225,7 @@ def test_a_membrane_on_its_threshold_fires():
         "LIF", 3, {"threshold": np.float32(2).reshape(()), "decay": np.float32(0.5).reshape(())}, False, True
     )
     below = np.nextafter(np.float32(2), np.float32(0))
-    for engine in (NumpyEngine(program), NumbaEngine(program)):
+    for engine in (NumpyEngine(program), *(make(program) for make in COMPILED)):
         membrane = np.array([[0, 2 * (below - 1), 2]], np.float32)
         state = State(0, {"membrane": membrane, "spikes": np.zeros((1, 3), np.float32)})
         after = engine.advance(state, np.array([[[2, 1, 1]]], np.float32), {}, trace=True)
@@ -234,9 +243,10 @@ def test_products_are_rounded_before_they_are_added():
     fused = (np.float64(decay) * membrane + x[0]).astype(np.float32) - threshold * spikes
     assert (fused != rounded).sum() > 100  # or this test could not fail
     parameters = {"threshold": threshold.reshape(()), "decay": decay.reshape(())}
-    engine = NumbaEngine(neuron_program("LIF", 4096, parameters, False, True))
-    after = engine.advance(State(0, {"membrane": membrane, "spikes": spikes}), x, {})
-    assert np.array_equal(after.state.arrays["membrane"], rounded)
+    for make in COMPILED:
+        engine = make(neuron_program("LIF", 4096, parameters, False, True))
+        after = engine.advance(State(0, {"membrane": membrane, "spikes": spikes}), x, {})
+        assert np.array_equal(after.state.arrays["membrane"], rounded)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -265,7 +275,7 @@ def test_old_states_that_are_read_late_are_not_overwritten():
         totals=("sum",),
         synapses=("late",),
     )
-    fast = NumbaEngine(program)
+    fast = COMPILED[0](program)
     assert fast.plan.storage.copied == ["spikes", "sum"]
     x = rng.integers(-2, 4, (9, 3, 21)).astype(np.float32)
     assert same(program, x) == 3 * 9

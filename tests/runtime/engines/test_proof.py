@@ -8,9 +8,10 @@ from axonnx.runtime import load
 from ..code.c.machine import Machine, needs_compiler
 from ..code.js.node import needs_node, node
 from .comparing import Comparison, as_values
+from .every import NAMES
 from .small_networks import CASES, RECIPES
 
-ENGINES = ("numpy", "numba", "ort")
+ENGINES = NAMES
 SETTINGS = [(7, 0.3), (1, 0.05), (1, 1.0)]  # batch, density
 
 
@@ -97,11 +98,13 @@ def test_chunks_give_the_bits_of_the_whole(name, mode, exported):
 def test_counts_agree_between_engines(name, mode, exported):
     case = exported(name, mode)
     x = case.input(case.recipe.steps, 3, 0.3)
-    plain, fast = (load(case.path, engine).run(x, seed=1, trace=True) for engine in ("numpy", "numba"))
-    for kind in ("spikes", "operations"):
-        ours, theirs = getattr(plain.activity, kind), getattr(fast.activity, kind)
-        assert ours.keys() == theirs.keys()
-        assert all(np.array_equal(ours[key], theirs[key]) for key in ours)
+    plain = load(case.path, "numpy").run(x, seed=1, trace=True)
+    for engine in set(ENGINES) - {"numpy", "ort"}:
+        fast = load(case.path, engine).run(x, seed=1)
+        for kind in ("spikes", "operations"):
+            ours, theirs = getattr(plain.activity, kind), getattr(fast.activity, kind)
+            assert ours.keys() == theirs.keys()
+            assert all(np.array_equal(ours[key], theirs[key]) for key in ours)
     for layer, counts in plain.activity.spikes.items():
         assert np.array_equal(
             counts, plain.traces[f"spikes/{layer}"].sum(axis=(0, *range(2, plain.traces[f"spikes/{layer}"].ndim)))

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from axonnx.base.c_compiler import find_compiler
 from axonnx.cli import main
 from axonnx.runtime.binning import Sensor
 from axonnx.runtime.events.arrays import make_events
@@ -26,9 +27,11 @@ def bursts():
     return make_events(times, generator.integers(0, 8, 3_200), generator.integers(0, 6, 3_200), times % 2)
 
 
-@pytest.mark.parametrize("engine", ["auto", "numba", "ort"])
+@pytest.mark.parametrize("engine", ["auto", "c", "numba", "ort"])
 @pytest.mark.parametrize("name", ["plain", "ensemble", "noisy", "recurrent"])
 def test_sessions_agree_with_the_reference(files, engines, name, engine):
+    if engine == "c" and find_compiler() is None:
+        pytest.skip("no C compiler here")
     if engine == "numba":
         pytest.importorskip("numba")
     model = load(files[name], engine)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.engines.numba.layout import LANES
+from axonnx.runtime.engines.table.layout import LANES
 
 
 @dataclass

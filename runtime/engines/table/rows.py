@@ -28,6 +28,10 @@ from typing import NamedTuple, TypeVar
     MAX_POOL,
     LEAKY_CURRENT,
 ) = range(18)
+CODES = (
+    "LOAD", "SCAN", "SCAN_INPUT", "LINEAR", "CONV", "FIRE", "FIRE_NOISY", "FIRE_GENERAL", "LEAKY_SUM", "ARITHMETIC",
+    "MOVE", "ACTIVITY", "POOL_PAIRS", "AVERAGE_POOL", "ROW", "COPY", "MAX_POOL", "LEAKY_CURRENT",
+)  # fmt: skip
 COLUMNS = 32  # of the table; no row is wider
 
 STATELESS, SUBTRACT, TO_ZERO, GENERAL, ADAPTIVE = range(5)  # kinds of neurons

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.engines.numba import rows as kinds
-from axonnx.runtime.engines.numba.bounds import Pools, check_rows
-from axonnx.runtime.engines.numba.layout import LANES, Layout, blocked, conv_rows, linear_rows, padded
-from axonnx.runtime.engines.numba.pools import Pool, aligned, bit_positions
-from axonnx.runtime.engines.numba.storage import Storage, is_synapse
 from axonnx.runtime.engines.reference.numpy_ops import move
+from axonnx.runtime.engines.table import rows as kinds
+from axonnx.runtime.engines.table.bounds import Pools, check_rows
+from axonnx.runtime.engines.table.layout import LANES, WIDEST, Layout, blocked, conv_rows, linear_rows, padded
+from axonnx.runtime.engines.table.pools import Pool, aligned, bit_positions
+from axonnx.runtime.engines.table.storage import Storage, is_synapse
 from axonnx.runtime.format.names import MEMBRANE as MEMBRANE_OF
 from axonnx.runtime.format.names import SPIKES as SPIKES_OF
 from axonnx.runtime.format.opset import OPS
@@ -41,16 +41,17 @@ Parameters = dict[str, tuple[int, int]]  # where each begins, and after how many
 
 
 class Plan:
-    """A program laid out for the compiled loop."""
+    """A program laid out for a compiled loop, whose sums over ``widest`` outputs stay in registers."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, widest: int = WIDEST) -> None:
+        self.program, self.widest = program, widest
         self.storage = Storage(program)
         self.floats, self.integers = Pool(), Pool()
         self.integers.add(bit_positions())
         self.rows: list[kinds.AnyRow] = []
         self.at_start = 0  # the first rows list the states' events, once a chunk
         self.row_of: dict[str, int] = {}  # instruction -> its row
+        self.owners: list[str] = []  # of each row, the instruction that it is for; none for the first rows
         self.trace_places: dict[str, tuple[int, str]] = {}
         self.trace_size = self.outside_size = 0
         self._lower()
@@ -79,8 +80,10 @@ class Plan:
         for name in (self.program.input, *self.program.noises):
             self._load(name)
         self.rows.append(self._scan_input(self.program.input))
+        self.owners = [""] * len(self.rows)
         for instruction in self.program.instructions:
             self._instruction(instruction)
+            self.owners += [instruction.name] * (len(self.rows) - len(self.owners))
         self._copy_states()
 
     def _copy_states(self) -> None:
@@ -154,7 +157,7 @@ class Plan:
             "counted": events.count,
             "plain": events.plain,
             "graded": int(graded),
-            "weights": self.floats.add(blocked(rows)),
+            "weights": self.floats.add(blocked(rows, self.widest)),
         }
 
     def _begin(self, i: Linear | Conv) -> int:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from axonnx.runtime.engines.numba.layout import LANES, Layout
 from axonnx.runtime.engines.reference.numpy_ops import move
+from axonnx.runtime.engines.table.layout import LANES, Layout
 from axonnx.runtime.program.instructions import Arithmetic, Conv, Instruction, Linear, Move, Neurons, Program
 
 Synapse = Linear | Conv

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.engines.numba import rows as kinds
-from axonnx.runtime.engines.numba.layout import LANES
+from axonnx.runtime.engines.table import rows as kinds
+from axonnx.runtime.engines.table.layout import LANES
 
 ADDRESSES = 2**31  # event lists and tables hold integers of 32 bits
 

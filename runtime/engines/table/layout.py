@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from axonnx.runtime.program.instructions import Shape
 
 LANES = 16
-BLOCKS = (64, 32, 16)
+WIDEST = 64  # outputs of a block
 
 
 def padded(size: int) -> int:
@@ -73,13 +73,14 @@ class Layout:
         return np.ascontiguousarray(np.moveaxis(pixels, -1, -3))
 
 
-def blocked(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Weights [inputs, outputs padded] as blocks [inputs][64, 32 or 16], one after the other."""
-    parts, done, outputs = [], 0, rows.shape[1]
-    for width in BLOCKS:
-        while outputs - done >= width:
-            parts.append(rows[:, done : done + width].ravel())
-            done += width
+def blocked(rows: NDArray[np.float32], widest: int = WIDEST) -> NDArray[np.float32]:
+    """Weights [inputs, outputs padded] as blocks [inputs][widest, half of it … 16], one after the other."""
+    parts, done, outputs, width = [], 0, rows.shape[1], widest
+    while done < outputs:
+        while width > outputs - done:
+            width //= 2
+        parts.append(rows[:, done : done + width].ravel())
+        done += width
     return np.concatenate(parts)
 
 

@@ -1,0 +1,1 @@
+"""The engine in C, compiled by the machine's own compiler."""

@@ -1,0 +1,225 @@
+"""What the compiled engines have in common: states as they lie in memory, counts, chunks, threads, single steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.engines.reference.interface import Activity, Chunk, check_input, trace_sources
+from axonnx.runtime.engines.reference.state import State, check_clock, check_state
+from axonnx.runtime.engines.table.plan import Plan
+
+Floats = NDArray[np.float32]
+Counts = NDArray[np.int64]
+NO_TRACE = np.zeros(0, np.float32)
+
+
+class PackedState(State):
+    """A state in the order of a compiled engine's memory [B, kept]; arrays are made of it when asked for."""
+
+    def __init__(self, step: int, memory: Floats, plan: Plan) -> None:
+        self._step, self.memory, self.plan, self.made_by = step, memory, plan, plan.program
+
+    @cached_property
+    def arrays(self) -> Mapping[str, Floats]:
+        """One array [B, …] for each state."""
+        storage = self.plan.storage
+        found = {}
+        for name in self.plan.program.states:
+            layout, at = storage.layouts[name], storage.place(name)
+            found[name] = layout.unpack(self.memory[:, at : at + layout.size])
+        return found
+
+    @property
+    def batch(self) -> int:
+        """Samples."""
+        return len(self.memory)
+
+
+class CountedActivity(Activity):
+    """Counts of one chunk [B, rows], sorted by layer and synapse when asked for."""
+
+    def __init__(self, counts: Counts, plan: Plan) -> None:
+        self.counts, self.plan = counts, plan
+
+    @cached_property
+    def spikes(self) -> Mapping[str, Counts]:
+        """Of each layer."""
+        return {i.layer: self.counts[:, self.plan.row_of[i.name]] for i in self.plan.firing}
+
+    @cached_property
+    def operations(self) -> Mapping[str, Counts]:
+        """Of each synapse."""
+        return {name: self.counts[:, self.plan.row_of[name]] for name in self.plan.program.synapses}
+
+    def total_operations(self) -> int:
+        """Of all synapses and samples, without sorting them first."""
+        return int(self.counts[:, self.plan.synapse_rows].sum())
+
+    def plus(self, other: Activity) -> Activity:
+        """Of two chunks, without sorting them first."""
+        if isinstance(other, CountedActivity) and other.plan is self.plan:
+            return CountedActivity(self.counts + other.counts, self.plan)
+        return super().plus(other)
+
+
+class Given(NamedTuple):
+    """Of one call: input and noise (flat, of [T, B, …]), states [B, kept], counts [B, rows], the trace, the steps."""
+
+    outside: Floats
+    memory: Floats
+    counts: Counts
+    trace: Floats  # flat, of [T, B, …]; or empty
+    steps: int
+    step: int  # the number of the first
+
+
+class TableEngine:
+    """Runs a plan of the program; any number of calls may run at once. Who compiles the loop says ``_call``."""
+
+    name = "table"
+
+    def __init__(self, plan: Plan, threads: int) -> None:
+        self.program, self.plan, self.threads = plan.program, plan, threads
+        self._workspaces: list[Any] = []
+        self._results = [plan.storage.place(name) for name in self.program.logits or self.program.totals]
+        self._classes = len(self.program.contract.classes)
+
+    def workspace(self) -> Any:
+        """One thread's memory and event lists."""
+        raise NotImplementedError
+
+    def call(self, work: Any, given: Given, low: int, high: int, resident: int) -> int:
+        """Samples low … high − 1 through the compiled loop; the first that was refused, or −1.
+
+        A ``resident`` state is in the workspace already, with its events listed, and stays there.
+        """
+        raise NotImplementedError
+
+    def memory_of(self, work: Any) -> Floats:
+        """The floats of a workspace."""
+        raise NotImplementedError
+
+    def initial_state(self, batch: int) -> State:
+        """All-zero state."""
+        return PackedState(0, np.zeros((batch, self.plan.storage.kept), np.float32), self.plan)
+
+    def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:
+        """The whole chunk in one compiled call for each thread."""
+        steps, batch = x.shape[0], x.shape[1]
+        memory = self.pack(state, batch)
+        check_clock(self.program, state.step, steps)
+        counts = np.zeros((batch, len(self.plan.table)), np.int64)
+        seen = np.empty((steps, batch, self.plan.trace_size), np.float32) if trace else NO_TRACE
+        given = Given(self._outside(x, noise), memory, counts, seen.reshape(-1), steps, state.step)
+        refused = self._part(given, 0, batch) if self.threads == 1 else self._parts(given)
+        if refused >= 0:
+            check_input(self.program, x)
+            raise AssertionError("the compiled engine refused an input that the contract admits")
+        after = PackedState(state.step + steps, memory, self.plan)
+        traces = self._traces(seen) if trace else {}
+        return Chunk(after, self.logits(memory), CountedActivity(counts, self.plan), traces)
+
+    def stepper(self, state: State) -> TableStepper:
+        """Steps with the state kept inside."""
+        return TableStepper(self, state)
+
+    def _parts(self, given: Given) -> int:
+        """The batch in equal parts, a thread each."""
+        batch = len(given.memory)
+        parts = min(self.threads, batch)
+        cuts = [batch * part // parts for part in range(parts + 1)]
+        if parts == 1:
+            return self._part(given, 0, batch)
+        with ThreadPoolExecutor(parts) as pool:
+            jobs = [pool.submit(self._part, given, low, high) for low, high in pairwise(cuts)]
+            return max(job.result() for job in jobs)
+
+    def _part(self, given: Given, low: int, high: int) -> int:
+        """Samples low … high − 1; the compiled loop runs without the interpreter's lock."""
+        work = self._free_workspace()
+        refused = self.call(work, given, low, high, 0)
+        self._workspaces.append(work)
+        return refused
+
+    def _free_workspace(self) -> Any:
+        try:
+            return self._workspaces.pop()
+        except IndexError:  # asking first is no help: another thread may take the last one in between
+            return self.workspace()
+
+    def _outside(self, x: Floats, noise: Mapping[str, Floats]) -> Floats:
+        """Input and noise of each step side by side, [T, B, …] flat."""
+        if not self.program.noises:
+            return np.ascontiguousarray(x).reshape(-1)
+        parts = [x, *(noise[name] for name in self.program.noises)]
+        return np.concatenate([part.reshape(*x.shape[:2], -1) for part in parts], axis=2).reshape(-1)
+
+    def pack(self, state: State, batch: int) -> Floats:
+        """A copy of any state in the order of memory."""
+        if self.program.states and state.batch != batch:
+            raise AxonnxError(f"{self.program.name}: a state of {state.batch} samples and an input of {batch}")
+        if type(state) is PackedState and state.plan is self.plan:
+            return state.memory.copy()
+        storage, arrays = self.plan.storage, check_state(self.program, state).arrays
+        memory = np.zeros((batch, storage.kept), np.float32)
+        for name in self.program.states:
+            layout, at = storage.layouts[name], storage.place(name)
+            memory[:, at : at + layout.size] = layout.pack(arrays[name])
+        return memory
+
+    def logits(self, memory: Floats) -> Floats:
+        """A view of the new state; states are never changed once made."""
+        if len(self._results) == 1:
+            return memory[None, :, self._results[0] : self._results[0] + self._classes]
+        return np.stack([memory[:, at : at + self._classes] for at in self._results])
+
+    def _traces(self, seen: Floats) -> dict[str, Floats]:
+        found = {}
+        for name in trace_sources(self.program):
+            at, buffer = self.plan.trace_places[name]
+            layout = self.plan.storage.layouts[buffer]
+            found[name] = layout.unpack(seen[..., at : at + layout.size])
+        return found
+
+
+class TableStepper:
+    """One compiled call for each step. A single sample stays in the memory that the compiled loop works in."""
+
+    def __init__(self, engine: TableEngine, state: State) -> None:
+        self._engine, self._step = engine, state.step
+        self._work, self._memory = engine.workspace(), engine.pack(state, state.batch)
+        self._counts = np.zeros((state.batch, len(engine.plan.table)), np.int64)
+        self._shape, self._known = (state.batch, *engine.program.contract.input.shape), engine.program.steps_known
+        self._call(np.zeros(0, np.float32), 0, 0)  # brings the state in and lists its events
+        self._resident = int(state.batch == 1)
+        if self._resident:
+            self._memory = engine.memory_of(self._work)[None, : engine.plan.storage.kept]
+        self._logits = engine.logits(self._memory)
+
+    @property
+    def state(self) -> State:
+        """The state after the last step."""
+        return PackedState(self._step, self._memory.copy(), self._engine.plan)
+
+    def step(self, x: Floats) -> Floats:
+        """One step; see ``Stepper``. What it returns may be overwritten by the next."""
+        if x.shape != self._shape or x.dtype != np.float32:
+            raise AxonnxError(f"an input of {x.dtype} {list(x.shape)}; expected float32 {list(self._shape)}")
+        if self._known is not None and self._step >= self._known:
+            check_clock(self._engine.program, self._step, 1)
+        if self._call(x.reshape(-1), 1, self._resident) >= 0:
+            check_input(self._engine.program, x[None])
+        self._step += 1
+        return self._logits if self._resident and len(self._logits) == 1 else self._engine.logits(self._memory)
+
+    def _call(self, x: Floats, steps: int, resident: int) -> int:
+        given = Given(x, self._memory, self._counts, NO_TRACE, steps, self._step)
+        return self._engine.call(self._work, given, 0, self._shape[0], resident)
