@@ -58,6 +58,8 @@ def make_parser() -> argparse.ArgumentParser:
         "axonnx verify",
         description="Prove that a file is what its run was trained to be: from the training network, through the file, "
         "to the decision on a recording.",
+        epilog="Without the run and without torch: axonnx verify model.onnx --engines compares all engines on one "
+        "file (axonnx verify --engines --help).",
     )
     parser.add_argument("model", nargs="?", help="an exported file")
     parser.add_argument("--run", help="the run folder it was exported from")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
 import numpy as np
@@ -13,11 +13,12 @@ from torch import Tensor
 
 from axonnx.export.verify.free_running import draw_noise, engines
 from axonnx.export.verify.observe import of_engine
+from axonnx.export.verify.plain.counting import count
 from axonnx.export.verify.rounding import round_weights
 from axonnx.export.verify.structure import Findings, Subject
 from axonnx.export.ways import Sampled, score_ways
-from axonnx.models import MEAN_FIELD, Network, Replay
-from axonnx.runtime.format.contract import AccuracyContract
+from axonnx.models import MEAN_FIELD, Network, Replay, Sample
+from axonnx.runtime.format.contract import AccuracyContract, MeasuredOn
 from axonnx.runtime.format.names import NOISE
 from axonnx.runtime.measure.metrics import wilson_interval
 from axonnx.runtime.measure.verify_result import Accuracy, Paired
@@ -32,7 +33,7 @@ def compare_decisions(
     subject: Subject, members: Mapping[str, Network], data: Sampled, seed: int
 ) -> tuple[list[Accuracy], Paired]:
     """Accuracy of the file in the fastest engine and of the training network, sample by sample."""
-    engine, networks = engines(subject)[-1], _as_trained(subject, members)
+    engine, networks = engines(subject)[-1], as_trained(subject, members)
     rows: list[tuple[Tensor, Tensor, Tensor]] = []
     for batch, (x, labels) in enumerate(data):
         noise = draw_noise(subject, x.shape, seed + batch)
@@ -79,6 +80,8 @@ def check_stated(subject: Subject, tell: Callable[[str], None], found: Findings)
     ways = [entry.way for entry in again]
     if ways != list(stated):
         found.fail(f"the contract states the accuracies {list(stated)}; the run gives {ways}")
+    for line in _counted_apart(subject, data, again, measured):
+        found.fail(line)
     for entry in again:
         exact = entry.way == "file" and subject.contract.collapse.mode != "stochastic"
         if (claimed := stated.get(entry.way)) is not None and not _agrees(claimed, entry, exact):
@@ -86,6 +89,32 @@ def check_stated(subject: Subject, tell: Callable[[str], None], found: Findings)
     if found.ok:
         found.lines.append(f"{len(again)} stated accuracies measured again on {measured.samples} samples: as stated")
     return again
+
+
+def _counted_apart(
+    subject: Subject, data: Sampled, again: list[AccuracyContract], measured: MeasuredOn
+) -> Iterator[str]:
+    """Figures that are not what a plain count gives: of the file's own decisions, and of the training network's."""
+    network, engine = subject.trained.network, engines(subject)[-1]
+    noise = Sample(torch.Generator().manual_seed(measured.seed))
+
+    def noisy(x: Tensor) -> Tensor:
+        return torch.stack([torch.softmax(network(x, noise).logits, -1) for _ in range(measured.passes)]).sum(0)
+
+    def shipped(x: Tensor) -> Tensor:
+        return torch.softmax(torch.from_numpy(of_engine(engine, x.numpy(), {}).logits), -1).sum(0)
+
+    ways = {"bayesian": noisy, "mean_field": lambda x: torch.softmax(network(x, MEAN_FIELD).logits, -1)}
+    if subject.contract.collapse.mode != "stochastic":
+        ways["file"] = shipped
+    for entry in again:
+        if entry.way in ways:
+            right, nll = count(ways[entry.way], data)
+            if right != entry.right or abs(nll - entry.nll) > SAME_LOSS * max(1.0, nll):
+                yield (
+                    f"{entry.way!r} counted plainly: {right} of {measured.samples} samples right, NLL {nll:.4g}; "
+                    f"measured as for a contract: {entry.right} right, NLL {entry.nll:.4g}"
+                )
 
 
 def _agrees(stated: AccuracyContract, again: AccuracyContract, exact: bool) -> bool:
@@ -107,7 +136,7 @@ def _told(entry: AccuracyContract) -> str:
     return f"{100 * entry.accuracy:.2f} % of {entry.samples} samples, NLL {entry.nll:.4g}"
 
 
-def _as_trained(subject: Subject, members: Mapping[str, Network]) -> dict[str, Network]:
+def as_trained(subject: Subject, members: Mapping[str, Network]) -> dict[str, Network]:
     """The reference networks in the float32 of training; with their weights rounded where the file keeps integers."""
     grids = {entry.weight: entry.grid for entry in subject.contract.synapses}
     integers = subject.contract.collapse.weights != "float32"

@@ -15,6 +15,7 @@ from torch import Tensor
 from axonnx.export.verify.compare import Comparison
 from axonnx.export.verify.observe import Observed, of_engine, of_file, of_torch
 from axonnx.export.verify.op_check import check_op
+from axonnx.export.verify.plain.ensembles import check_ensemble
 from axonnx.export.verify.refill import refill
 from axonnx.export.verify.structure import Findings, Subject
 from axonnx.export.ways import Sampled
@@ -69,6 +70,13 @@ def compare_running(subject: Subject, data: Sampled, seed: int, tell: Tell) -> l
         done += len(labels)
         tell(f"compared {done} samples")
     return list(comparisons.values())
+
+
+def check_ensemble_results(subject: Subject, data: Sampled) -> Iterator[str]:
+    """What a stock runtime gives beside the logits, where the file is an ensemble that runs as a whole."""
+    if subject.contract.collapse.members > 1 and subject.contract.form == "sequence":
+        x, _ = data[0]
+        yield from check_ensemble(_session(subject.file.proto)({subject.contract.input.name: x.numpy()}))
 
 
 def _thresholds(subject: Subject) -> dict[str, Floats]:

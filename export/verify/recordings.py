@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from axonnx.export.verify.observe import of_torch
+from axonnx.export.verify.plain.bins import check_borders
 from axonnx.export.verify.structure import Findings, Subject
 from axonnx.runtime.binning.settings import INT64_MAX
 from axonnx.runtime.frame_pipeline import FramePipeline
@@ -53,6 +54,9 @@ def check_recordings(subject: Subject, part: str, count: int, seed: int, found: 
                     f"sample {int(number)} of {part!r}: from its recording the file says {wrong[0].label!r}, the "
                     f"training path {winner!r}; the largest difference of their logits is {worst:.3g}"
                 )
+    binning, entering = subject.trained.prepared.binning, subject.contract.input.binning
+    if binning is not None and entering is not None and (wrong_bins := check_borders(binning, entering, seed)):
+        found.fail(wrong_bins)
     what = "recordings" if isinstance(data, Recordings) else "files of frames"
     if differing:
         found.fail(f"{differing} of {len(chosen)} {what} give other logits or another name than in training")
@@ -112,9 +116,9 @@ def _in_pieces(model: Model, place: Place, seed: int, random: np.random.Generato
     """The decision of the first window, with the events pushed in pieces of random length."""
     session, events = _opened(model, place, seed)
     decisions: list[Decision] = []
-    start = 0
+    start, largest = 0, 2 + min(LARGEST_PIECE, len(events) // 4)  # several pieces of every recording
     while start < len(events) and not decisions:
-        size = int(random.integers(1, LARGEST_PIECE))
+        size = int(random.integers(1, largest))
         decisions += session.push(events[start : start + size])
         start += size
     return (decisions + session.flush())[0]

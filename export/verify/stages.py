@@ -19,11 +19,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
-from axonnx.export.verify.accuracy import check_decisions, check_stated, compare_decisions
+from axonnx.export.verify.accuracy import as_trained, check_decisions, check_stated, compare_decisions
 from axonnx.export.verify.collapse_check import CollapseCheck
 from axonnx.export.verify.compare import Comparison
-from axonnx.export.verify.free_running import check_operators, compare_running, draw_noise
+from axonnx.export.verify.free_running import (
+    check_ensemble_results,
+    check_operators,
+    compare_running,
+    draw_noise,
+)
+from axonnx.export.verify.plain.calibration import CALIBRATED_ON, check_calibration
 from axonnx.export.verify.recordings import check_recordings
+from axonnx.export.verify.reference import references
 from axonnx.export.verify.structure import Findings, Subject, check_structure, open_subject
 from axonnx.export.ways import Sampled
 from axonnx.runtime.format.contract import AccuracyContract
@@ -118,6 +125,8 @@ def _run(subject: Subject, model: str | Path, settings: VerifySettings, stages: 
         _collapse(subject, check, some, settings.seed, found)
     with stages.stage("engines") as found:
         comparisons = compare_running(subject, some, settings.seed, tell)
+        for line in check_ensemble_results(subject, some):
+            found.fail(line)
         for entry in comparisons:
             if entry.differing:
                 found.fail(str(entry.first))
@@ -136,6 +145,11 @@ def _run(subject: Subject, model: str | Path, settings: VerifySettings, stages: 
 
 def _collapse(subject: Subject, check: CollapseCheck, data: Sampled, seed: int, found: Findings) -> None:
     check.constants()
+    if subject.thresholds:
+        trained, how = subject.trained, subject.contract.collapse
+        (plain,) = as_trained(subject, references(trained.network, how, {})).values()
+        inputs = [x for x, _ in trained.data("train", CALIBRATED_ON)]
+        check.found.faults += check_calibration(trained.network, plain, subject.thresholds, inputs, how.seed or 0)
     done = 0
     for batch, (x, labels) in enumerate(data):
         check.running(x, draw_noise(subject, x.shape, seed + batch), done)

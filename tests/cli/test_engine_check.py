@@ -178,3 +178,9 @@ def test_it_needs_no_torch(files):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["engines"] == "equal"
+
+
+def test_the_help_of_verify_names_it(capsys):
+    with pytest.raises(SystemExit):
+        main(["verify", "--help"])
+    assert "axonnx verify model.onnx --engines" in " ".join(capsys.readouterr().out.split())

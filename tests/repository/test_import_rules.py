@@ -51,6 +51,7 @@ ORDER = (
     "export.grid",
     "export.graph",
     "export",
+    "export.verify.plain",
     "export.verify",
     "convert.sources",
     "convert",

@@ -44,6 +44,7 @@ class Sample(NamedTuple):
 
 
 COLUMNS = Sample._fields[1:]
+MOST_WINDOWS = 2**19  # of a part of a data set: 14 hours of 100 ms
 Convert = Callable[[dict[str, Any]], Iterable[Sample]]
 
 
@@ -123,9 +124,15 @@ def _key(sources: Sequence[Path], how: Any) -> str:
 
 def _write(place: Path, convert: Convert) -> None:
     facts: dict[str, Any] = {}
-    sizes, rows = [0], []
+    sizes, rows, windows = [0], [], 0
     with open(place / EVENTS, "wb") as file:
         for sample in convert(facts):
+            windows += sample.stop > sample.start
+            if windows > MOST_WINDOWS:
+                raise AxonnxError(
+                    f"data.windows: the recordings give more than {MOST_WINDOWS:,} windows; make them longer (ms, "
+                    f"events), or let them overlap less"
+                )
             np.ascontiguousarray(sample.events).tofile(file)
             sizes.append(len(sample.events))
             rows.append(sample[1:])

@@ -83,12 +83,13 @@ def _prune_the_others(patch: pytest.MonkeyPatch) -> None:
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault, the export it shows in, and the layer that verification must name."""
+    """A fault, the export it shows in, and the layer that a stage of verification must name."""
 
     plant: Callable[[pytest.MonkeyPatch], None]
     layer: str
     options: tuple[str, ...] = ()
     recurrent: bool = False
+    stage: str = "collapse"
 
 
 STOCHASTIC, SAMPLED = ("stochastic",), ("sampled",)
@@ -112,10 +113,12 @@ FAULTS: dict[str, Fault] = {
     ),
     "decay times 0.99": Fault(in_collapsed(each(CollapsedLIF, lambda n, _t: n.decay.mul_(0.99))), "hidden.0.neuron"),
     "another reset": Fault(
-        in_collapsed(each(CollapsedLIF, lambda n, _t: setattr(n, "op", "LIFToZero"))), "hidden.0.neuron"
+        in_collapsed(each(CollapsedLIF, lambda n, _t: setattr(n, "op", f"{n.op}ToZero"))), "hidden.0.neuron"
     ),
     "another reset stated": Fault(
-        in_collapsed(each(CollapsedLIF, lambda n, _t: setattr(n, "reset", "zero"))), "hidden.0.neuron"
+        in_collapsed(each(CollapsedLIF, lambda n, _t: setattr(n, "reset", "zero"))),
+        "hidden.0.neuron",
+        stage="structure",
     ),
     "variance 4 a σ²": Fault(
         in_collapsed(each(CollapsedSynapse, lambda s, _t: s.gain is None or s.gain.mul_(4.0))),

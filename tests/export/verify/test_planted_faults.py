@@ -4,6 +4,7 @@ A fault of the code is planted before export and stays planted while the file is
 """
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,12 @@ import onnx
 import pytest
 
 from axonnx.cli import main
+from axonnx.export import calibrate, ways
 from axonnx.export.verify.stages import verify_file
 from axonnx.runtime.binning.stream import Binner
-from axonnx.runtime.format.contract import METADATA_KEY
+from axonnx.runtime.format import outer_graph, results
+from axonnx.runtime.format.contract import METADATA_KEY, AccuracyContract
+from axonnx.runtime.measure.metrics import wilson_interval
 from axonnx.runtime.measure.verify_result import VerifyResult
 from axonnx.runtime.streams import decision as decisions
 
@@ -68,7 +72,7 @@ def test_a_wrong_collapse_is_caught_and_its_layer_named(name, run_folder, reques
     path = export(run, tmp_path / "wrong.onnx", *OPTIONS[fault.options])
     result = verify_file(path, run, **LITTLE)
     assert result.verdict == "different"
-    assert f"'{fault.layer}" in lines(result, "collapse")
+    assert f"'{fault.layer}" in lines(result, fault.stage)
 
 
 def test_a_pruned_stochastic_recurrent_network_is_not_refused(recurrent_run, tmp_path):
@@ -105,8 +109,6 @@ def _forge_accuracy(contract: dict) -> None:
 
 
 def _forge_all_of_it(contract: dict) -> None:
-    from axonnx.runtime.measure.metrics import wilson_interval
-
     entry = contract["accuracy"][-1]
     entry["right"] = entry["samples"]
     entry["accuracy"], entry["interval"] = 1.0, list(wilson_interval(entry["right"], entry["samples"]))
@@ -201,3 +203,94 @@ def test_decisions_worse_than_the_training_networks_are_part_of_the_verdict(expo
     assert "decides otherwise than the training network" in lines(
         verify_file(exported(), run_folder, **LITTLE), "decisions"
     )
+
+
+def test_events_lost_between_two_pieces_are_caught(exported, run_folder, monkeypatch):
+    push, whole = Binner.push, 1000  # recordings of digits have more events
+    monkeypatch.setattr(Binner, "push", lambda b, events: push(b, events[1:] if len(events) < whole else events))
+    assert "than in training" in lines(verify_file(exported(), run_folder, **LITTLE), "recordings")
+
+
+def test_bins_that_are_wrong_on_their_borders_alone_are_caught(exported, run_folder, monkeypatch):
+    """A microsecond moves no event of these recordings into another bin."""
+    push = Binner.push
+
+    def late(binner, events):
+        moved = events.copy()
+        moved["t"] += 1
+        return push(binner, moved)
+
+    monkeypatch.setattr(Binner, "push", late)
+    assert "a session bins events on the borders" in lines(verify_file(exported(), run_folder, **LITTLE), "recordings")
+
+
+# Code that export and verify share: what it says is done again, plainly
+
+
+def _raise_rates(patch: pytest.MonkeyPatch) -> None:
+    rates = calibrate.firing_rates
+
+    def more(network, inputs, passes, seed):
+        found = rates(network, inputs, passes, seed)
+        return found if seed is None else {name: 1.6 * rate for name, rate in found.items()}
+
+    patch.setattr(calibrate, "firing_rates", more)
+
+
+def _invert_quantile(patch: pytest.MonkeyPatch) -> None:
+    found = calibrate._threshold_for
+    patch.setattr(calibrate, "_threshold_for", lambda m, rate, *rest: found(m, 1 - rate, *rest))
+
+
+def _move_thresholds(patch: pytest.MonkeyPatch) -> None:
+    found = calibrate.calibrate
+    patch.setattr(calibrate, "calibrate", lambda *a, **k: {name: t + 0.3 for name, t in found(*a, **k).items()})
+
+
+@pytest.mark.parametrize("plant", [_raise_rates, _invert_quantile, _move_thresholds])
+def test_a_wrong_calibration_is_caught_and_its_layer_named(plant, run_folder, tmp_path, monkeypatch):
+    plant(monkeypatch)
+    path = export(run_folder, tmp_path / "wrong.onnx", "--calibrate")
+    found = lines(verify_file(path, run_folder, **LITTLE), "collapse")
+    assert re.search(r"layer 'hidden\.[01]\.neuron': with the file's thresholds its rates are ", found)
+
+
+def _change_calls(patch: pytest.MonkeyPatch, change: Callable[[results.Call], results.Call]) -> None:
+    calls = results.ensemble_calls
+    for module in (results, outer_graph):
+        patch.setattr(module, "ensemble_calls", lambda logits: [change(call) for call in calls(logits)])
+
+
+WRONG_RESULTS: dict[str, Callable[[results.Call], results.Call]] = {
+    "entropy": lambda call: call._replace(op="Identity") if call.op == "Neg" else call,
+    "probabilities": lambda call: call._replace(attributes=(("axis", 0),)) if call.op == "Softmax" else call,
+    "mutual_information": lambda call: call._replace(inputs=call.inputs[::-1]) if call.op == "Sub" else call,
+}
+
+
+@pytest.mark.parametrize("output", WRONG_RESULTS)
+def test_wrong_results_of_an_ensemble_are_caught_and_the_output_named(output, run_folder, tmp_path, monkeypatch):
+    _change_calls(monkeypatch, WRONG_RESULTS[output])
+    path = export(run_folder, tmp_path / "wrong.onnx", *OPTIONS[("sampled",)])
+    assert f"output '{output}' of the file is not what" in lines(verify_file(path, run_folder, **LITTLE), "engines")
+
+
+def _better(entry: AccuracyContract) -> AccuracyContract:
+    right = entry.samples
+    return entry.model_copy(update={"right": right, "accuracy": 1.0, "interval": wilson_interval(right, entry.samples)})
+
+
+def _surer(entry: AccuracyContract) -> AccuracyContract:
+    return entry.model_copy(update={"nll": entry.nll / 2})
+
+
+@pytest.mark.parametrize(
+    ("way", "wrong"), [("file", _better), ("file", _surer), ("mean_field", _better), ("bayesian", _better)]
+)
+def test_a_wrong_count_in_the_code_that_measures_is_caught(way, wrong, run_folder, tmp_path, monkeypatch):
+    score = ways.score
+    monkeypatch.setattr(
+        ways, "score", lambda name, *given: wrong(score(name, *given)) if name == way else score(name, *given)
+    )
+    path = export(run_folder, tmp_path / "wrong.onnx")
+    assert f"'{way}' counted plainly: " in lines(verify_file(path, run_folder, **LITTLE), "accuracies")

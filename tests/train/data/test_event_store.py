@@ -95,3 +95,18 @@ def test_a_store_that_cannot_be_written_says_what_to_do(tmp_path):
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(AxonnxError, match="XDG_CACHE_HOME"):
         Source(tmp_path).read(EventStore(tmp_path / "file"))
+
+
+def test_windows_of_single_events_are_refused_before_they_take_the_disk(store, monkeypatch):
+    monkeypatch.setattr("axonnx.train.data.event_store.MOST_WINDOWS", 3)
+    events = make_events([0], [0])
+
+    def cut(windows):
+        return lambda _facts: (Sample(events, 0, start=n, stop=n + 1) for n in range(windows))
+
+    assert len(store.keep_as("three", cut(3)).columns["start"]) == 3
+    with pytest.raises(AxonnxError, match="more than 3 windows; make them longer"):
+        store.keep_as("four", cut(4))
+    whole = [Sample(events, 0)] * 4
+    assert len(store.keep_as("whole", lambda _facts: iter(whole)).columns["start"]) == 4  # recordings are no windows
+    assert len(list(store.folder.iterdir())) == 2

@@ -1,0 +1,1 @@
+"""What a file promises, done again in the plainest way: neither the exporter's code nor the engines' is asked."""
