@@ -27,4 +27,5 @@ def check_ensemble(found: Mapping[str, NDArray[np.float32]]) -> Iterator[str]:
 
 
 def _entropy(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    return -(p * np.log(np.maximum(p, np.finfo(np.float64).tiny))).sum(-1)
+    found: NDArray[np.float64] = -(p * np.log(np.maximum(p, np.finfo(np.float64).tiny))).sum(-1)
+    return found
