@@ -27,7 +27,7 @@ typedef struct {
 } event;
 
 static network_state network;
-static unsigned char counts[NETWORK_BINS][NETWORK_INPUTS]; /* frames of a recording's first window */
+static int16_t counts[NETWORK_BINS][NETWORK_INPUTS]; /* frames of a recording's first window */
 static float frame[NETWORK_INPUTS];
 static char line[LINE];
 static long events, left_out;
@@ -109,9 +109,9 @@ static int read_frames(FILE *file, const char *path)
     for (long number = 0; number < NETWORK_BINS; number++)
         for (int i = 0; i < NETWORK_INPUTS; i++) {
             int value;
-            if (fscanf(file, " %d ,", &value) != 1 || value < 0 || value > 255)
-                return fail(path, number + 1, "expected whole numbers from 0 to 255, a frame in each line");
-            counts[number][i] = (unsigned char)value;
+            if (fscanf(file, " %d ,", &value) != 1 || value < INT16_MIN || value > INT16_MAX)
+                return fail(path, number + 1, "expected whole numbers, a frame in each line");
+            counts[number][i] = (int16_t)value;
         }
     return 0;
 }
