@@ -46,6 +46,14 @@ function drawRaster(canvas, steps, most, colour) {
   }));
 }
 
+// Neurons of an image's one step, row by row.
+function drawGrid(canvas, spikes, colour) {
+  const columns = Math.max(1, Math.ceil(Math.sqrt(spikes.length * 5))), side = Math.max(1, Math.floor(1200 / columns));
+  const to = blank(canvas, columns * side, Math.max(1, Math.ceil(spikes.length / columns)) * side);
+  to.fillStyle = colour;
+  spikes.forEach((fired, at) => fired && to.fillRect(at % columns * side, Math.floor(at / columns) * side, side - 1, side - 1));
+}
+
 function drawLines(canvas, steps, most, colour) {
   const to = blank(canvas, 1200, 240), width = 1200 / most;
   to.lineWidth = 4;
@@ -53,7 +61,6 @@ function drawLines(canvas, steps, most, colour) {
     to.strokeStyle = colour(entry);
     to.beginPath();
     steps.forEach((shares, at) => to.lineTo((at + 0.5) * width, 235 - 230 * shares[entry]));
-    if (steps.length === 1) to.lineTo(1200, 235 - 230 * steps[0][entry]);
     to.stroke();
   }
 }

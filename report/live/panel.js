@@ -1,3 +1,5 @@
+const BRUSH = 5;  // channels on either side of a painted one that fire with it
+
 // The panel: what is drawn or dropped becomes frames, the network takes them one by one, and every step is shown.
 function live(panel, network) {
   const { contract, create, binRecording, countEvents, readRecording, fitRecording } = network;
@@ -127,10 +129,10 @@ function live(panel, network) {
 
   // Painted events: time goes to the right, channels go up.
   function spray(from, to) {
-    const span = input.binning.bins * input.binning.bin_us, points = 24;
-    for (let n = 1; n <= points; n++) {
+    const span = input.binning.bins * input.binning.bin_us, points = Math.ceil(Math.abs(to.across - from.across) * bins) + 1;
+    for (let n = 1; n <= points; n++) for (let hair = -BRUSH; hair <= BRUSH; hair++) {
       const share = n / points, across = from.across + (to.across - from.across) * share;
-      const up = 1 - (from.down + (to.down - from.down) * share), x = Math.floor(up * width);
+      const up = 1 - (from.down + (to.down - from.down) * share), x = Math.floor((up + hair * 0.006) * width);
       if (x >= 0 && x < width && across >= 0 && across < 1) painted.push({ t: Math.floor(across * span), x, y: 0, p: 0 });
     }
     painted.sort((a, b) => a.t - b.t);
@@ -187,11 +189,13 @@ function live(panel, network) {
     part('.player output').textContent = `step ${step + 1} of ${bins}`;
     showSensor(step);
     const events = history.map(({ frame }) => frame.reduce((sum, count) => sum + count, 0));
-    const [first, ...others] = strips, last = others.pop();
-    label(first, kind === 'image' ? 'Input' : `Input: ${sum(events).toLocaleString('en')} events`);
-    drawBars(first, events, bins, style('--c1'));
-    for (const canvas of others) showLayer(canvas, Number(canvas.dataset.layer));
-    drawLines(last, history.map(({ probabilities }) => probabilities), bins, (c) => style(`--c${1 + c % 8}`));
+    for (const canvas of strips) {
+      if (canvas.className === 'bars') {
+        label(canvas, `Input: ${sum(events).toLocaleString('en')} events`);
+        drawBars(canvas, events, bins, style('--c1'));
+      } else if (canvas.className === 'raster') showLayer(canvas, Number(canvas.dataset.layer));
+      else drawLines(canvas, history.map(({ probabilities }) => probabilities), bins, (c) => style(`--c${1 + c % 8}`));
+    }
     showOdds(step);
   }
 
@@ -200,7 +204,8 @@ function live(panel, network) {
     const fired = sum(rows.map((row) => sum(row))), neurons = net.layers[number].spikes.length;
     const rate = rows.length ? (100 * fired / (neurons * rows.length)).toFixed(1) : '0.0';
     label(canvas, `${name}: ${fired.toLocaleString('en')} spikes of ${neurons.toLocaleString('en')} neurons, rate ${rate} %`);
-    drawRaster(canvas, rows, bins, style('--text'));
+    if (kind === 'image') drawGrid(canvas, rows[0] ?? [], style('--text'));
+    else drawRaster(canvas, rows, bins, style('--text'));
   }
 
   function label(canvas, text) {

@@ -53,14 +53,14 @@ def panel(program: Program, place: Surface, script: str) -> list[Html]:
         element("canvas", class_=f"sensor {kind}", role="img", aria_label=f"{about}: draw here"),
         _buttons(kind),
         _camera(program.contract) if kind == "camera" else None,
-        _player(program.contract.input.steps or 1),
+        element("div", _player(program.contract.input.steps or 1), hidden=kind == "image"),
         _odds(program.contract.classes),
         class_="left",
     )
     shown = element(
         "div",
         left,
-        element("div", _strips(program), class_="right"),
+        element("div", _strips(program, kind), class_="right"),
         class_="card live",
         hidden=True,
         data_kind=kind,
@@ -140,12 +140,14 @@ def _odds(classes: tuple[str, ...]) -> Html:
     return element("ol", rows, class_=kind, style=f"--n:{widest + 2}ch", aria_label="Class probabilities, live")
 
 
-def _strips(program: Program) -> list[Html]:
-    """Input, rasters of some layers of the first member, decision."""
+def _strips(program: Program, kind: str) -> list[Html]:
+    """Input, rasters of some layers of the first member, decision; of an image, which has no time, layers alone."""
     own = max(1, len(program.layers) // program.contract.collapse.members)
     step = max(1, -(-own // MOST_LAYERS))
     layers = [number for number in range(0, own, step) if program.layers[number].name != "readout"]
     rasters = [_strip(program.layers[number].name, "raster", number) for number in layers]
+    if kind == "image":
+        return rasters
     return [_strip("Input", "bars"), *rasters, _strip("Decision: class probabilities", "lines")]
 
 

@@ -16,6 +16,7 @@ from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
 from axonnx.runtime.model import Model
 
 from ...runtime.readers.event_files import csv_bytes, random_events
+from ...runtime.streams.small_models import export, samples
 from ..browser import chromium, visit
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium here; install it with apt-get install chromium")
@@ -71,27 +72,38 @@ def probed(page: str, turns: str, folder) -> list[dict]:
     return json.loads(html.unescape(re.search(r'<pre id="seen">(.*?)</pre>', found.dom, re.DOTALL)[1]))
 
 
-def test_what_is_drawn_dropped_or_waved_has_the_bits_of_the_engine(model, tmp_path):
-    view = view_model(model)
-    events = random_events(200, 6, 6, 90_000)
+def test_what_is_drawn_dropped_or_waved_has_the_bits_of_the_engine(tmp_path):
+    """Of a sensor of 8 × 6 pixels in five bins, with counts up to three."""
+    view = view_model(export(samples()["plain"], tmp_path / "plain.onnx"))
+    events = random_events(1500, 8, 6, 6000)
     recording = json.dumps(csv_bytes(events).decode())
     turns = f"[draw, () => drop({recording}, 'a.csv'), wave]"
     drawn, dropped, waved = probed(render(Material(view, "now")), turns, tmp_path)
     engine = Model(view.program, NumpyEngine(view.program))
     for seen in (drawn, dropped, waved):
-        frames = np.array(seen["frames"], np.float32).reshape(8, 1, *view.contract.input.shape)
-        assert np.array_equal(np.float32(seen["logits"]), engine.run(frames).member_logits[:, 0])
-        assert frames.sum() > 0
+        frames = np.array(seen["frames"], np.float32).reshape(5, 1, *view.contract.input.shape)
+        run = engine.run(frames, trace=True)
+        assert np.array_equal(np.float32(seen["logits"]), run.member_logits[:, 0])
+        assert frames.max() == 3
         winner = view.contract.classes[int(np.argmax(seen["logits"][0]))]
         assert seen["told"].startswith(f"Decided: {winner} with ")
         spikes = [int(re.search(r": ([\d,]+) spikes", text)[1].replace(",", "")) for text in seen["strips"][1:-1]]
-        run = engine.run(frames, trace=True)
-        assert spikes == [int(run.traces[f"spikes/{layer.name}"].sum()) for layer in view.layers if layer.neurons > 3]
+        assert spikes == [int(run.traces["spikes/hidden.0.neuron"].sum())]
+    binned = bin_events(events, view.contract.input.binning)
+    assert np.array_equal(np.array(dropped["frames"]), binned.frames.reshape(5, -1))
+    assert f"1,500 events of a.csv, {binned.outside.total} of them left out" in dropped["told"]
+    assert binned.outside.total > 0
+
+
+def test_frames_of_counts_are_bins_of_a_sensor_of_their_shape(model, tmp_path):
+    view = view_model(model)
+    events = random_events(200, 6, 6, 90_000)
+    (seen,) = probed(
+        try_page(view.program), f"[() => drop({json.dumps(csv_bytes(events).decode())}, 'a.csv')]", tmp_path
+    )
     clip = min(255, view.contract.input.largest)
-    binning = Binning(sensor=Sensor(width=6, height=6), bins=8, bin_us=10_000, clip=clip)
-    expected = bin_events(events, binning).frames
-    assert np.array_equal(np.array(dropped["frames"]), expected.reshape(8, -1))
-    assert "200 events of a.csv" in dropped["told"]
+    expected = bin_events(events, Binning(sensor=Sensor(width=6, height=6), bins=8, bin_us=10_000, clip=clip))
+    assert np.array_equal(np.array(seen["frames"]), expected.frames.reshape(8, -1))
 
 
 def test_a_picture_is_drawn_for_a_network_of_images(images, tmp_path):
