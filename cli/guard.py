@@ -6,7 +6,7 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from axonnx.base.errors import AxonnxError
@@ -35,7 +35,7 @@ def guarded(name: str, action: Callable[[], int]) -> int:
     except ModuleNotFoundError as missing:
         return _missing_package(name, missing)
     except AxonnxError as fault:
-        return _say(f"{name}: {fault}{_flags(fault.options)}", WRONG_USE)
+        return _say(f"{name}: {fault}{_flags(fault.options)}{_settings(fault.settings)}", WRONG_USE)
     except OSError as fault:
         _discard_output_of_a_full_device()
         return _say(f"{name}: {_input_output(fault)}", WRONG_USE)
@@ -48,6 +48,14 @@ def _flags(options: Sequence[str]) -> str:
     """Arguments of the library as options of the command line."""
     flags = ", ".join(f"--{option.replace('_', '-')}" for option in options)
     return f" ({flags})" if flags else ""
+
+
+def _settings(settings: Mapping[str, object]) -> str:
+    """Settings that are missing, ready to copy behind the command."""
+    words = [
+        f"--{key} {value:g}" if isinstance(value, float) else f"--{key} {value}" for key, value in settings.items()
+    ]
+    return f". Add: {' '.join(words)}" if words else ""
 
 
 def _say(line: str, code: int) -> int:

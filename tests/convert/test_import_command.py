@@ -11,10 +11,9 @@ from axonnx import import_network, train_run, verify_file
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main
 from axonnx.convert.source import torch_source
-from axonnx.export.verify.stages import VerifySettings
 
 PAGE = (Path(__file__).parents[2] / "docs/import.md").read_text("utf-8")
-QUICK = VerifySettings(samples=4, recordings=2)
+QUICK = {"samples": 4, "recordings": 2}
 
 snntorch = pytest.importorskip("snntorch", reason="snnTorch is not installed")
 
@@ -126,7 +125,7 @@ def test_a_wrong_import_fails(tmp_path, monkeypatch):
     done = import_network(network, tmp_path / "wrong.onnx", samples=8)
     assert not done.proof.equal
     assert "no rounding explains this" in str(done.proof.imported.first)
-    assert verify_file(tmp_path / "wrong.onnx", done.folder, QUICK).verdict == "equal"
+    assert verify_file(tmp_path / "wrong.onnx", done.folder, **QUICK).verdict == "equal"
 
 
 def _changed(neuron):

@@ -1,0 +1,73 @@
+"""``axonnx data``, and training on own recordings of a 346×260 camera as the page says."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from axonnx.cli import main
+from axonnx.runtime.events.arrays import make_events
+from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.readers import write_npz
+
+PAGE = (Path(__file__).parents[3] / "docs/data.md").read_text("utf-8")
+COMMANDS = [line for block in re.findall(r"^```bash\n(.*?)^```", PAGE, re.M | re.S) for line in block.splitlines()]
+QUICK = ["--optimiser.epochs", "1", "--model.hidden", "[8]", "--eval_samples", "1", "--quiet"]
+
+
+@pytest.fixture
+def recordings(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AXONNX_CACHE", str(tmp_path / "cache"))
+    random = np.random.default_rng(0)
+    for label, middle in {"left": 80, "right": 260}.items():
+        for number in range(5):
+            t = np.sort(random.integers(0, 200_000, 400))
+            x = np.clip(random.normal(middle, 25, 400), 0, 345).astype(int)
+            y = np.clip(random.normal(130, 40, 400), 0, 259).astype(int)
+            folder = tmp_path / "recordings" / label
+            folder.mkdir(parents=True, exist_ok=True)
+            write_npz(
+                folder / f"{number}.npz",
+                make_events(t, x, y, random.integers(0, 2, 400)),
+                Sensor(width=346, height=260),
+            )
+    (tmp_path / "recordings" / "notes.txt").write_text("no recording")
+    return tmp_path
+
+
+def test_the_pages_commands_run_and_the_first_gives_the_second(recordings, capsys):
+    first, second = COMMANDS
+    assert main(first.split()[1:]) == 0
+    out = capsys.readouterr().out
+    assert "346×260, as the files state" in out
+    assert "1 files are no recordings" in out
+    assert second in out
+    assert main([*second.split()[1:], *QUICK]) == 0
+    assert (recordings / "runs/mine/metrics.json").is_file()
+
+
+def test_json_and_pictures(recordings, capsys):
+    assert main(["data", "recordings", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["classes"] == {"left": 5, "right": 5}
+    assert found["events"] == [400.0, 400.0, 400.0]
+    assert found["settings"]["data.resize"] == "58x44"
+    assert main(["data", "recordings", "--pictures"]) == 0
+    assert capsys.readouterr().out.count("█") > 100
+
+
+def test_one_recording_a_named_set_and_nothing(recordings, capsys):
+    assert main(["data", "recordings/left/0.npz"]) == 0
+    assert main(["data", "digits-static"]) == 0
+    assert "images, 10 classes" in capsys.readouterr().out
+    assert main(["data", "nowhere"]) == 2
+    assert "no such file or folder" in capsys.readouterr().err
+
+
+def test_missing_settings_are_ready_to_copy(recordings, capsys):
+    Path("own.toml").write_text('[data]\nname = "recordings"\n[model]\nnetwork = "spiking-mlp"\nhidden = [8]\n')
+    assert main(["train", "own.toml", "--out", "runs/x"]) == 2
+    assert "Add: --data.bins 20 --data.duration_ms 200" in capsys.readouterr().err

@@ -1,0 +1,171 @@
+"""What stands at a path, before anything is trained: formats, sensor, lengths, events, classes, some samples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.events.arrays import sort_events
+from axonnx.runtime.readers import Recording, read_recordings
+from axonnx.train.data.recordings import Recordings
+from axonnx.train.data.sets.listing import PARTS, Listing, has_parts, list_recordings
+from axonnx.train.data.sets.registry import DATA_SETS, load_data_set
+from axonnx.train.data.suggest import binning_for
+
+SIDE = 64  # pixels of a network's input that need no thought
+PICTURES = 4
+
+
+@dataclass
+class Look:
+    """What was found. ``read`` of ``recordings`` were looked into; lengths in µs, one for each of these."""
+
+    name: str
+    kind: str
+    classes: dict[str, int]
+    recordings: int
+    read: int
+    formats: dict[str, int] = field(default_factory=dict)
+    sensor: tuple[int, int] | None = None
+    reaches: tuple[int, int] = (0, 0)  # the largest x and y, and one
+    lengths: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    events: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    brighter: float = 0.0  # share of events
+    shape: tuple[int, ...] | None = None  # of frames and images
+    notes: list[str] = field(default_factory=list)
+    pictures: list[tuple[str, NDArray[np.int64]]] = field(default_factory=list)  # a class, and counts [2, H, W]
+
+    def settings(self) -> dict[str, Any]:
+        """Settings that fit, for a configuration that was made for other data."""
+        if self.kind != "events":
+            return {"data.name": self.name}
+        found: dict[str, Any] = {"data.name": self.name, **binning_for(self.lengths)}
+        width, height = self.sensor or self.reaches
+        if self.sensor is None:
+            found["data.options.sensor"] = f"{width}x{height}"
+        shrink = -(-max(width, height) // SIDE)
+        if shrink > 1:
+            found["data.resize"] = f"{-(-width // shrink)}x{-(-height // shrink)}"
+        return found
+
+
+def look_at(path: str | Path, limit: int = 200, **options: Any) -> Look:
+    """Look at a data set by name, or at one's own: a folder of recordings by class, one recording, or an npz of frames.
+
+    Of a folder ``limit`` recordings are read, spread over it.
+    """
+    place = Path(path)
+    if str(path) in DATA_SETS or (place.suffix == ".npz" and place.is_file() and _is_frames(place)):
+        return _of_splits(str(path), options)
+    if place.is_dir() and all((place / f"{part}.npz").is_file() for part in ("train", "test")):
+        return _of_splits(str(path), options)
+    if place.is_file():
+        return _of_files(str(path), [(place.parent.name, place)], 1, [])
+    if not place.is_dir():
+        raise AxonnxError(f"{path}: there is no such file or folder, and no data set of that name")
+    listings = [list_recordings(each) for each in _folders(place)]
+    files = [entry for listing in listings for entry in listing.recordings]
+    if not files:
+        raise AxonnxError(f"{path}: no recordings; expected a folder for each class, with its recordings in it")
+    spread = sorted({int(i) for i in np.linspace(0, len(files) - 1, min(limit, len(files)))})
+    return _of_files(str(path), [files[i] for i in spread], len(files), _notes(listings), Counter(n for n, _ in files))
+
+
+def _folders(place: Path) -> list[Path]:
+    if not has_parts(place):
+        return [place]
+    return [place / part for part in PARTS if (place / part).is_dir()]
+
+
+def _notes(listings: list[Listing]) -> list[str]:
+    return [note for listing in listings for note in listing.notes()]
+
+
+def _is_frames(path: Path) -> bool:
+    with np.load(path, allow_pickle=False) as archive:
+        return "frames" in archive.files
+
+
+def _of_files(
+    name: str, chosen: list[tuple[str, Path]], total: int, notes: list[str], counts: Counter[str] | None = None
+) -> Look:
+    look = Look(name, "events", dict(sorted((counts or Counter(c for c, _ in chosen)).items())), total, 0, notes=notes)
+    formats: Counter[str] = Counter()
+    lengths: list[int] = []
+    sizes: list[int] = []
+    brighter = 0
+    for label, path in chosen:
+        try:
+            found = read_recordings(path)
+        except AxonnxError as fault:
+            look.notes.append(str(fault))
+            continue
+        for recording in found:
+            events = sort_events(recording.events)
+            formats[recording.format] += 1
+            lengths.append(int(events["t"][-1] - events["t"][0]) if len(events) else 0)
+            sizes.append(len(events))
+            brighter += int(np.count_nonzero(events["p"]))
+            _extend(look, recording)
+            _draw(look, label, recording)
+    look.read, look.formats = len(sizes), dict(formats.most_common())
+    look.lengths, look.events = np.array(lengths, np.int64), np.array(sizes, np.int64)
+    look.brighter = brighter / max(1, int(look.events.sum()))
+    return look
+
+
+def _extend(look: Look, recording: Recording) -> None:
+    """The sensor, which must be the same for all, and how far events reach."""
+    events = recording.events
+    if len(events):
+        width, height = look.reaches
+        look.reaches = max(width, int(events["x"].max()) + 1), max(height, int(events["y"].max()) + 1)
+    if recording.sensor is not None:
+        stated = recording.sensor.width, recording.sensor.height
+        if look.sensor is not None and look.sensor != stated:
+            look.notes.append(f"sensors differ: {look.sensor[0]}×{look.sensor[1]} and {stated[0]}×{stated[1]}")
+        look.sensor = stated
+
+
+def _draw(look: Look, label: str, recording: Recording) -> None:
+    """A picture of each of the first classes."""
+    drawn = {seen for seen, _ in look.pictures}
+    if label not in drawn and len(drawn) < PICTURES and len(recording.events):
+        look.pictures.append((label, _picture(look, recording)))
+
+
+def _picture(look: Look, recording: Recording) -> NDArray[np.int64]:
+    """Counts [polarity, H, W] of a whole recording."""
+    width, height = look.sensor or look.reaches
+    frame, events = np.zeros((2, height, width), np.int64), recording.events
+    inside = (events["x"] < width) & (events["y"] < height)
+    np.add.at(frame, (np.minimum(events["p"][inside], 1), events["y"][inside], events["x"][inside]), 1)
+    return frame
+
+
+def _of_splits(name: str, options: dict[str, Any]) -> Look:
+    splits = load_data_set(name, **options)
+    labels = np.concatenate([data.labels for data in splits.parts.values()])
+    counts = np.bincount(labels, minlength=len(splits.classes)).tolist()
+    parts = ", ".join(f"{part}: {len(data)}" for part, data in splits.parts.items())
+    look = Look(name, splits.kind, dict(zip(splits.classes, counts, strict=True)), len(labels), len(labels))
+    look.notes = [parts, *splits.notes]
+    train = splits.train
+    if isinstance(train, Recordings):
+        look.sensor = look.reaches = train.sensor.width, train.sensor.height
+        look.events, look.formats = train.sizes, {"events": len(train)}
+        look.lengths = np.array([int(train[i]["t"][-1]) if len(train[i]) else 0 for i in range(len(train))], np.int64)
+        look.brighter = float(np.count_nonzero(train.events["p"])) / max(1, len(train.events))
+        for number in range(len(train)):
+            label = splits.classes[int(train.labels[number])]
+            _draw(look, label, Recording(train[number], "memory", train.sensor))
+    else:
+        look.shape = tuple(train.frames.shape[1:])
+        look.reaches = int(look.shape[-1]), int(look.shape[-2])
+    return look
