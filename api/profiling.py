@@ -64,6 +64,11 @@ def profile_file(
     ``data``, an npz of frames and labels or class folders of recordings. ``hardware`` has the energies of operations,
     as a TOML file or a value (default: 45 nm); ``seed`` is that of a stochastic file's noise. With a ``pool`` some
     samples at a time are jobs, with the same figures but for times. Without a run no torch is needed.
+
+    Examples:
+        >>> profile = axonnx.profile_file("digits.onnx", run="digits", limit=20)
+        >>> profile.samples, [layer.name for layer in profile.layers]
+        (20, ['hidden.0.neuron', 'hidden.1.neuron'])
     """
     if (run is None) == (data is None):
         raise AxonnxError(f"{model}: which data? A run, whose test data is taken, or data of your own: one of the two")

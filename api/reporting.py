@@ -51,6 +51,10 @@ def report_file(
     ``run`` is the run folder it was exported from, for training curves and test samples, ``data`` an npz of samples to
     take instead. ``verify`` and ``profile`` are results, or the JSON files they were written to. ``limit`` samples are
     run and ``samples`` of them shown in detail. Without a run no torch is needed.
+
+    Examples:
+        >>> axonnx.report_file("digits.onnx", "report.html", run="digits", limit=20).name
+        'report.html'
     """
     _check(output, samples, limit)
     view = view_model(model)

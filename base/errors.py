@@ -8,6 +8,13 @@ class AxonnxError(ValueError):
 
     ``options`` are the arguments that would mend it, by their names; the command line shows them as its own.
     ``settings`` are settings of a run that are missing, with values to begin with.
+
+    Examples:
+        >>> try:
+        ...     axonnx.load("digits.onnx", engine="quantum")
+        ... except axonnx.AxonnxError as fault:
+        ...     print(fault)
+        engine 'quantum'; expected one of ...
     """
 
     def __init__(

@@ -68,6 +68,14 @@ def import_network(
     ``data`` (a data set's name or a path) and ``settings`` (``{"data.bins": 20, …}``) say what the network is fed.
     Without them random events of ``shape`` (C, H, W), with ``steps`` time steps and counts up to ``largest``, take
     their place, labelled with the source's own decisions. ``samples`` are compared, of the data's test part.
+
+    Examples:
+        >>> import snntorch
+        >>> from torch import nn
+        >>> network = nn.Sequential(nn.Flatten(), nn.Linear(16, 3), snntorch.Leaky(beta=0.9, init_hidden=True))
+        >>> imported = axonnx.import_network(network, "theirs.onnx", shape=(1, 4, 4), steps=5, samples=8)
+        >>> imported.source, imported.exported.path.name
+        ('Sequential (snnTorch)', 'theirs.onnx')
     """
     folder = Path(output).with_suffix("") if run is None else Path(run)
     given = _with_data(settings, data)

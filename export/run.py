@@ -57,6 +57,11 @@ def export_run(
     int8 or int16. ``calibrate`` moves thresholds so that firing rates survive (mode mfa); ``trace`` makes spikes and
     membranes of every layer outputs; the Bayesian predictive takes ``passes`` noisy passes; ``limit`` test samples are
     measured.
+
+    Examples:
+        >>> exported = axonnx.export_run("digits", "small.onnx", mode="sampled", members=2, passes=1, limit=20)
+        >>> exported.path.name, exported.contract.collapse.members
+        ('small.onnx', 2)
     """
     settings = CollapseSettings(mode, members, seed, prune, weights)
     _check(settings, calibrate, output, passes, limit)
@@ -86,7 +91,14 @@ def export_network(
     form: Form = "sequence",
     trace: bool = False,
 ) -> Exported:
-    """Collapse any network of our layers, fed as ``arriving`` says, and write it to ``output``: see `export_run`."""
+    """Collapse any network of our layers, fed as ``arriving`` says, and write it to ``output``: see `export_run`.
+
+    Examples:
+        >>> run = axonnx.open_run("digits")
+        >>> classes = run.prepared.splits.classes
+        >>> axonnx.export_network(run.network, run.arriving, classes, "again.onnx", weights="int8").path.name
+        'again.onnx'
+    """
     settings = CollapseSettings(mode, members, seed, prune, weights)
     _check(settings, False, output)
     collapsed = collapse_network(network.cpu().eval(), arriving, settings)

@@ -66,6 +66,11 @@ class Model:
         """Run sequences [T, B, …], or images [B, …] through a binary network; ``state`` is where another run ended.
 
         ``seed`` and ``samples`` (0, 1, … unless given) name the noise of a stochastic network.
+
+        Examples:
+            >>> model = axonnx.load("digits.onnx")
+            >>> model.run(np.zeros((30, 2, 2, 16, 16), np.float32)).logits.shape  # 30 steps, 2 samples
+            (2, 10)
         """
         given = self._input(x if self._spiking else np.asarray(x)[None])
         batch = given.shape[1]
@@ -90,7 +95,15 @@ class Model:
         return chunk.state, RunResult(chunk, self._spiking)
 
     def stepper(self, state: State | None = None, *, seed: int = 0, samples: Sequence[int] | None = None) -> Stepper:
-        """The same step by step with the state kept inside, at a fraction of the time a call of ``step`` takes."""
+        """The same step by step with the state kept inside, at a fraction of the time a call of ``step`` takes.
+
+        Examples:
+            >>> stepper = axonnx.load("digits.onnx").stepper()
+            >>> for _ in range(30):
+            ...     logits = stepper.step(np.zeros((1, 2, 16, 16), np.float32))
+            >>> logits.shape, stepper.state.step
+            ((1, 1, 10), 30)
+        """
         begin = self.initial_state(1) if state is None else check_state(self.program, state)
         return make_stepper(self.engine, begin, seed, range(begin.batch) if samples is None else samples)
 
@@ -104,7 +117,15 @@ class Model:
         origin: int | Literal["first"] | None = None,
         one_window: bool = False,
     ) -> Session:
-        """A stream through this network: push events, get decisions (see ``axonnx.runtime.streams.session``)."""
+        """A stream through this network: push events, get decisions (see ``axonnx.runtime.streams.session``).
+
+        Examples:
+            >>> session = axonnx.load("digits.onnx").session(every_bin=False)
+            >>> events = axonnx.read_events("recording.npz").events
+            >>> decisions = session.push(events[:700]) + session.push(events[700:]) + session.flush()
+            >>> [decision.window for decision in decisions if decision.final]
+            [0]
+        """
         from axonnx.runtime.streams.session import Session
 
         return Session(
@@ -124,6 +145,11 @@ class Model:
 
         It is the decision of the first window from the contract's origin on. Events beyond it are left out and counted
         in ``decision.outside``. ``index`` chooses among the recordings of a file.
+
+        Examples:
+            >>> decision = axonnx.load("digits.onnx").predict("recording.npz")
+            >>> decision.label in decision.classes, decision.outside.total
+            (True, 0)
         """
         from axonnx.runtime.predict import predict
 
@@ -170,7 +196,13 @@ class Model:
 
 
 def load(path: str | os.PathLike[str], engine: EngineName = "auto", threads: int = 1) -> Model:
-    """Load an exported file; everything that is wrong with it is said now."""
+    """Load an exported file; everything that is wrong with it is said now.
+
+    Examples:
+        >>> model = axonnx.load("digits.onnx")
+        >>> model.contract.classes[:3], model.contract.input.steps
+        (('0', '1', '2'), 30)
+    """
     if engine not in ENGINES:
         raise AxonnxError(f"engine {engine!r}; expected one of {', '.join(ENGINES)}")
     if threads < 1:

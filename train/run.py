@@ -66,6 +66,12 @@ def train_run(
 
     ``settings`` replaces single ones: ``{"optimiser.epochs": 3}``. ``resume`` goes on with the run that ``out`` holds,
     to the same bits; ``overwrite`` discards it. The folder is ``runs/NAME`` unless given.
+
+    Examples:
+        >>> settings = {"optimiser.epochs": 1, "model.hidden": [8], "eval_samples": 1}
+        >>> run = axonnx.train_run("digits-saccade", "small", settings=settings)
+        >>> run.folder.name, run.classes[:3]
+        ('small', ('0', '1', '2'))
     """
     with nullcontext(here) if here is not None else world() as present:
         folder = RunFolder(_out(configuration, out))

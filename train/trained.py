@@ -60,6 +60,12 @@ class Trained:
 
 
 def open_run(run: str | Path) -> Trained:
-    """Read a run folder."""
+    """Read a run folder.
+
+    Examples:
+        >>> run = axonnx.open_run("digits")
+        >>> run.config.data.name, type(run.network).__name__
+        ('digits-saccade', 'SpikingMLP')
+    """
     config, prepared, network = restore_run(run, "cpu")
     return Trained(config, prepared, network.eval(), input_contract(config, prepared), Path(run))

@@ -98,6 +98,11 @@ def verify_file(
     Of the data's ``part``, every implementation runs ``samples`` of them, decisions are compared on ``limit`` (all,
     unless given), and ``recordings`` go from their file to a decision; each choice is stratified and seeded. ``shard``
     (i, n) looks at every n-th sample only, beginning with number i.
+
+    Examples:
+        >>> found = axonnx.verify_file("digits.onnx", "digits", samples=2, limit=20, recordings=2)
+        >>> found.verdict, found.mismatches
+        ('equal', 0)
     """
     settings, trained = VerifySettings(part, samples, limit, recordings, seed, shard), open_run(run)
     _check_part(trained, settings)

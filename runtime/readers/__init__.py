@@ -21,7 +21,13 @@ __all__ = ["FORMATS", "Opened", "Recording", "opener", "read_events", "read_reco
 
 
 def read_events(path: str | Path, *, format: str | None = None, index: int | None = None) -> Recording:  # noqa: A002
-    """The recording of a file; of a file with many, the one at `index`."""
+    """The recording of a file; of a file with many, the one at `index`.
+
+    Examples:
+        >>> recording = axonnx.read_events("recording.npz")
+        >>> recording.sensor.width, recording.in_order, recording.events.dtype.names
+        (16, True, ('t', 'x', 'y', 'p'))
+    """
     recordings = read_recordings(path, format=format)
     if index is None and len(recordings) != 1:
         raise AxonnxError(
