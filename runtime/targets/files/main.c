@@ -96,9 +96,9 @@ static int count_events(FILE *file, const char *path)
     for (long number = 2; fgets(line, LINE, file); number++) {
         if (!read_event(&e)) return fail(path, number, "expected a whole number for each column");
         const int cell = cell_of(&e);
-        const int64_t bin = e.t < start ? -1 : (e.t - start) / NETWORK_BIN_US;
+        const uint64_t bin = ((uint64_t)e.t - (uint64_t)start) / (uint64_t)NETWORK_BIN_US; /* cannot overflow */
         events++;
-        if (cell < 0 || bin < 0 || bin >= NETWORK_BINS) left_out++;
+        if (cell < 0 || e.t < start || bin >= NETWORK_BINS) left_out++;
         else if ((float)counts[bin][cell] < NETWORK_CLIP) counts[bin][cell]++;
     }
     return 0;

@@ -116,6 +116,14 @@ def test_a_desktop_says_what_is_wrong(files, tmp_path, text, why):
     assert why in done.stderr
 
 
+@needs_compiler
+def test_times_at_the_ends_of_64_bits_are_left_out(files, tmp_path):
+    folder = compiled(files["first"], tmp_path, [], "c")
+    (folder / "a.csv").write_text("t,x,y,p\n-9223372036854775808,1,1,1\n9223372036854775807,1,1,1\n5,1,1,0\n")
+    told = subprocess.run([built(folder), folder / "a.csv"], capture_output=True, text=True, check=True).stdout
+    assert "(3 events, 2 left out, 5 steps)" in told
+
+
 @needs_board
 @pytest.mark.parametrize("name", ["plain", "noisy", "ensemble", "clocked"])
 def test_a_microcontroller_prints_the_decision_of_the_runtime(files, tmp_path, name):
