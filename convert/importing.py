@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.files import write_text
 from axonnx.convert.generated import write_samples
 from axonnx.convert.live import load_live
 from axonnx.convert.nir_source import nir_source
@@ -96,6 +98,7 @@ def import_network(
     tell("comparing with the source")
     x = _some(folder, samples)
     proof = prove(made, network.eval(), str(exported.path), grid_weights(exported), x)
+    write_text(folder / "import.json", json.dumps({"source": made.name, **asdict(proof)}, indent=1))
     layers = tuple(f"{layer.name:<20}{layer.kind:<14}hears {', '.join(layer.of)}" for layer in made.plan.layers)
     return Imported(folder, made.name, layers, exported, proof, tuple(dict.fromkeys(made.plan.notes)))
 

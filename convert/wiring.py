@@ -189,6 +189,11 @@ class Wiring:
                 f"{name}: windows of {list(sides)} with steps of {list(steps)}{more} over maps of {list(shape[1:])}; "
                 f"only windows that stand side by side and cover the map are exact in every engine"
             )
+        if how == "max_pool" and of in self.plan.currents:
+            raise AxonnxError(
+                f"{name}: a maximum over currents has no form that is the same in every engine; pool the spikes of the "
+                f"neurons after it (neurons, then the pool), and train on from there"
+            )
         if how != "max_pool" and any(side & (side - 1) for side in sides):
             raise AxonnxError(
                 f"{name}: an average over {sides[0]} × {sides[1]} is not exact in float32; pool over powers of two"

@@ -229,13 +229,13 @@ KINDS: dict[str, Callable[..., nn.Module]] = {
 }
 
 
-def parameters_of(layers: Sequence[Layer]) -> int:
-    """How many weights these layers have, before any of them is made."""
+def numbers_in(layers: Sequence[Layer]) -> int:
+    """How many numbers these layers hold, weights and constants, before any of them is made."""
     count = 0
     for layer in layers:
         o = layer.options
         if layer.kind in ("linear", "conv2d"):
-            count += int(o["outputs"]) * int(o["inputs"]) * math.prod(o.get("kernel", ()))
-        elif layer.kind == "neurons" and o.get("recurrent"):
-            count += int(o["recurrent"]) ** 2
+            count += int(o["outputs"]) * (int(o["inputs"]) + 2) * math.prod(int(side) for side in o.get("kernel", ()))
+        constants = [*dict(o.get("constants", {})).values(), o.get("decay", 0.0), [o.get("recurrent") or 0] * 2]
+        count += sum(math.prod(int(side) for side in each) for each in constants if isinstance(each, Sequence))
     return count

@@ -16,7 +16,7 @@ from axonnx import models
 from axonnx.base.errors import AxonnxError
 from axonnx.models import Network, Variant
 from axonnx.models.checking import check_network
-from axonnx.models.described import DescribedNetwork, parameters_of, read_layers
+from axonnx.models.described import DescribedNetwork, numbers_in, read_layers
 from axonnx.runtime.binning import Binning
 from axonnx.runtime.format.contract import MergingContract
 from axonnx.runtime.format.network_input import merge_frames
@@ -175,6 +175,10 @@ def make_network(config: Config, prepared: Prepared, source: OwnSource | None = 
     return _described(config, prepared) if config.model.network == "layers" else _shipped(config, prepared)
 
 
+# What torch and Python say of sizes that do not fit each other.
+UNFIT = (ValueError, TypeError, KeyError, IndexError, RuntimeError, OverflowError)
+
+
 def _described(config: Config, prepared: Prepared) -> Network:
     """The network that model.layers describes."""
     model, variant = config.model, make_variant(config.variant)
@@ -186,10 +190,9 @@ def _described(config: Config, prepared: Prepared) -> Network:
     if not model.layers:
         raise AxonnxError("model.layers is missing: a table for each layer, as axonnx import writes them")
     refuse_idle_noise(config, variant)
-    with _naming("model.layers"):
-        _refuse_count(parameters_of(read_layers(model.layers)))
+    with _naming("model.layers", UNFIT):
+        _refuse_count(numbers_in(read_layers(model.layers)))
         network = DescribedNetwork(model.layers, variant.through_time(prepared.steps))
-    with _naming("model.layers", (ValueError, RuntimeError)):
         check_network(network, prepared.shape[-3:], len(prepared.splits.classes))
     return network
 

@@ -132,3 +132,37 @@ def _changed(neuron):
     from dataclasses import replace
 
     return replace(neuron, decay=neuron.decay * 0.9)
+
+
+def test_a_pool_of_currents_is_refused_before_anything_is_written(tmp_path):
+    hidden = {"beta": 0.5, "init_hidden": True}
+    network = nn.Sequential(
+        nn.Conv2d(2, 4, 3, padding=1), nn.MaxPool2d(2), snntorch.Leaky(**hidden), nn.Flatten(), nn.Linear(64, 3),
+        snntorch.Leaky(**hidden),
+    )  # fmt: skip
+    with pytest.raises(AxonnxError, match="1: a maximum over currents"):
+        import_network(network, tmp_path / "x.onnx", shape=(2, 8, 8))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"kind": "lif"}, "known are linear"),
+        ({"outputs": -3}, "model.layers"),
+        ({"outputs": 10**9}, "parameters"),
+        ({"outputs": "many"}, "model.layers"),
+        ({"of": ["nobody"]}, "hears"),
+        ({"size": 3}, "wrong options"),
+    ],
+)
+def test_a_description_that_does_not_fit_is_refused(page, monkeypatch, change, text):
+    monkeypatch.chdir(page)
+    layers = [
+        {"name": "flat", "kind": "flatten", "of": ["input"]},
+        {"name": "fc", "kind": "linear", "of": ["flat"], "inputs": 2 * 34 * 34, "outputs": 10, **change},
+        {"name": "readout", "kind": "readout", "of": ["fc"]},
+    ]
+    settings = {"model.layers": layers, "optimiser.epochs": 1}
+    with pytest.raises(AxonnxError, match=text):
+        train_run("net/config.toml", "refused", settings=settings)
