@@ -91,10 +91,14 @@ def _scheduler(address: str) -> Iterator[Any]:
     try:
         import dask_jobqueue
     except ModuleNotFoundError:
-        raise AxonnxError(f"{address}: needs dask-jobqueue: pip install dask-jobqueue") from None
+        raise AxonnxError(f"{address}: needs dask-jobqueue: pip install 'axonnx[cluster]'") from None
     profile = _profile(Path(place))
     workers = profile.pop("workers", 1)
-    with getattr(dask_jobqueue, BATCH_SYSTEMS[kind])(**profile) as cluster:
+    try:
+        made = getattr(dask_jobqueue, BATCH_SYSTEMS[kind])(**profile)
+    except (TypeError, ValueError) as fault:  # a name or a value that it does not know, or one that is missing
+        raise AxonnxError(f"{place}: {fault}") from None
+    with made as cluster:
         cluster.scale(workers)
         yield cluster
 

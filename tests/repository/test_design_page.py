@@ -22,6 +22,6 @@ def test_the_tree_has_a_row_for_every_folder_and_each_begins_with_a_file_of_its_
 
 
 def test_every_file_that_the_page_names_exists():
-    names = re.findall(r"`((?:\w+/)+\w*(?:\.py)?|\w+\.py)`", section("Five walks") + section("Where to add what"))
+    names = re.findall(r"`((?:\w+/)+\w*(?:\.py)?|\w+\.py)`", section("Six walks") + section("Where to add what"))
     assert len(names) > 30
     assert [name for name in names if not (ROOT / name).exists()] == []

@@ -27,6 +27,7 @@ SHORTER = {
     "inspect": [],
     "compile": [],
     "experiment": ["--quick", "--quiet"],
+    "sweep": ["--set", "model.hidden=[16]", "--seeds", "1", "--quiet"],
 }
 
 

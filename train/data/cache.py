@@ -17,7 +17,7 @@ from axonnx.base.files import replacing
 from axonnx.runtime.binning import BatchBinned, Binning, Outside, bin_batch
 from axonnx.train.data.digest import digest_of
 from axonnx.train.data.frames import Frames
-from axonnx.train.data.npz import read_arrays
+from axonnx.train.data.npz import mapped_array, read_arrays
 from axonnx.train.data.recordings import Recordings
 from axonnx.train.data.splits import DataSplits
 
@@ -64,7 +64,7 @@ def can_be_kept(recordings: Recordings, binning: Binning) -> bool:
 
 
 def binned(recordings: Recordings, binning: Binning, folder: Path | None = None) -> CachedFrames:
-    """All recordings as frames, from the cache when they are there; a damaged cache is made again."""
+    """All recordings as frames, mapped from the cache when they are there; a damaged cache is made again."""
     path = (folder or cache_folder()) / f"frames-{_key(recordings, binning)[:32]}.npz"
     found = _read(path, (len(recordings), *binning.shape)) if path.is_file() else None
     frames, reasons, clipped = found or _bin(recordings, binning)
@@ -107,7 +107,8 @@ def in_blocks(recordings: Recordings, binning: Binning) -> Iterator[tuple[NDArra
 def _read(path: Path, shape: tuple[int, ...]) -> Kept | None:
     """What the file holds, or None and a line in the log when that cannot be trusted."""
     try:
-        frames, reasons, clipped, checksum = read_arrays(path, ["frames"], ["reasons"], ["clipped"], ["checksum"])
+        reasons, clipped, checksum = read_arrays(path, ["reasons"], ["clipped"], ["checksum"])
+        frames = mapped_array(path, "frames")  # of which a process holds what its batches touch
         if frames.shape != shape or str(checksum) != digest_of("frames", frames, reasons, clipped):
             raise AxonnxError(f"{path}: the contents do not match their checksum")
     except AxonnxError as error:

@@ -7,6 +7,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning import Binning, Outside, bin_batch, bin_events
 from axonnx.train.data import cache
 from axonnx.train.data.cache import binned, binned_splits, cache_folder
+from axonnx.train.data.npz import mapped_array
 from axonnx.train.data.splits import DataSplits
 
 
@@ -55,6 +56,29 @@ def test_the_second_time_frames_come_from_disk(data, binning, counted, tmp_path)
     assert np.array_equal(first.clipped, second.clipped)
     assert cache_folder() == tmp_path / "cache" / "axonnx"
     assert len(files(cache_folder())) == 1
+
+
+def test_frames_from_disk_are_mapped_not_read(data, binning):
+    first, second = binned(data, binning), binned(data, binning)
+    assert isinstance(second.data.frames, np.memmap)
+    assert not second.data.frames.flags.writeable
+    assert np.array_equal(first.data.frames, second.data.frames)
+    chosen = second.data.subset([3, 1])
+    assert np.array_equal(chosen.frames, first.data.frames[[3, 1]])
+
+
+def test_only_plain_arrays_are_mapped(tmp_path):
+    plain, packed = tmp_path / "plain.npz", tmp_path / "packed.npz"
+    values = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    np.savez(plain, other=np.zeros(5), frames=values)
+    np.savez_compressed(packed, frames=values)
+    assert np.array_equal(mapped_array(plain, "frames"), values)
+    for path, name, fault in ((packed, "frames", "compressed"), (plain, "none", "cannot be mapped")):
+        with pytest.raises(AxonnxError, match=fault):
+            mapped_array(path, name)
+    np.savez(plain, frames=np.asfortranarray(values))
+    with pytest.raises(AxonnxError, match="not laid out as plain numbers"):
+        mapped_array(plain, "frames")
 
 
 def test_other_data_and_other_settings_have_other_files(data, binning, counted, tmp_path, make_recordings):

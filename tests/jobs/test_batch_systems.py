@@ -1,0 +1,84 @@
+"""``slurm:profile.yaml`` through dask-jobqueue; a program called sbatch stands in for the batch system."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from axonnx.base.errors import AxonnxError
+from axonnx.jobs.running import make_pool, run_jobs
+
+from .some_jobs import squares
+
+SBATCH = """#!/bin/sh
+cp "$1" "{folder}/script.sh"
+setsid sh "{folder}/script.sh" > "{folder}/job.log" 2>&1 &
+echo "$!" > "{folder}/pid"
+echo "Submitted batch job 17"
+"""
+SCANCEL = """#!/bin/sh
+echo "$@" >> "{folder}/cancelled"
+kill -- -$(cat "{folder}/pid")
+"""
+PROFILE = "queue: short\ncores: 1\nmemory: 1GB\ninterface: lo\nworkers: 1\n"
+
+
+@pytest.fixture
+def slurm(tmp_path, monkeypatch):
+    """A batch system that starts the worker at once, on this machine."""
+    for name, text in (("sbatch", SBATCH), ("scancel", SCANCEL)):
+        path = tmp_path / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text.format(folder=tmp_path))
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    return tmp_path
+
+
+DRIVER = """
+import sys
+from axonnx.jobs.running import in_order, make_pool, run_jobs
+from tests.jobs.some_jobs import squares
+
+if __name__ == "__main__":
+    jobs = squares(5)
+    print([outcome.text for outcome in in_order(jobs, run_jobs(jobs, make_pool(cluster=sys.argv[1])))])
+"""
+
+
+def test_workers_are_asked_for_and_given_back(slurm):
+    pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
+    (slurm / "profile.yaml").write_text(PROFILE)
+    (slurm / "driver.py").write_text(DRIVER)
+    command = [sys.executable, str(slurm / "driver.py"), f"slurm:{slurm / 'profile.yaml'}"]
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": root}, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    expected = [outcome.text for outcome in run_jobs(squares(5), make_pool(1))]
+    assert done.stdout.strip() == str(expected)
+    script = (slurm / "script.sh").read_text()
+    assert "#SBATCH -p short" in script
+    assert "17" in (slurm / "cancelled").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"), [("[", "cannot be read as YAML"), ("- 1", "expected names and values"), (None, "cannot be read")]
+)
+def test_wrong_profiles_are_told(tmp_path, text, fault):
+    pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
+    path = tmp_path / "profile.yaml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(AxonnxError, match=fault):
+        list(run_jobs(squares(1), make_pool(cluster=f"slurm:{path}")))
+
+
+def test_a_setting_that_the_batch_system_does_not_have_is_told(slurm):
+    pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
+    (slurm / "profile.yaml").write_text("queues: short\n")
+    with pytest.raises(AxonnxError, match=r"profile\.yaml: .*queues"):
+        list(run_jobs(squares(1), make_pool(cluster=f"slurm:{slurm / 'profile.yaml'}")))
