@@ -35,11 +35,14 @@ class Server(uvicorn.Server):
         for listener in self.servers:
             listener.close()
         await self.service.stop()
-        patience = FAREWELL_S
+        patience = min(FAREWELL_S, self.service.limits.grace_s)
         while self.server_state.connections and patience > 0:
             await asyncio.sleep(0.05)
             patience -= 0.05
         await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):  # clients that do not read what is left for them
+            connection.transport.abort()
+        await asyncio.sleep(0)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

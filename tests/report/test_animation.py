@@ -1,6 +1,7 @@
 """The moving picture: well-formed, without a script or a request, and right at its end."""
 
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -10,8 +11,15 @@ from axonnx.base.errors import AxonnxError
 from axonnx.cli import main
 from axonnx.report.clip import decision_clip
 from axonnx.report.drawing.animation import MOST_STEPS, Clip, animation
+from axonnx.runtime.events.arrays import make_events
+from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.model import load
+from axonnx.runtime.readers import write_npz
 
+from ..runtime.streams.conftest import files
+
+__all__ = ["files"]
+RELEASED = Path(__file__).parents[1] / "released" / "version-1"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -58,14 +66,28 @@ def test_steps_follow_each_other_without_a_gap():
     assert begins[0] == 0
 
 
-def test_the_command_writes_what_the_file_decides(model, images, samples, tmp_path, capsys):
-    out = tmp_path / "decision.svg"
-    assert main(["run", str(model), str(samples), "--index", "4", "--animate", str(out)]) == 0
+def test_the_command_writes_what_the_file_decides(tmp_path, capsys):
+    model, out = str(RELEASED / "resnet-mfa.onnx"), tmp_path / "decision.svg"
+    frames = tmp_path / "frames.npz"
+    np.savez(frames, frames=np.random.default_rng(1).integers(0, 2, (3, 24, 2, 8, 8)).astype(np.uint8))
+    assert main(["run", model, str(frames), "--index", "1", "--animate", str(out)]) == 0
     decided = re.search(r"sample \d+\s+(\S+)", capsys.readouterr().out)[1]
     root = ElementTree.fromstring(out.read_text("utf-8"))
-    assert root.find(f"{SVG}title").text == f"samples.npz through tiny.onnx: decided for {decided}"
+    assert root.find(f"{SVG}title").text == f"frames.npz through resnet-mfa.onnx: decided for {decided}"
+    with pytest.raises(AxonnxError, match="has no sample 3"):
+        decision_clip(load(model).program, frames, index=3)
     with pytest.raises(AxonnxError, match="nothing would move"):
-        decision_clip(load(images).program, samples)
-    for words, text in [(["-"], "is a stream"), ([str(samples), str(samples)], "draws one recording")]:
-        assert main(["run", str(model), *words, "--animate", str(out)]) == 2
+        decision_clip(load(RELEASED / "binary-mlp-mfa.onnx").program, frames)
+    for words, text in [(["-"], "is a stream"), ([str(frames), str(frames)], "draws one recording")]:
+        assert main(["run", model, *words, "--animate", str(out)]) == 2
         assert text in capsys.readouterr().err
+
+
+def test_a_recording_is_drawn_bin_by_bin(files, tmp_path):
+    events = make_events(np.arange(0, 5_000, 50), np.arange(100) % 8, np.arange(100) % 6, np.arange(100) % 2)
+    write_npz(tmp_path / "recording.npz", events, Sensor(width=8, height=6))
+    model = load(files["plain"])
+    text = decision_clip(model.program, tmp_path / "recording.npz")
+    assert text.count("<image") == 5
+    assert f"decided for {model.predict(tmp_path / 'recording.npz').label}" in text
+    assert re.findall(r">(\d+ ms)<", text) == ["1 ms", "2 ms", "3 ms", "4 ms", "5 ms"]

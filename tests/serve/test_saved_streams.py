@@ -1,13 +1,17 @@
 """A server that stops saves its streams; a client goes on where it was, with the same bits."""
 
+from socket import SO_RCVBUF, SOL_SOCKET, socket
+
+import numpy as np
 import pytest
 
+from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.events.records import to_records
 from axonnx.serve.limits import Limits
 from axonnx.serve.saved import SavedSessions
 from axonnx.serve.service import Rules
 
-from .live import everything, follow, serving, told
+from .live import HOST, everything, follow, serving, told
 from .test_streams import as_told, busy, cut, expected
 
 RULES = Rules(seed=3)
@@ -74,6 +78,22 @@ def test_the_counts_of_what_was_dropped_go_on_too(files, tmp_path):
     assert hello["events"] == 300
     assert resumed == straight
     assert straight[0]["dropped"]["cropped"] > 0
+
+
+def test_a_client_that_does_not_read_cannot_keep_the_server_from_stopping(engines, files, tmp_path):
+    """Its session is left as it was saved last; all others are saved."""
+    events, small, slow = make_events(np.arange(1_500) * 5_000, 3), socket(), {"max_queue": 1, "close_timeout": 0.1}
+    small.setsockopt(SOL_SOCKET, SO_RCVBUF, 2**14)
+    with serving(files["plain"], sessions=tmp_path, limits=Limits(grace_s=0.3)) as live:
+        small.connect((HOST, live.port))
+        with live.client() as other, live.client("/stream?every_bin=1", **slow, sock=small) as lazy:
+            key = told(other)["session"]
+            told(lazy)
+            lazy.send(to_records(events))
+            live.stop()
+            messages, code, _ = everything(other)
+        assert ([each["type"] for each in messages], code) == (["saved"], 1001)
+    assert [file.stem for file in tmp_path.iterdir()] == [key]
 
 
 def test_sessions_that_cannot_go_on_are_refused(files, tmp_path):
