@@ -40,7 +40,7 @@ function live(panel, network) {
   function take(frame) {
     net.step(frame);
     const found = net.decision(), spikes = net.layers.map((layer) => layer.spikes.map((value) => value));
-    history.push({ frame: Uint8Array.from(frame), spikes, probabilities: found.probabilities, label: found.label });
+    history.push({ frame: Int16Array.from(frame), spikes, probabilities: found.probabilities, label: found.label });
     slider.value = history.length - 1;
     show(history.length - 1);
   }
@@ -121,6 +121,12 @@ function live(panel, network) {
     }
   }
 
+  function unpacked(list) {
+    const frame = new Int16Array(size);
+    for (let i = 0; i < list.length; i += 2) frame[list[i]] = list[i + 1];
+    return frame;
+  }
+
   function place(event) {
     const box = sensor.getBoundingClientRect();
     const across = (event.clientX - box.left) / box.width, down = (event.clientY - box.top) / box.height;
@@ -173,6 +179,15 @@ function live(panel, network) {
     say(panel.dataset.hint);
     show(-1);
   });
+  for (const button of panel.querySelectorAll('[data-example]')) {
+    button.addEventListener('click', () => {
+      const lists = JSON.parse(part('.examples').textContent)[Number(button.dataset.example)];
+      source = `a sample of class ${button.textContent}`;
+      drawing.clear();
+      painted = [];
+      play(lists.map(unpacked));
+    });
+  }
   part('input[type=file]')?.addEventListener('change', (event) => event.target.files[0] && open(event.target.files[0]));
   if (kind !== 'image') {
     for (const name of ['dragover', 'drop']) panel.addEventListener(name, (event) => event.preventDefault());

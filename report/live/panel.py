@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import resources
 from typing import Literal, NamedTuple
 
 from axonnx.report.html.blocks import colour
 from axonnx.report.html.markup import Html, element
+from axonnx.report.live.examples import Example, examples_of
 from axonnx.runtime.code.js.source import library, script_text
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.program.instructions import Program
@@ -43,7 +45,7 @@ def surface(contract: Contract) -> Surface | None:
     return Surface("camera", width, height) if channels in (1, 2) and entering.centre == 0 else None
 
 
-def panel(program: Program, place: Surface, script: str) -> list[Html]:
+def panel(program: Program, place: Surface, script: str, examples: Sequence[Example] = ()) -> list[Html]:
     """Markup and scripts; nothing is shown where scripts do not run."""
     kind, hint = place.kind, HINTS[place.kind]
     about = f"The sensor, {place.width} × {place.height} pixels" if kind == "camera" else "What is drawn"
@@ -52,6 +54,7 @@ def panel(program: Program, place: Surface, script: str) -> list[Html]:
         element("p", hint, class_="told", aria_live="polite"),
         element("canvas", class_=f"sensor {kind}", role="img", aria_label=f"{about}: draw here"),
         _buttons(kind),
+        examples_of(examples),
         _camera(program.contract) if kind == "camera" else None,
         element("div", _player(program.contract.input.steps or 1), hidden=kind == "image"),
         _odds(program.contract.classes),

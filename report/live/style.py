@@ -6,7 +6,7 @@ LIVE = """
 .live .sensor{display:block;width:100%;border:1px solid var(--line);border-radius:8px;background:var(--sunk);
  touch-action:none;cursor:crosshair;image-rendering:pixelated}
 .live .sensor.paint{image-rendering:auto}
-.buttons{display:flex;flex-wrap:wrap;gap:6px 8px;margin-top:10px;font-size:13.5px}
+.buttons{display:flex;flex-wrap:wrap;align-items:center;gap:6px 8px;margin-top:10px;font-size:13.5px}
 .buttons label{display:flex;gap:5px;align-items:center}
 .buttons .button{border:1px solid var(--line);border-radius:8px;padding:4px 12px;cursor:pointer;background:var(--card)}
 .buttons .button:hover{border-color:var(--accent)}

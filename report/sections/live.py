@@ -7,6 +7,7 @@ from axonnx.report.facts.material import Material
 from axonnx.report.html.blocks import missing, section
 from axonnx.report.html.markup import Html, element
 from axonnx.report.html.numbers import size
+from axonnx.report.live.examples import Example
 from axonnx.report.live.panel import MOST_BYTES, live_script, panel, surface
 
 TITLE = "Live: the network in this page"
@@ -28,7 +29,14 @@ def live_section(material: Material) -> Html:
         command = f"axonnx compile {material.name} -o js --target js"
         return section("live", TITLE, None, missing(f"{told} As a page of its own:", command))
     silent = element("noscript", element("p", SILENT, class_="lead"))
-    return section("live", TITLE, LEAD, silent, panel(material.model.program, place, script))
+    return section("live", TITLE, LEAD, silent, panel(material.model.program, place, script, _samples(material)))
+
+
+def _samples(material: Material) -> list[Example]:
+    """Those that the report shows, by their true class where it is known."""
+    shown = material.measured.shown if material.measured is not None else ()
+    names = material.model.contract.classes
+    return [Example(names[each.winner if each.label is None else each.label], each.frames) for each in shown]
 
 
 def _without(why: str) -> Html:

@@ -7,6 +7,7 @@ import pytest
 
 from axonnx.report.facts.material import Material
 from axonnx.report.facts.model import view_model
+from axonnx.report.live.examples import MOST_NUMBERS, Example, examples_of
 from axonnx.report.live.panel import Surface, surface
 from axonnx.report.page import render
 from axonnx.report.sections import live
@@ -59,6 +60,15 @@ def test_a_network_that_cannot_be_drawn_for_is_told():
     page = Page(try_page(program))
     assert page.faults == []
     assert "neither a picture nor events" in page.text
+
+
+def test_samples_that_a_page_has_no_room_for_are_left_out():
+    few, many = np.ones((2, 3), np.uint8), np.ones((2, MOST_NUMBERS), np.uint8)
+    assert examples_of([Example("a", many)]) == []
+    group, script = examples_of([Example("<a>", few), Example("b", many)])
+    assert group.count("<button") == 1
+    assert "<a>" not in group
+    assert "[[[0,1,1,1,2,1],[0,1,1,1,2,1]]]" in script
 
 
 def test_names_of_files_classes_and_layers_stay_text(model):

@@ -66,7 +66,7 @@ addEventListener('load', () => {
 def probed(page: str, turns: str, folder) -> list[dict]:
     path = folder / "page.html"
     path.write_text(page.replace("</body>", PROBE.replace("TURNS", turns) + "</body>"), "utf-8")
-    found = visit(path, folder)
+    found = visit(path, folder, "--virtual-time-budget=8000")
     assert found.console == []
     assert found.requests == []
     return json.loads(html.unescape(re.search(r'<pre id="seen">(.*?)</pre>', found.dom, re.DOTALL)[1]))
@@ -93,6 +93,18 @@ def test_what_is_drawn_dropped_or_waved_has_the_bits_of_the_engine(tmp_path):
     assert np.array_equal(np.array(dropped["frames"]), binned.frames.reshape(5, -1))
     assert f"1,500 events of a.csv, {binned.outside.total} of them left out" in dropped["told"]
     assert binned.outside.total > 0
+
+
+def test_samples_of_the_report_run_at_a_click(material, tmp_path):
+    """To the decisions that were measured for them."""
+    turns = '[0, 1, 2].map((n) => () => panel.querySelector(`[data-example="${n}"]`).click())'
+    found = probed(render(material), turns, tmp_path)
+    for seen, sample in zip(found, material.measured.shown, strict=False):
+        assert np.array_equal(np.array(seen["frames"]), sample.frames.reshape(len(sample.frames), -1))
+        assert int(np.argmax(seen["logits"][0])) == sample.winner
+        name = material.model.contract.classes[sample.label]
+        assert f"a sample of class {name}." in seen["told"]
+    assert len(found) == 3
 
 
 def test_frames_of_counts_are_bins_of_a_sensor_of_their_shape(model, tmp_path):
