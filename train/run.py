@@ -61,7 +61,8 @@ def train_run(
 ) -> Finished:
     """Train as a shipped configuration, a TOML file or a ``Config`` says, and leave everything in the folder ``out``.
 
-    Or give the class of your own network and its ``data``, a data set's name or a path; ``settings`` has its arguments:
+    Or give the class of your own network, or "FILE.py:Class", and its ``data``, a data set's name or a path;
+    ``settings`` has its arguments:
     ``train_run(MyNet, "runs/mine", data="frames.npz", settings={"model.arguments": {"hidden": 32}})``.
 
     ``settings`` replaces single ones: ``{"optimiser.epochs": 3}``. ``resume`` goes on with the run that ``out`` holds,
@@ -113,9 +114,8 @@ def _config(
         if settings:
             raise AxonnxError("settings replace those of a name or a file; put them into the Config itself")
         return configuration
-    if isinstance(configuration, type):
-        tree = as_tree({"model.network": reference(configuration), **(settings or {})})
-        return check_config(tree, configuration.__name__)
+    if (own := _own_network(configuration)) is not None:
+        return check_config(as_tree({"model.network": own, **(settings or {})}), own.rpartition(":")[2])
     given: object = configuration
     if isinstance(given, Network):
         kind = type(given).__name__
@@ -126,6 +126,13 @@ def _config(
     if configuration is None:
         raise AxonnxError("which configuration? Give a shipped name, a .toml file, a Config, or your network's class")
     return read_config(str(configuration), settings)
+
+
+def _own_network(configuration: Configuration) -> str | None:
+    """FILE.py:Class of a class, or of a text that names one."""
+    if isinstance(configuration, type):
+        return reference(configuration)
+    return configuration if isinstance(configuration, str) and ".py:" in configuration else None
 
 
 def _source(folder: RunFolder, configuration: Configuration, config: Config, resume: bool) -> OwnSource | None:

@@ -263,6 +263,16 @@ def test_a_class_is_trained_resumed_and_exported_from_python(frames, here, monke
     assert axonnx.load(file.path).contract.classes == run.classes
 
 
+def test_a_class_may_be_named_by_its_file(frames, here):
+    write_network(here, GOOD, "by_name.py")
+    settings = {"model.arguments": {"hidden": 6}, "optimiser.epochs": 1, "optimiser.batch_size": 8, "eval_samples": 2}
+    run = axonnx.train_run("by_name.py:Net", data=frames, settings=settings)
+    assert run.folder == Path("runs/by_name")
+    assert type(run.network).__name__ == "Net"
+    with pytest.raises(AxonnxError, match="has no class 'Nit'"):
+        axonnx.train_run("by_name.py:Nit", "other", data=frames, settings=settings)
+
+
 def test_what_no_run_folder_could_make_again(frames, here):
     class Within(SpikingNetwork):
         pass
