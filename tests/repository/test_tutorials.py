@@ -39,7 +39,7 @@ def read(name: str) -> str:
 
 def test_there_are_five_and_three_are_notebooks():
     assert [name[0] for name in PAGES] == ["1", "2", "3", "4", "5"]
-    assert NOTEBOOKS == PAGES[:3]
+    assert PAGES[:3] == NOTEBOOKS
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
