@@ -100,7 +100,7 @@ def masked(page: str) -> str:
 
 
 def notebook(page: str) -> dict[str, Any]:
-    """The page as a notebook: its text, its commands after ``!``, its Python; outputs are left to whoever runs it."""
+    """The page as a notebook: its text, its commands in bash, its Python; outputs are left to whoever runs it."""
     cells, at = [], 0
     for block in blocks(page):
         fence = page.rindex("```", 0, block.start)
@@ -108,7 +108,8 @@ def notebook(page: str) -> dict[str, Any]:
         if block.title:
             cells.append(_cell("code", f"%%writefile {block.title}\n{block.text}"))
         elif block.kind == "console":
-            cells.append(_cell("code", "\n".join(f"!{command}" for command, _ in commands(block.text))))
+            lines = ["%%bash", "set -e", *(command for command, _ in commands(block.text))]
+            cells.append(_cell("code", "\n".join(lines)))
         elif block.kind == "python":
             cells.append(_cell("code", block.text))
         elif block.kind != "text":

@@ -57,7 +57,7 @@ def test_a_notebook_runs_and_prints_what_its_page_shows(name, tmp_path, monkeypa
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     book = nbformat.read(ROOT / "examples" / f"{name}.ipynb", as_version=4)
     client.NotebookClient(book, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    cells = [cell for cell in book.cells if cell.cell_type == "code" and not cell.source.startswith("%%")]
+    cells = [cell for cell in book.cells if cell.cell_type == "code" and not cell.source.startswith("%%writefile")]
     printed = words("\n".join(out.get("text", "") for cell in cells for out in cell.outputs))
     assert cells
     assert set().union(*shown(read(name))) - printed == set()
