@@ -1,4 +1,4 @@
-"""Inference on one CPU: our engines, onnxruntime in three forms, and peers; all on the same weights, in one run.
+"""Inference on one CPU: our engines, onnxruntime in four forms, and peers in their best; same weights, one run.
 
 python -m benchmarks.inference            prints the tables
 python -m benchmarks.inference --write    writes them to docs/benchmarks-inference.md as well
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -17,44 +16,56 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import torch
 
+from axonnx.base.errors import AxonnxError
 from axonnx.runtime import load
+from axonnx.runtime.engines.choose import ENGINES, EngineName
+from axonnx.runtime.model import Model
 from benchmarks import peers
+from benchmarks.machine import machine
 from benchmarks.networks import Timed, recurrent, resnet20
 from benchmarks.peers.onnxruntime_forms import layer_wise, session
-from benchmarks.timing import WALL, Times, side_by_side, table
+from benchmarks.timing import PROCESSOR, WALL, Times, side_by_side, table
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks-inference.md"
+COMPILED: tuple[EngineName, ...] = ("c", "numba")
+BEST = "onnxruntime, best exact form (layer-wise, input GEMM hoisted)"
+FOLDED = "onnxruntime, the same folded (not our bits)"
 DENSITIES = (0.001, 0.01, 0.03, 0.11, 0.3, 0.6, 1.0)
 
 
 def sequences(net: Timed, turns: int) -> str:
     """Whole sequences of the recurrent network, batch 1, one thread."""
     x = net.input(0.11)
-    models = {name: load(net.files["sequence"], name) for name in ("numba", "numpy", "auto")}
+    models = our_engines(net.files["sequence"], "numpy", "auto")
     best, scan = session(layer_wise(net.collapsed)), session(str(net.files["sequence"]))
-    step, tensor, (others, absent) = StepByStep(net), torch.from_numpy(x), peers.installed(net.collapsed)
+    folded = session(layer_wise(net.collapsed, net.steps))
+    tensor = torch.from_numpy(x)
+    step, (others, absent) = StepByStep(net), peers.installed(net.collapsed, tensor)
     logits = best.run(None, {"events": x})[0]
     assert all(np.array_equal(model.run(x).logits, logits) for model in models.values())
+    assert np.allclose(folded.run(None, {"events": x})[0], logits, atol=peers.ROUNDING)
     traces = models["numpy"].run(x, trace=True).traces
     ours = [torch.from_numpy(traces[f"spikes/{layer.name}"]) for layer in models["numpy"].program.layers]
     notes = [peers.check(peer, tensor, ours, torch.from_numpy(logits)) for peer in others]
+    for _ in range(4):
+        models["auto"].run(x)  # it tries and chooses
     times = side_by_side(
         {
-            "axonnx numba": lambda: models["numba"].run(x),
-            "axonnx auto": lambda: models["auto"].run(x),
-            "onnxruntime, best form (layer-wise, input GEMM hoisted)": lambda: best.run(None, {"events": x}),
+            **{f"axonnx {name}": lambda run=model.run: run(x) for name, model in models.items() if name != "numpy"},
+            FOLDED: lambda: folded.run(None, {"events": x}),
+            BEST: lambda: best.run(None, {"events": x}),
             "onnxruntime, Scan (the exported file)": lambda: scan.run(["logits"], {"events": x}),
             "onnxruntime, step by step": lambda: step.run(x),
             "axonnx numpy (reference)": lambda: models["numpy"].run(x),
             **{peer.name: lambda logits=peer.logits: logits(tensor) for peer in others},
         },
         turns,
+        seconds=20.0,
     )
     title = f"700-256-256-20 recurrent, T = 100, batch 1, one thread; input 11 %, hidden {net.rate:.1%}"
-    made = table(title, ["engine", "ms", "best ms", "× numba"], _rows(times, "axonnx numba"))
+    made = table(title, ["engine", "ms", "best ms", "× auto"], _rows(times, "axonnx auto"))
     return "\n".join([made, *_about_peers(notes, absent)])
 
 
@@ -62,7 +73,9 @@ def _about_peers(notes: list[str], absent: list[str]) -> list[str]:
     lines = []
     if notes:
         lines.append(
-            f"Our engines and onnxruntime give the same bits. The other libraries round differently; beside our file, "
+            f"Our engines and onnxruntime give the same bits, folded (reset in the recurrent matrix, read-out as one "
+            f"product) excepted. The other libraries are in their best form: `inference_mode`, input products of all "
+            f"steps at once, traced and frozen or compiled. They round differently; beside our file, "
             f"{'; '.join(notes)}. How each is made the same network stands in `benchmarks/peers`.\n"
         )
     return [*lines, f"Not installed here, so not timed: {', '.join(absent)}.\n"] if absent else lines
@@ -89,65 +102,72 @@ class StepByStep:
 
 def sweep(net: Timed, turns: int) -> str:
     """Input densities from next to nothing to everything."""
-    best, rows = session(layer_wise(net.collapsed)), []
+    best, rows, names = session(layer_wise(net.collapsed)), [], []
     for density in DENSITIES:
         x = net.input(density)
         times, hidden = _against(net, x, lambda given=x: best.run(None, {"events": given}), turns)
-        cells = [f"{t.median:.3f}" for t in times.values()]
+        cells, names = [f"{t.median:.3f}" for t in times.values()], [*times][:-1]
         rows.append([f"{density:.1%}", f"{hidden:.1%}", *cells, _ratio(times, "ort", "auto")])
-    head = ["input", "hidden", "numba ms", "auto ms", "onnxruntime best form ms", "onnxruntime / auto"]
+    ours = [f"{name} ms" for name in names]
+    head = ["input", "hidden", *ours, "onnxruntime best exact form ms", "onnxruntime / auto"]
     return table("Density sweep, same network", head, rows)
 
 
 def residual(nets: list[tuple[str, Timed, float]], turns: int) -> str:
     """Spiking ResNet-20."""
-    rows = []
+    rows: list[list[str]] = []
+    names: list[str] = []
     for name, net, density in nets:
         x, scan = net.input(density), session(str(net.files["sequence"]))
         times, hidden = _against(net, x, lambda given=x, run=scan.run: run(["logits"], {"events": given}), turns)
-        cells = [f"{t.median:.1f}" for t in times.values()]
-        rows.append([name, f"{hidden:.1%}", *cells, _ratio(times, "ort", "numba"), _ratio(times, "ort", "auto")])
-    head = ["input", "layers", "numba ms", "auto ms", "onnxruntime ms", "onnxruntime / numba", "onnxruntime / auto"]
+        cells, names = [f"{t.median:.1f}" for t in times.values()], [*times][:-1]
+        rows.append([name, f"{hidden:.1%}", *cells, *(_ratio(times, "ort", ours) for ours in names)])
+    ours, ratios = [f"{name} ms" for name in names], [f"onnxruntime / {name}" for name in names]
+    head = ["input", "layers", *ours, "onnxruntime ms", *ratios]
     return table("Spiking ResNet-20 (32→64→128 channels, 32 × 32), T = 16, batch 1, one thread", head, rows)
 
 
 def _against(net: Timed, x: np.ndarray, theirs: Callable[[], object], turns: int) -> tuple[dict[str, Times], float]:
     """Our engines beside onnxruntime, and the share of neurons that fire."""
-    fast, auto = load(net.files["sequence"], "numba"), load(net.files["sequence"], "auto")
+    models = our_engines(net.files["sequence"], "auto")
     for _ in range(4):
-        auto.run(x)  # it tries and chooses
-    spikes = sum(int(counts.sum()) for counts in fast.run(x).activity.spikes.values())
-    neurons = sum(layer.size for layer in fast.program.layers)
-    times = side_by_side({"numba": lambda: fast.run(x), "auto": lambda: auto.run(x), "ort": theirs}, turns)
+        models["auto"].run(x)  # it tries and chooses
+    first = next(iter(models.values()))
+    spikes = sum(int(counts.sum()) for counts in first.run(x).activity.spikes.values())
+    neurons = sum(layer.size for layer in first.program.layers)
+    runs = {name: lambda run=model.run: run(x) for name, model in models.items()}
+    times = side_by_side({**runs, "ort": theirs}, turns)
     return times, spikes / (neurons * net.steps)
 
 
 def batches(net: Timed, turns: int) -> str:
-    """Many samples, two threads."""
-    x = net.input(0.11, batch=128)
-    fast, auto = load(net.files["sequence"], "numba", threads=2), load(net.files["sequence"], "auto", threads=2)
-    scan, best = session(str(net.files["sequence"]), 2), session(layer_wise(net.collapsed), 2)
-    times = side_by_side(
-        {
-            "axonnx numba": lambda: fast.run(x),
-            "axonnx auto": lambda: auto.run(x),
-            "onnxruntime, Scan": lambda: scan.run(["logits"], {"events": x}),
-            "onnxruntime, best form": lambda: best.run(None, {"events": x}),
-        },
-        turns,
-        clock=WALL,
-    )
-    return table(
-        "700-256-256-20 recurrent again, batch 128, two threads; input 11 %",
-        ["engine", "ms", "best ms", "× numba"],
-        _rows(times, "axonnx numba"),
-    )
+    """Many samples, one thread and two."""
+    x, rows = net.input(0.11, batch=128), []
+    for threads in (1, 2):
+        models = our_engines(net.files["sequence"], "auto", threads=threads)
+        scan, best = session(str(net.files["sequence"]), threads), session(layer_wise(net.collapsed), threads)
+        folded = session(layer_wise(net.collapsed, net.steps), threads)
+        for _ in range(4):
+            models["auto"].run(x)
+        times = side_by_side(
+            {
+                **{f"axonnx {name}": lambda run=model.run: run(x) for name, model in models.items()},
+                FOLDED: lambda: folded.run(None, {"events": x}),
+                BEST: lambda: best.run(None, {"events": x}),
+                "onnxruntime, Scan": lambda: scan.run(["logits"], {"events": x}),
+            },
+            turns,
+            clock=PROCESSOR if threads == 1 else WALL,
+        )
+        rows += [[str(threads), *row] for row in _rows(times, "axonnx auto")]
+    head = ["threads", "engine", "ms", "best ms", "× auto"]
+    return table("700-256-256-20 recurrent again, batch 128; input 11 %", head, rows)
 
 
 def streaming(net: Timed, turns: int) -> str:
     """Single steps called from Python, a hundred in a row."""
     x = net.input(0.11)
-    model, step = load(net.files["sequence"], "numba"), StepByStep(net)
+    model, step = load(net.files["sequence"]), StepByStep(net)
     stepper = model.stepper()
 
     def as_values() -> None:
@@ -188,11 +208,10 @@ def cold(net: Timed) -> str:
     """A fresh interpreter: import, load, first decision."""
     rows = []
     with tempfile.TemporaryDirectory() as empty:
+        compiled = list(our_engines(net.files["sequence"]))
         for name, engine, folder in (
-            ("numba, first time on this machine", "numba", empty),
-            ("numba", "numba", None),
-            ("ort", "ort", None),
-            ("numpy", "numpy", None),
+            *((f"{name}, first time on this machine", name, f"{empty}/{name}") for name in compiled),
+            *((name, name, None) for name in (*compiled, "ort", "numpy")),
         ):
             environment = {**os.environ, **({"AXONNX_CACHE_DIR": folder} if folder else {})}
             command = [sys.executable, "-c", COLD, str(net.files["sequence"]), engine]
@@ -215,14 +234,15 @@ def _ratio(times: dict[str, Times], theirs: str, ours: str) -> str:
     return f"{times[theirs].median / times[ours].median:.2f}"
 
 
-def machine() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    model = next((line.split(":")[1].strip() for line in lines if "model name" in line), platform.processor())
-    load_average = os.getloadavg()[0]
-    return (
-        f"{model}, {os.cpu_count()} cores, load {load_average:.1f} at the start; Python {platform.python_version()}, "
-        f"onnxruntime {onnxruntime.__version__}, torch {torch.__version__}, numpy {np.__version__}.\n"
-    )
+def our_engines(path: Path, *others: EngineName, threads: int = 1) -> dict[str, Model]:
+    """Our compiled engines that work here, and those asked for."""
+    found = {}
+    for name in (*(name for name in COMPILED if name in ENGINES), *others):
+        try:
+            found[name] = load(path, name, threads)
+        except AxonnxError as fault:
+            print(f"{name}: {fault}", file=sys.stderr)
+    return found
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -237,7 +257,7 @@ def main(arguments: list[str] | None = None) -> int:
         "Made by `python -m benchmarks.inference --write`; medians, candidates taking turns, each warmed up before it "
         "is timed, 50 ms after the one before it. One thread is timed by the processor's clock, which leaves out other "
         "work; two by the wall's.\n",
-        machine(),
+        machine("onnxruntime", "torch", "numpy", "jax"),
     ]
     with tempfile.TemporaryDirectory() as folder:
         net, busy = recurrent(Path(folder)), recurrent(Path(folder), density=1.0, rate=0.9)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from axonnx.export.collapsed import Collapsed, collapse_network
+from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
 from axonnx.export.contract import make_contract
 from axonnx.export.write import build_model, write_model
 from axonnx.models import MEAN_FIELD, RecurrentSNN, SpikingMLP, SpikingNetwork, SpikingResNet
@@ -39,10 +39,20 @@ def events(steps: int, batch: int, shape: tuple[int, ...], density: float, seed:
     return (np.random.default_rng(seed).random((steps, batch, *shape)) < density).astype(np.float32)
 
 
-def recurrent(folder: Path, density: float = 0.11, rate: float = 0.05) -> Timed:
+def recurrent(
+    folder: Path,
+    density: float = 0.11,
+    rate: float = 0.05,
+    *,
+    width: int = 256,
+    steps: int = 100,
+    settings: CollapseSettings | None = None,
+) -> Timed:
     """700-256-256-20, both layers recurrent; T = 100."""
     torch.manual_seed(0)
-    return _timed(RecurrentSNN(), (700,), 100, density, rate, 20, folder / f"recurrent-{rate}")
+    members = settings.members if settings is not None else 1
+    name = folder / f"recurrent-{rate}-{width}-{steps}-{members}"
+    return _timed(RecurrentSNN(700, [width, width], 20), (700,), steps, density, rate, 20, name, settings)
 
 
 def resnet20(folder: Path, density: float = 0.08, rate: float = 0.08) -> Timed:
@@ -67,12 +77,19 @@ def digits(folder: Path, rate: float = 0.15) -> Path:
 
 
 def _timed(
-    network: SpikingNetwork, shape: tuple[int, ...], steps: int, density: float, rate: float, classes: int, name: Path
+    network: SpikingNetwork,
+    shape: tuple[int, ...],
+    steps: int,
+    density: float,
+    rate: float,
+    classes: int,
+    name: Path,
+    settings: CollapseSettings | None = None,
 ) -> Timed:
     arriving = InputContract(name="events", shape=shape, steps=steps, largest=1)
     x = torch.from_numpy(events(steps, 1, shape, density, 0))
     thresholds, rates = _thresholds(collapse_network(network, arriving), x, rate)
-    collapsed = collapse_network(network, arriving, thresholds=thresholds)
+    collapsed = collapse_network(network, arriving, settings or CollapseSettings(), thresholds=thresholds)
     files = {}
     for form in ("sequence", "step"):
         contract = make_contract(collapsed, tuple(str(number) for number in range(classes)), form)

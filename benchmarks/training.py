@@ -1,59 +1,40 @@
-"""How long a training step takes: our recurrent network beside the same one in snnTorch, and what noise costs.
+"""How long a training step takes and what it keeps: our networks beside snnTorch's and Spyx's, and what noise costs.
 
-    python -m benchmarks.training [--repeats 15] [--threads 1] [--write]
+    python -m benchmarks.training [--repeats 15] [--threads 1] [--device cuda] [--write]
 
-700-256-256-20 recurrent, T = 100, batch 32, 11 % of inputs active: forward and backward, no optimiser. Networks take
-turns, repeat by repeat, so that a busy machine is busy for all of them; the table has medians and ratios of medians.
+Forward and backward, no optimiser. Networks take turns, repeat by repeat, so that a busy machine is busy for all of
+them; tables have medians and ratios of medians.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import statistics
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
-import snntorch
 import torch
 import torch.nn.functional as nnf
 from torch import Tensor, nn
 
-from axonnx.models import LIF, MEAN_FIELD, RecurrentSNN, Sample, SpikingResNet, variant
+from axonnx.models import LIF, MEAN_FIELD, Network, RecurrentSNN, Sample, SpikingResNet, variant
 from axonnx.models.fast import dispatch as kernels
-from axonnx.models.neurons import DEFAULT_DECAY
+from benchmarks.machine import machine
+from benchmarks.peers import snntorch_training as snntorch
+from benchmarks.timing import table
 
 STEPS, BATCH, INPUTS, HIDDEN, CLASSES = 100, 32, 700, 256, 20
 DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks-training.md"
+Step = Callable[[Tensor, Tensor], None]
 
 
-class SnnTorchNetwork(nn.Module):
-    """The same network of snnTorch's layers, as its documentation writes one."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.second = nn.Linear(INPUTS, HIDDEN), nn.Linear(HIDDEN, HIDDEN)
-        self.lif1 = snntorch.RLeaky(DEFAULT_DECAY, linear_features=HIDDEN)
-        self.lif2 = snntorch.RLeaky(DEFAULT_DECAY, linear_features=HIDDEN)
-        self.last = nn.Linear(HIDDEN, CLASSES)
-        self.readout = snntorch.Leaky(DEFAULT_DECAY, reset_mechanism="none")
-
-    def forward(self, x: Tensor) -> Tensor:
-        spikes1, membrane1 = self.lif1.init_rleaky()
-        spikes2, membrane2 = self.lif2.init_rleaky()
-        membrane3, total = self.readout.init_leaky(), 0.0
-        for step in x:
-            spikes1, membrane1 = self.lif1(self.first(step), spikes1, membrane1)
-            spikes2, membrane2 = self.lif2(self.second(spikes1), spikes2, membrane2)
-            _, membrane3 = self.readout(self.last(spikes2), membrane3)
-            total = total + membrane3
-        return total / len(x)
-
-
-def ours(name: str, plain: bool = False) -> Callable[[Tensor, Tensor], None]:
+def ours(make: Callable[..., Network], name: str, device: torch.device, plain: bool = False) -> Step:
     """A step of our network in one variant; ``plain`` without the hand-written backward pass."""
     chosen = variant(name)
-    network = RecurrentSNN(variant=chosen)
+    network = make(variant=chosen).to(device)
 
     def step(x: Tensor, labels: Tensor) -> None:
         network.zero_grad()
@@ -72,9 +53,9 @@ def ours(name: str, plain: bool = False) -> Callable[[Tensor, Tensor], None]:
     return step
 
 
-def theirs() -> Callable[[Tensor, Tensor], None]:
-    """A step of the snnTorch network."""
-    network = SnnTorchNetwork()
+def theirs(network: nn.Module, device: torch.device) -> Step:
+    """A step of a network of another library that is torch's."""
+    network.to(device)
 
     def step(x: Tensor, labels: Tensor) -> None:
         network.zero_grad()
@@ -83,78 +64,118 @@ def theirs() -> Callable[[Tensor, Tensor], None]:
     return step
 
 
-def time_each(steps: dict[str, Callable[[Tensor, Tensor], None]], repeats: int) -> dict[str, float]:
+def spyx_steps() -> dict[str, Step]:
+    """Spyx where it is installed."""
+    try:
+        form = import_module("benchmarks.peers.spyx_training")
+    except ImportError:
+        return {}
+    found: dict[str, Step] = form.steps(INPUTS, HIDDEN, CLASSES)
+    return found
+
+
+def time_each(steps: dict[str, Step], x: Tensor, labels: Tensor, repeats: int) -> dict[str, float]:
     """Median seconds of each, taken in turns."""
-    torch.manual_seed(0)
-    x = (torch.rand(STEPS, BATCH, INPUTS) < 0.11).float()
-    labels = torch.randint(CLASSES, (BATCH,))
     times: dict[str, list[float]] = {name: [] for name in steps}
     # With one thread the processor's time is the step's own, whatever else the machine does.
-    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    on_cpu = x.device.type == "cpu"
+    clock = time.process_time if on_cpu and torch.get_num_threads() == 1 else time.perf_counter
     for repeat in range(repeats + 2):
         for name, step in steps.items():
             began = clock()
             step(x, labels)
+            if not on_cpu:
+                torch.cuda.synchronize()
             if repeat >= 2:  # the first ones warm up
                 times[name].append(clock() - began)
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def saved_megabytes(network: nn.Module, x: Tensor, fire: object) -> float:
-    """What a forward pass keeps for its backward pass."""
+def kept_megabytes(step: Step, x: Tensor, labels: Tensor) -> float:
+    """What a forward pass keeps for its backward pass, parameters and input excepted."""
     sizes: dict[int, int] = {}
 
     def keep(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        sizes[storage.data_ptr()] = storage.nbytes()
+        if not isinstance(tensor, nn.Parameter) and storage.data_ptr() != x.untyped_storage().data_ptr():
+            sizes[storage.data_ptr()] = storage.nbytes()
         return tensor
 
+    gc.collect()
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        network(x, fire)
+        step(x, labels)
     return sum(sizes.values()) / 2**20
 
 
-def report(medians: dict[str, float], threads: int) -> str:
-    """The table."""
-    base, sg = medians["snnTorch RLeaky"], medians["surrogate gradient (sg-nbn-1)"]
-    way = "without numba" if kernels.compiled("lif_kernels") is None else "with numba"
-    lines = [
-        f"Training step, 700-256-256-20 recurrent, T = {STEPS}, batch {BATCH}, {threads} thread(s), {way}, medians:",
-        "",
-        "| network | ms | of snnTorch | of our surrogate gradient |",
-        "| --- | ---: | ---: | ---: |",
-    ]
-    lines += [f"| {name} | {1e3 * t:.0f} | {t / base:.2f} | {t / sg:.2f} |" for name, t in medians.items()]
-    events = (torch.rand(STEPS, BATCH, INPUTS) < 0.11).float()
-    frames = (torch.rand(16, 8, 2, 32, 32) < 0.1).float()
-    memory = {
-        "recurrent, T = 100, batch 32": saved_megabytes(RecurrentSNN(), events, Sample()),
-        "spiking ResNet-20, T = 16, batch 8": saved_megabytes(SpikingResNet(), frames, Sample()),
+def recurrent(device: torch.device, repeats: int, threads: int) -> str:
+    """700-256-256-20."""
+    torch.manual_seed(0)
+    x = (torch.rand(STEPS, BATCH, INPUTS) < 0.11).float().to(device)
+    labels = torch.randint(CLASSES, (BATCH,)).to(device)
+    sizes = (INPUTS, HIDDEN, CLASSES)
+    steps = {
+        "snnTorch RLeaky": theirs(snntorch.Recurrent(*sizes), device),
+        "snnTorch RLeaky, layer by layer": theirs(snntorch.LayerWise(*sizes), device),
+        **(spyx_steps() if device.type == "cpu" else {}),
+        "surrogate gradient (sg-nbn-1)": ours(RecurrentSNN, "sg-nbn-1", device),
+        "Bayesian, mean-field (mfa)": ours(RecurrentSNN, "mfa", device),
+        "Bayesian, sampled (sbnn)": ours(RecurrentSNN, "sbnn", device),
+        "Bayesian, sampled, plain loop": ours(RecurrentSNN, "sbnn", device, plain=True),
     }
-    lines += ["", "| kept for the backward pass | MiB |", "| --- | ---: |"]
-    lines += [f"| {name} | {size:.0f} |" for name, size in memory.items()]
-    return "\n".join(lines)
+    medians = time_each(steps, x, labels, repeats)
+    kept = {name: kept_megabytes(step, x, labels) for name, step in steps.items() if "Spyx" not in name}
+    title = f"Recurrent 700-256-256-20, T = {STEPS}, batch {BATCH}, {threads} thread(s)"
+    return _table(title, medians, kept, "snnTorch RLeaky, layer by layer")
+
+
+def residual(device: torch.device, repeats: int, threads: int) -> str:
+    """Spiking ResNet-20."""
+    torch.manual_seed(0)
+    x = (torch.rand(16, 8, 2, 32, 32) < 0.1).float().to(device)
+    labels = torch.randint(11, (8,)).to(device)
+    steps = {
+        "snnTorch Leaky, layer by layer": theirs(snntorch.ResNet(), device),
+        "surrogate gradient (sg-nbn-1)": ours(SpikingResNet, "sg-nbn-1", device),
+        "Bayesian, mean-field (mfa)": ours(SpikingResNet, "mfa", device),
+        "Bayesian, sampled (sbnn)": ours(SpikingResNet, "sbnn", device),
+    }
+    medians = time_each(steps, x, labels, max(3, repeats // 3))
+    kept = {name: kept_megabytes(step, x, labels) for name, step in steps.items()}
+    title = f"Spiking ResNet-20 (32→64→128 channels, 32 × 32), T = 16, batch 8, {threads} thread(s)"
+    return _table(title, medians, kept, "snnTorch Leaky, layer by layer")
+
+
+def _table(title: str, medians: dict[str, float], kept: dict[str, float], unit: str) -> str:
+    rows = [
+        [name, f"{1e3 * t:.0f}", f"{t / medians[unit]:.2f}", f"{kept[name]:.0f}" if name in kept else ""]
+        for name, t in medians.items()
+    ]
+    return table(title, ["network", "ms", "of snnTorch's best", "kept for the backward pass, MiB"], rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--write", action="store_true", help=f"put the table into {DOCUMENT.name}")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--quick", action="store_true", help="three repeats")
+    parser.add_argument("--write", action="store_true", help=f"put the tables into {DOCUMENT.name}")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    steps = {
-        "snnTorch RLeaky": theirs(),
-        "surrogate gradient (sg-nbn-1)": ours("sg-nbn-1"),
-        "Bayesian, mean-field (mfa)": ours("mfa"),
-        "Bayesian, sampled (sbnn)": ours("sbnn"),
-        "Bayesian, sampled, plain loop": ours("sbnn", plain=True),
-    }
-    text = report(time_each(steps, options.repeats), options.threads)
-    print(text)
+    device, repeats = torch.device(options.device), 3 if options.quick else options.repeats
+    way = "without numba" if kernels.compiled("lif_kernels") is None else "with numba"
+    parts = [
+        "# Training speed\n",
+        f"Made by `python -m benchmarks.training --repeats {repeats} --threads {options.threads} --device "
+        f"{options.device} --write`, {way}: forward and backward, no optimiser; medians, networks taking turns. One "
+        f"thread is timed by the processor's clock.\n",
+        machine("torch", "snntorch", "spyx", "jax", "numba"),
+    ]
+    for make in (recurrent, residual):
+        parts.append(make(device, repeats, options.threads))
+        print(parts[-1], flush=True)
     if options.write:
-        command = f"python -m benchmarks.training --repeats {options.repeats} --threads {options.threads}"
-        DOCUMENT.write_text(f"# Training speed\n\n`{command}` printed:\n\n{text}\n", encoding="utf-8")
+        DOCUMENT.write_text("\n".join(parts), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ instead of bits compared: a membrane next to its threshold may go the other way.
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -22,7 +24,7 @@ from torch import Tensor, nn
 
 from axonnx.export.collapsed import Collapsed
 
-FORMS = {"snnTorch": "snntorch", "sinabs": "sinabs", "Norse": "norse", "SpikingJelly": "spikingjelly"}
+FORMS = {"Spyx": "spyx", "snnTorch": "snntorch", "sinabs": "sinabs", "Norse": "norse", "SpikingJelly": "spikingjelly"}
 TOLERATED = 1e-3  # share of spikes that may go the other way
 ROUNDING = 1e-5  # of logits, where all spikes are the same
 
@@ -66,8 +68,8 @@ def linear(synapse: Any, factor: float = 1.0) -> nn.Linear:
     return made.requires_grad_(False)
 
 
-def installed(collapsed: Collapsed) -> tuple[list[Peer], list[str]]:
-    """The peers that can be imported, and what is to be said of the others."""
+def installed(collapsed: Collapsed, example: Tensor) -> tuple[list[Peer], list[str]]:
+    """The peers that can be imported, each in its best form, and what is to be said of the others."""
     found, absent = [], []
     for name, module in FORMS.items():
         try:
@@ -75,9 +77,43 @@ def installed(collapsed: Collapsed) -> tuple[list[Peer], list[str]]:
         except ImportError as fault:
             absent.append(f"{name} ({fault})")
             continue
-        network = form.Network(collapsed).eval()
-        found.append(Peer(f"{name} {version(module)}", network, network.spikes))
+        for title, network in getattr(form, "FORMS", {name: form.Network}).items():
+            made = network(collapsed).eval()
+            titled = f"{name} {version(module)}{title.removeprefix(name)}"
+            found.append(_fastest(titled, made, example) if isinstance(made, nn.Module) else _as_it_is(titled, made))
     return found, absent
+
+
+def _as_it_is(name: str, network: Any) -> Peer:
+    return Peer(name, torch.inference_mode()(network), torch.inference_mode()(network.spikes))
+
+
+def _fastest(name: str, network: nn.Module, example: Tensor) -> Peer:
+    """The network as it is, or traced and frozen where that works and is faster."""
+    plain = _as_it_is(name, network)
+    with warnings.catch_warnings(), torch.inference_mode():
+        warnings.simplefilter("ignore")
+        try:
+            traced: Any = torch.jit.freeze(torch.jit.trace(network, example, check_trace=False).eval())
+            changed = example.roll(1, -1)  # nothing of one input must be in the trace
+            same = torch.allclose(traced(changed), plain.logits(changed), atol=ROUNDING)
+        except Exception:  # what cannot be traced is timed as it is
+            return plain
+        for _ in range(3):  # torch compiles a trace while it is first used
+            traced(example)
+    if not same or _seconds(traced, example) > _seconds(network, example):
+        return plain
+    return Peer(f"{name}, traced", torch.inference_mode()(traced), plain.spikes)
+
+
+@torch.inference_mode()
+def _seconds(network: Callable[[Tensor], Tensor], x: Tensor) -> float:
+    times = []
+    for _ in range(5):
+        began = time.process_time()
+        network(x)
+        times.append(time.process_time() - began)
+    return min(times)
 
 
 @torch.no_grad()

@@ -2,6 +2,9 @@
 
 For each layer: one GEMM over [T·B, inputs], then a Scan with the recurrent GEMM and the neuron, then the next layer. It
 cannot stream, and it needs the whole sequence in memory; it is the form to beat.
+
+``folded`` goes further and gives up our bits: the reset, −θ·o[t−1], is a diagonal of the recurrent matrix, and the
+read-out's mean over time is one product, Σ_t c[t] o[t] with c[t] = (1 − β^(T−t)) / (1 − β) / T for t = 0 … T − 1.
 """
 
 from __future__ import annotations
@@ -27,8 +30,8 @@ def session(model: onnx.ModelProto | str, threads: int = 1) -> Any:
     return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
 
-def layer_wise(collapsed: Collapsed) -> onnx.ModelProto:
-    """The model: events [T, B, inputs] to logits [B, classes]."""
+def layer_wise(collapsed: Collapsed, folded: int | None = None) -> onnx.ModelProto:
+    """The model: events [T, B, inputs] to logits [B, classes]; ``folded`` for so many time steps and no other."""
     network: Any = collapsed.network
     graph = _Graph()
     graph.node("Shape", ["events"], "batch", start=1, end=2)
@@ -36,8 +39,11 @@ def layer_wise(collapsed: Collapsed) -> onnx.ModelProto:
     graph.node("Cast", ["steps_int"], "steps", to=FLOAT)
     value = "events"
     for number, layer in enumerate(network.hidden):
-        value = _layer(graph, f"layer{number}", value, layer.synapse, layer.neuron)
-    _readout(graph, value, network.readout)
+        value = _layer(graph, f"layer{number}", value, layer.synapse, layer.neuron, folded is not None)
+    if folded is None:
+        _readout(graph, value, network.readout)
+    else:
+        _folded_readout(graph, value, network.readout, folded)
     inputs = [helper.make_tensor_value_info("events", FLOAT, ["T", "B", network.hidden[0].synapse.weight.shape[1]])]
     outputs = [helper.make_tensor_value_info("logits", FLOAT, ["B", len(network.readout.bias)])]
     made = helper.make_graph(graph.nodes, "layer_wise", inputs, outputs, initializer=graph.constants)
@@ -69,17 +75,20 @@ class _Graph:
         return self.node("ConstantOfShape", [shape], name, value=helper.make_tensor("zero", FLOAT, [1], [0.0]))
 
 
-def _layer(graph: _Graph, name: str, value: str, synapse: Any, neuron: Any) -> str:
+def _layer(graph: _Graph, name: str, value: str, synapse: Any, neuron: Any, folded: bool) -> str:
     size = synapse.weight.shape[0]
     current = graph.product(name, value, synapse.weight, synapse.bias)
+    reset = [
+        helper.make_node("Mul", [f"{name}/threshold", "o"], ["reset"]),
+        helper.make_node("Sub", ["charged", "reset"], ["h_next"]),
+    ]
     body = helper.make_graph(
         [
             helper.make_node("MatMul", ["o", f"{name}/r"], ["heard"]),
             helper.make_node("Add", ["now", "heard"], ["arriving"]),
             helper.make_node("Mul", [f"{name}/decay", "h"], ["decayed"]),
-            helper.make_node("Add", ["decayed", "arriving"], ["charged"]),
-            helper.make_node("Mul", [f"{name}/threshold", "o"], ["reset"]),
-            helper.make_node("Sub", ["charged", "reset"], ["h_next"]),
+            helper.make_node("Add", ["decayed", "arriving"], ["h_next" if folded else "charged"]),
+            *([] if folded else reset),
             helper.make_node("GreaterOrEqual", ["h_next", f"{name}/threshold"], ["fires"]),
             helper.make_node("Cast", ["fires"], ["o_next"], to=FLOAT),
             helper.make_node("Identity", ["o_next"], ["seen"]),
@@ -88,7 +97,10 @@ def _layer(graph: _Graph, name: str, value: str, synapse: Any, neuron: Any) -> s
         [helper.make_tensor_value_info(key, FLOAT, ["B", size]) for key in ("h", "o", "now")],
         [helper.make_tensor_value_info(key, FLOAT, ["B", size]) for key in ("h_next", "o_next", "seen")],
     )
-    graph.constant(f"{name}/r", neuron.recurrent_weight.numpy().T.copy())
+    recurrent = neuron.recurrent_weight.numpy().T.copy()
+    if folded:
+        recurrent -= np.diag(np.broadcast_to(neuron.threshold.numpy(), size).astype(np.float32))
+    graph.constant(f"{name}/r", recurrent)
     graph.constant(f"{name}/decay", neuron.decay.numpy())
     graph.constant(f"{name}/threshold", neuron.threshold.numpy())
     states = [graph.zeros(f"{name}/h0", size), graph.zeros(f"{name}/o0", size)]
@@ -116,3 +128,16 @@ def _readout(graph: _Graph, value: str, readout: Any) -> None:
         helper.make_node("Scan", [*states, current], ["readout/h", "readout/s"], body=body, num_scan_inputs=1)
     )
     graph.node("Div", ["readout/s", "steps"], "logits")
+
+
+def _folded_readout(graph: _Graph, value: str, readout: Any, steps: int) -> None:
+    decay = np.float64(readout.decay.numpy())
+    weights = (1 - decay ** np.arange(steps, 0, -1)) / (1 - decay) / steps
+    flat = graph.node("Reshape", [value, graph.constant("readout/rows", np.array([steps, -1]))], "readout/flat")
+    row = graph.constant("readout/steps", weights.astype(np.float32)[None])
+    summed = graph.node("MatMul", [row, flat], "readout/summed")
+    shape = graph.constant("readout/columns", np.array([-1, readout.weight.shape[1]]))
+    spikes = graph.node("Reshape", [summed, shape], "readout/spikes")
+    w = graph.constant("readout/weight", readout.weight.numpy().T.copy())
+    b = graph.constant("readout/bias", (readout.bias.numpy() * weights.sum()).astype(np.float32))
+    graph.node("Gemm", [spikes, w, b], "logits")
