@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as nnf
 from torch import Tensor, nn
 
+from axonnx.models.fast.conv_moments import Window, conv_moments
 from axonnx.models.fast.linear_moments import linear_moments
 from axonnx.models.maths.current import Current, needs_spikes
 from axonnx.models.maths.posterior import GaussianPosterior
@@ -107,6 +108,23 @@ class Conv2d(Synapse):
         flat = x.flatten(0, -4) if x.dim() > 4 else x
         out = nnf.conv2d(flat, weight, bias, self.stride, self.padding, self.dilation, self.groups)
         return out.unflatten(0, x.shape[:-3]) if x.dim() > 4 else out
+
+    def moments(self, x: Tensor) -> Current:
+        """Mean and variance of a ⊙ (W ∗ x) + b; of shared variances the gain alone is left to multiply."""
+        weight, bias, scale = self.constants()
+        gain = self.posterior.shared_gain(scale)
+        if gain is None or self.groups != 1:
+            return super().moments(x)
+        window = Window(*([side, side] if isinstance(side, int) else list(side) for side in self._sides))
+        flat = x.flatten(0, -4) if x.dim() > 4 else x
+        mean, activity = conv_moments(flat, weight, bias, window)
+        if x.dim() <= 4:
+            return Current(mean, activity, gain)
+        return Current(mean.unflatten(0, x.shape[:-3]), activity.unflatten(0, x.shape[:-3]), gain)
+
+    @property
+    def _sides(self) -> tuple[Side, Side, Side]:
+        return self.stride, self.padding, self.dilation
 
     def extra_repr(self) -> str:
         """Stride and padding."""

@@ -110,8 +110,11 @@ class _LIFSequence(torch.autograd.Function):
         after = ctx.steps.forward_steps(layer, drive, membrane, remembered, trace, learning)
         ctx.estimator = estimator
         ctx.set_materialize_grads(False)
+        # Of a variance that comes as it is the shape is enough; its factors are needed where there are two.
+        ctx.activity_shape = None if activity is None else activity.shape
+        factor = None if gain is None else activity
         ctx.save_for_backward(
-            *trace, noise if estimator.reads_noise else None, membrane, remembered, *layer[:5], activity, gain
+            *trace, noise if estimator.reads_noise else None, membrane, remembered, *layer[:5], factor, gain
         )
         return trace.spikes, trace.gap, trace.total, *after
 
@@ -159,10 +162,10 @@ def _activity_grads(
     A dense layer has v [… , n] = activity [… , 1] · gain [n], a convolutional one v [… , c, positions] =
     gain [c, 1] · activity [… , 1, positions].
     """
-    if v_grads is None or activity is None:
+    if v_grads is None or ctx.activity_shape is None:
         return None, None
-    if gain is None:
-        return v_grads.sum_to_size(activity.shape), None
+    if gain is None or activity is None:
+        return v_grads.sum_to_size(ctx.activity_shape), None
     channels = -gain.dim()
     if activity.shape[channels] != 1 or gain.numel() != v_grads.shape[channels] or gain.numel() != len(gain):
         return (v_grads * gain).sum_to_size(activity.shape), (v_grads * activity).sum_to_size(gain.shape)

@@ -1,4 +1,4 @@
-"""Compiled arithmetic of ``linear_moments``."""
+"""Compiled arithmetic of ``linear_moments`` and ``conv_moments``."""
 
 from __future__ import annotations
 
@@ -27,3 +27,15 @@ def _sum_of_squares(x: Floats) -> Any:
     for i in range(len(x)):
         total += x[i] * x[i]
     return total
+
+
+@compiled
+def squares_of_channels(begin: int, end: int, x: Any, out: Any) -> None:
+    """Σ_c x_c² of maps ``begin`` to ``end``: x [N, C, positions], out [N, positions]."""
+    for n in range(begin, end):
+        row = out[n]
+        row[:] = ZERO
+        for c in range(x.shape[1]):
+            values = x[n, c]
+            for i in range(len(row)):
+                row[i] += values[i] * values[i]

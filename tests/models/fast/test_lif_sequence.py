@@ -54,7 +54,7 @@ def run_layer(lif: LIF, given: dict[str, Tensor], path: str, sampled: bool) -> t
         lif._fused(current, state, noise, run)
     else:
         lif._plain(current, state, noise, None, run)
-    return (*run.observations[""], *run.after[""])
+    return (*run.observations[""][:3], *run.after[""])
 
 
 def gradients(lif: LIF, given: dict[str, Tensor], path: str, sampled: bool, only: str) -> dict[str, Tensor | None]:
