@@ -104,6 +104,7 @@ ORDER = (
     "estimator-bias",
     "vanishing-gradients",
     "depth",
+    "self-tuning",
     "granularity",
     "uncertainty",
     "recipes",

@@ -19,6 +19,7 @@ def test_the_papers_experiments_are_all_there():
         "estimator-bias",
         "vanishing-gradients",
         "depth",
+        "self-tuning",
         "granularity",
         "uncertainty",
         "recipes",
