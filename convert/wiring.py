@@ -149,12 +149,20 @@ class Wiring:
         if call.name == "cat":
             parts = tuple(self._heard(call, number) for number in range(len(call.inputs)))
             return self.plan.add("", "join", parts, tuple(call.outputs[0].shape[self.lead :]))
+        if call.name == "stack" and self._over_time(call):
+            return self._heard(call, len(call.inputs) - 1)
         if call.name in POOLS:
             return self._pooled(call, *POOLS[call.name](call))
         raise AxonnxError(
             f"the function {call.name!r} between layers has no exact form here; known are sums, concatenations, "
             f"flatten and pooling"
         )
+
+    def _over_time(self, call: Call) -> bool:
+        """Whether a layer's outputs of every time step are put together, for a layer that takes whole sequences."""
+        names = {None if source is None else source.call.name for source in call.sources}
+        numbers = [None if source is None else source.call.number for source in call.sources]
+        return len(names) == 1 and numbers == list(range(len(call.inputs)))
 
     def _of_input(self, call: Call) -> bool:
         return call.sources[0] is None and call.inputs[0] is self.x

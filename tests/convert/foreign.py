@@ -291,6 +291,16 @@ def recurrent_cells() -> nn.Module:
 
 
 @case("norse", MAPS, exact=False)
+def layers_in_time() -> nn.Module:
+    import norse.torch as norse
+
+    p = norse.LIFParameters(v_th=torch.tensor(0.5))
+    return norse.SequentialState(
+        norse.Lift(nn.Conv2d(2, 4, 3)), norse.LIF(p), nn.Flatten(2), nn.Linear(4 * 36, CLASSES), norse.LI()
+    )
+
+
+@case("norse", MAPS, exact=False)
 def lifted() -> nn.Module:
     import norse.torch as norse
 

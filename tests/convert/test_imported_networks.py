@@ -1,11 +1,14 @@
 """Networks of other libraries beside what they become: every spike over long random input, ties among them."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from axonnx.convert.importing import fill
-from axonnx.convert.proof import compare, of_network
+from axonnx.convert.proof import compare, of_network, unexplained
 from axonnx.convert.source import torch_source
+from axonnx.convert.sources import known
 from axonnx.models import variant
 from axonnx.models.described import DescribedNetwork
 
@@ -38,8 +41,32 @@ def test_every_spike_is_the_sources(name):
     rates = {layer: float(spikes.mean()) for layer, spikes in seen.spikes.items()}
     assert all(0.005 < rate < 0.95 for rate in rates.values()), rates
     assert seen.outputs.shape == (STEPS, BATCH, CLASSES)
+    assert unexplained(ours, seen, x) == 0
     if CASES[name].exact:
         assert found.spikes_differing == 0, found.first
         assert found.decisions_differing == 0
     else:
         assert found.first is None or found.first.reason.startswith("rounding"), found.first
+
+
+def read_as(library, **changes):
+    """The libraries, of which one is read wrongly."""
+    kinds, read = known.LIBRARIES[library]
+    return {**known.LIBRARIES, library: (kinds, lambda *given: replace(read(*given), **changes))}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("spikingjelly-leaky_by_halves", {"gain": 1.0}),
+        ("snntorch-synaptic", {"synaptic_decay": None}),
+        ("snntorch-recurrent_leaky", {"bias": None}),
+        ("norse-cells_with_currents", {"taken": 0.0}),
+        ("norse-box_cells", {"decay": 0.745}),
+    ],
+)
+def test_a_layer_that_is_read_wrongly_is_no_rounding(name, changes, monkeypatch):
+    monkeypatch.setattr(known, "LIBRARIES", read_as(name.partition("-")[0], **changes))
+    source, ours, shape = imported(name)
+    x = events(shape)
+    assert unexplained(ours, source.observe(x), x) > 0
