@@ -25,6 +25,8 @@ def test_nothing_is_found(campaign):
     if campaign == "confined":
         pytest.importorskip("h5py")
         pytest.importorskip("faery")
+    if campaign == "messages":
+        pytest.importorskip("uvicorn", reason="serving needs uvicorn: pip install 'axonnx[serve]'")
     cases = FEWER.get(campaign, CASES)
     result = run(campaign, cases=cases)
     assert [f"{report.seed}: {report.kind}: {report.text}" for report in result.findings] == []
