@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all.
+"""Files that are written completely or not at all, and read as far as they can be what they should.
 
 A file grows under a name of its own beside its place, ``.NAME.TOKEN.axonnx.part``, and its writer holds a lock on it.
 What a killed process left behind is known by that name and by its lock being free.
@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from axonnx.base.errors import AxonnxError
 
 try:
     import fcntl
@@ -18,6 +21,7 @@ except ImportError:  # where there are no such locks, nothing is taken for left 
     fcntl = None  # type: ignore[assignment]
 
 PART = ".axonnx.part"
+PIECE = 1 << 24  # bytes
 
 
 @contextmanager
@@ -40,6 +44,34 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def read_at_most(path: str | os.PathLike[str], most: int) -> bytes:
+    """All of a file or pipe; a device, which may have no end, and more than ``most`` bytes are refused unread."""
+    with open(path, "rb") as file:
+        about = os.fstat(file.fileno())
+        _refuse_device(path, about.st_mode)
+        data, left = bytearray(), most + 1
+        while about.st_size <= most and left > 0 and (piece := file.read(min(left, PIECE))):
+            data += piece
+            left -= len(piece)
+    if about.st_size > most or left == 0:
+        raise AxonnxError(f"{os.fspath(path)}: holds more than {most:,} bytes, which no such file does")
+    return bytes(data)
+
+
+def refuse_device(path: str | os.PathLike[str]) -> None:
+    """A device is no file, and may have no end; what is not there is left to whoever opens it."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return
+    _refuse_device(path, mode)
+
+
+def _refuse_device(path: str | os.PathLike[str], mode: int) -> None:
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+        raise AxonnxError(f"{os.fspath(path)}: is a device; expected a file")
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.files import refuse_device
 
 BLOCK = 1 << 22
 
@@ -26,6 +27,7 @@ def sha256_of_files(paths: Iterable[Path], root: Path) -> str:
 
 def _hashed(path: Path) -> hashlib._Hash:
     state = hashlib.sha256()
+    refuse_device(path)
     try:
         with path.open("rb") as file:
             while block := file.read(BLOCK):

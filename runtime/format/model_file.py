@@ -13,12 +13,14 @@ import onnx.shape_inference
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.files import read_at_most
 from axonnx.runtime.format.contract import METADATA_KEY, Contract, read_contract
 from axonnx.runtime.format.fields import check_fields
 from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, OPS, VERSION, function
 from axonnx.runtime.format.restored import restore
 
 STANDARD = ("", "ai.onnx")
+MOST_BYTES = 2**31 - 1  # of a protobuf message
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +52,9 @@ def read_model_file(path: str | os.PathLike[str]) -> ModelFile:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_at_most(path, MOST_BYTES)
+    except AxonnxError:
+        raise
     except (OSError, ValueError) as fault:  # a name with a zero byte is a ValueError
         raise AxonnxError(f"{path}: cannot be read: {getattr(fault, 'strerror', None) or fault}") from None
 

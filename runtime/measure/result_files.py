@@ -8,6 +8,9 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.files import read_at_most
+
+MOST_BYTES = 1 << 28
 
 
 class Found(BaseModel):
@@ -22,7 +25,7 @@ Result = TypeVar("Result", bound=BaseModel)
 def read_result(kind: type[Result], path: str | Path) -> Result:
     """A result that was written as JSON; anything else is refused with the place of the fault."""
     try:
-        text = Path(path).read_text("utf-8")
+        text = read_at_most(path, MOST_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError) as fault:
         raise AxonnxError(f"{path}: cannot be read: {fault}") from None
     return parse_result(kind, text, str(path))

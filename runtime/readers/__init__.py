@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.files import refuse_device
 from axonnx.runtime.readers.binary import read_head
 from axonnx.runtime.readers.blocks import Opened
 from axonnx.runtime.readers.formats import FORMATS, Format, format_of, known_formats
@@ -50,6 +51,7 @@ def opener(path: str | Path, *, format: str | None = None) -> Callable[[], Opene
 
 
 def _format(path: Path, name: str | None) -> Format:
+    refuse_device(path)
     name = format_of(path, read_head(path)) if name is None else name
     if name not in FORMATS:
         raise AxonnxError(f"{path}: format {name!r} is not known; expected one of {known_formats()}.")

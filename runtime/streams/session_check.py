@@ -13,6 +13,7 @@ from axonnx.runtime.streams.session_state import SessionState
 
 TABLES = ("progress", "binner", "outside", "tally", "spikes", "operations", "left_out")  # of counts
 INT64 = range(-(2**63), 2**63)
+COUNTS = range(2**62)  # kept in 64 bits, with room to go on
 
 
 def check_session(state: SessionState, length: int, cells: int, early: bool, name: str) -> None:
@@ -29,10 +30,10 @@ def check_session(state: SessionState, length: int, cells: int, early: bool, nam
 
 
 def _counters(value: object, where: str) -> str:
-    """All counts are integers from 0 on."""
+    """All counts are integers from 0 on, as far as a stream can come."""
     if isinstance(value, Mapping) and where.rpartition(".")[2] in TABLES:
         return next(filter(None, (_counters(part, f"{where}.{key}") for key, part in value.items())), "")
-    return "" if type(value) is int and value >= 0 else f"{where} is {value!r}; expected a count"
+    return "" if type(value) is int and value in COUNTS else f"{where} is {value!r}; expected a count"
 
 
 def _binner(binner: BinnerState, cells: int) -> str:
@@ -44,8 +45,8 @@ def _binner(binner: BinnerState, cells: int) -> str:
     if binner.origin is not None and (type(binner.origin) is not int or binner.origin not in INT64):
         return f"its origin is {binner.origin!r}; expected microseconds of 64 bits"
     counts = binner.counts
-    if counts.shape != (cells,) or counts.dtype != np.int64 or (counts < 0).any():
-        return f"its open bin has counts {counts.dtype} {list(counts.shape)}; expected {cells} from 0 on"
+    if counts.shape != (cells,) or counts.dtype != np.int64 or ((counts < 0) | (counts >= COUNTS.stop)).any():
+        return f"its open bin has counts {counts.dtype} {list(counts.shape)}; expected {cells} from 0 to 2⁶²"
     if type(binner.touched) is not bool or (counts.any() and not binner.touched):
         return "its open bin holds events that did not reach it"
     return "" if binner.origin is not None or (binner.bin, binner.touched) == (0, False) else "it has no origin"

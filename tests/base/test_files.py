@@ -10,7 +10,10 @@ from contextlib import suppress
 
 import pytest
 
-from axonnx.base.files import PART, remove_leftovers, replacing, write_text
+from axonnx.base.errors import AxonnxError
+from axonnx.base.files import PART, read_at_most, remove_leftovers, replacing, write_text
+from axonnx.cli import main
+from axonnx.runtime.readers import read_events
 
 WRITER = """
 import sys, time
@@ -105,3 +108,41 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path):
     )
     assert b"cannot be written (File too large)" in done.stderr
     assert ((tmp_path / "page").read_text(), parts(tmp_path)) == ("old", [])
+
+
+def test_no_more_is_read_than_there_can_be(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"12345")
+    assert read_at_most(path, 5) == b"12345"
+    with pytest.raises(AxonnxError, match=r"file: holds more than 4 bytes"):
+        read_at_most(path, 4)
+    with open(path, "wb") as sparse:
+        sparse.truncate(1 << 33)  # eight gigabytes that take no room
+    with pytest.raises(AxonnxError, match=r"holds more than 1,000,000 bytes"):
+        read_at_most(path, 10**6)
+
+
+def test_a_pipe_is_read_to_its_end_or_as_far_as_it_may(tmp_path):
+    for most, text in ((6, b"hello\n"), (5, None)):
+        reading, writing = os.pipe()
+        os.write(writing, b"hello\n")
+        os.close(writing)
+        try:
+            if text is None:
+                with pytest.raises(AxonnxError, match="holds more than 5 bytes"):
+                    read_at_most(f"/dev/fd/{reading}", most)
+            else:
+                assert read_at_most(f"/dev/fd/{reading}", most) == text
+        finally:
+            os.close(reading)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no device without an end")
+@pytest.mark.parametrize(
+    "words", [["inspect", "/dev/zero"], ["verify", "/dev/zero", "--engines"], ["verify", "--merge"]]
+)
+def test_a_device_without_an_end_is_one_line(words, capsys):
+    assert main([*words, *(["/dev/zero"] if words[-1] == "--merge" else [])]) == 2
+    assert capsys.readouterr().err.endswith(": /dev/zero: is a device; expected a file\n")
+    with pytest.raises(AxonnxError, match="is a device"):
+        read_events("/dev/zero", format="csv")

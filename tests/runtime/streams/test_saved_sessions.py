@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from axonnx.base.errors import AxonnxError
+from axonnx.runtime.binning import Outside
 from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.streams.session import Session
 from axonnx.runtime.streams.session_state import SessionState
@@ -134,7 +135,11 @@ def test_a_step_that_the_bins_did_not_lead_to_is_refused(engines, changes, fault
         ({"touched": None}, "did not reach it"),
         ({"touched": False}, "did not reach it"),
         ({"events": -1}, r"binner\.events is -1"),
+        ({"events": 2**63}, r"binner\.events is 9223372036854775808"),
         ({"clipped": 0.5}, r"binner\.clipped is 0\.5"),
+        ({"clipped": 10**400}, r"binner\.clipped is 1000"),
+        ({"outside": Outside(after=2**64)}, r"binner\.outside\.after is 18446744073709551616"),
+        ({"counts": np.full(48, 2**63 - 1)}, "its open bin has counts"),
         ({"counts": np.full(48, -1)}, "its open bin has counts"),
         ({"counts": np.zeros(3, np.int64)}, "its open bin has counts"),
     ],
