@@ -5,8 +5,8 @@
 static float normal(uint32_t word)
 {
     const uint32_t odd = (word & 0x7fffffffu) * 2u + 1u;
-    int octave = 0;
-    while (octave < 32 && odd >> octave != 0u) octave++;
+    int octave = 32;
+    while (odd >> (octave - 1) == 0u) octave--;
     const double v = (double)odd / (double)((uint64_t)1 << octave) * 4.0 - 3.0, *row = NORMAL[octave - 1];
     double value = row[7];
     for (int power = 6; power >= 0; power--) value = value * v + row[power];

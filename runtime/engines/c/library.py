@@ -13,7 +13,10 @@ from functools import cache
 from importlib import resources
 
 from axonnx.base.c_compiler import load_library
+from axonnx.runtime.code.c.source import library as generated
+from axonnx.runtime.code.c.text import doubles
 from axonnx.runtime.engines.c.order import CHAIN
+from axonnx.runtime.engines.reference.normal_table import coefficients
 from axonnx.runtime.engines.table import rows as kinds
 
 PARTS = ("lists.c", "synapses.c", "neurons.c", "layers.c", "plain.c", "conv.c", "run.c")
@@ -37,6 +40,11 @@ def compiled(flags: Sequence[str] = ()) -> ctypes.CDLL:
     library = load_library(source(), flags)
     library.axonnx_run.restype = library.axonnx_widest.restype = ctypes.c_int64
     library.axonnx_run.argtypes = [ctypes.c_void_p] * 5 + [ctypes.c_int64] * 6
+    sizes = [ctypes.c_int64] * 3
+    library.axonnx_normals.restype = None
+    library.axonnx_normals.argtypes = [
+        ctypes.c_void_p, *sizes, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32
+    ]  # fmt: skip
     return library
 
 
@@ -44,7 +52,8 @@ def source() -> str:
     """All of it as one text."""
     here = resources.files("axonnx.runtime.engines.c")
     texts = [here.joinpath(name).read_text("utf-8") for name in ("vectors.h", *PARTS)]
-    return "\n".join([texts[0], constants(), *texts[1:]])
+    noise = [doubles("NORMAL", coefficients()), generated("noise.c"), here.joinpath("normals.c").read_text("utf-8")]
+    return "\n".join([texts[0], constants(), *texts[1:], *noise])
 
 
 def constants() -> str:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from axonnx.base.errors import AxonnxError
+from axonnx.runtime.engines import draw
 from axonnx.runtime.engines.draw import normals
 from axonnx.runtime.engines.reference.noise import check_key, layer_key, philox, plain_normals, to_normal
 from axonnx.runtime.engines.reference.normal_table import coefficients
@@ -62,9 +63,18 @@ def test_neighbours_are_not_correlated():
     assert np.abs(correlations).max() < 4.5 / math.sqrt(100_000)
 
 
+@pytest.mark.parametrize("by", ["C, where there is a compiler", "numba"])
 @pytest.mark.parametrize("count", [1, 3, 4, 5, 17, 64])
-def test_compiled_and_plain_give_the_same_bits(count):
+def test_compiled_and_plain_give_the_same_bits(count, by, monkeypatch):
+    if by == "numba":
+        monkeypatch.setattr(draw, "find_compiler", lambda: None)
     arguments = (2**63 + 11, [0, 5, 2**32 - 1], 3, 4, layer_key("noise/a"), count)
+    assert np.array_equal(normals(*arguments), plain_normals(*arguments))
+
+
+def test_numbers_of_every_octave_are_compiled_to_the_same_bits():
+    """A million words reach down to tail probabilities of some 2⁻²⁰."""
+    arguments = (7, [1], 0, 1, 3, 1_000_000)
     assert np.array_equal(normals(*arguments), plain_normals(*arguments))
 
 
