@@ -1,7 +1,8 @@
 // Recordings of events: npz, npy, csv, EVT 2.0, DAT and N-MNIST's bin, from their bytes to columns {t, x, y, p}.
 
 // The recording of a file's bytes, told by what they begin with; of an npz with many recordings, the one at index.
-async function readRecording(bytes, name = 'recording', index = 0) {
+async function readRecording(given, name = 'recording', index = 0) {
+  const bytes = new Uint8Array(given);  // a copy: slices of node's buffers are none
   const text = new TextDecoder('latin1').decode(bytes.subarray(0, 65536));
   if (text.startsWith('PK')) return readNpz(bytes, index);
   if (text.startsWith('\x93NUMPY')) return fromColumns(readNpy(bytes));

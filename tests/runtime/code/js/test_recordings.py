@@ -18,15 +18,17 @@ from axonnx.runtime.streams.fit import Fit
 from axonnx.runtime.streams.sources import FileSource
 
 from ...readers.event_files import csv_bytes, dat_bytes, evt2_bytes, nmnist_bytes, random_events
+from ...streams.conftest import real
 from .node import needs_node, node
 
+__all__ = ["real"]
 MODULE = f"{library('recordings.js')}\nexport {{ fitRecording, readRecording }};"
 
 
-def in_node(data: bytes, name: str, then: str = "found") -> SimpleNamespace:
+def in_node(data: bytes, name: str, then: str = "found", kind: str = "Uint8Array") -> SimpleNamespace:
     """What the reader makes of a file's bytes, or what it says."""
     script = f"""
-    const bytes = Uint8Array.from(atob('{b64encode(data).decode()}'), (letter) => letter.charCodeAt(0));
+    const bytes = {kind}.from(Uint8Array.from(atob('{b64encode(data).decode()}'), (letter) => letter.charCodeAt(0)));
     const plain = (columns) => Object.fromEntries(
       Object.entries(columns).map(([name, values]) => [name, values?.length >= 0 ? [...values] : values]));
     try {{
@@ -64,12 +66,13 @@ WRITERS = {
 
 @needs_node
 @pytest.mark.parametrize("name", WRITERS)
-@pytest.mark.parametrize("span", [100_000, 2**24])
-def test_events_are_those_of_the_readers_here(name, span, tmp_path):
+@pytest.mark.parametrize(("span", "kind"), [(100_000, "Uint8Array"), (2**24, "Uint8Array"), (100_000, "Buffer")])
+def test_events_are_those_of_the_readers_here(name, span, kind, tmp_path):
+    """Bytes as a browser or as node hands them over: a slice of node's is no copy."""
     events = random_events(400, span=span)
     data = WRITERS[name](events)
     (tmp_path / name).write_bytes(data)
-    expected, found = read_events(tmp_path / name), in_node(data, name)
+    expected, found = read_events(tmp_path / name), in_node(data, name, kind=kind)
     for column in "txyp":
         assert np.array_equal(getattr(found, column), expected.events[column]), column
     assert len(found.t) == 400
@@ -126,3 +129,13 @@ def test_recordings_come_onto_the_networks_sensor_as_in_training(stated):
     assert np.array_equal(np.array(found.x)[kept], expected["x"])
     assert np.array_equal(np.array(found.y)[kept], expected["y"])
     assert 0 < kept.sum() < 300
+
+
+@needs_node
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["tonic_sample_ncars.dat", "tonic_sample_nmnist.bin"])
+def test_real_recordings(name, real):
+    path = real(f"recordings/{name}")
+    expected, found = read_events(path).events, in_node(path.read_bytes(), name, kind="Buffer")
+    for column in "txyp":
+        assert np.array_equal(getattr(found, column), expected[column]), column
