@@ -1,7 +1,7 @@
-"""Tutorials, run as they stand: commands and Python in order, in an empty folder; what they print is what is shown.
+"""Tutorials and guides, run as they stand: in order, in an empty folder; what they print is what is shown.
 
-    python docs/tutorials/execute.py 1-five-minutes            run a page and write what it printed into it
-    python docs/tutorials/execute.py 1-five-minutes --notebook and as a notebook into examples/
+    python docs/tutorials/execute.py docs/tutorials/1-five-minutes.md              write what a page printed into it
+    python docs/tutorials/execute.py docs/tutorials/1-five-minutes.md --notebook   and a notebook into examples/
 
 A block ``console`` holds commands after ``$`` with their output, a block ``python`` is run and followed by a block
 ``text`` where it prints, a block with a ``title`` is a file. A line ``…`` stands for lines that are left out.
@@ -21,8 +21,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-HERE = Path(__file__).parent
-EXAMPLES = HERE.parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 LEFT_OUT = "…"
 
@@ -130,19 +129,16 @@ def _cell(kind: str, text: str) -> dict[str, Any]:
 def main() -> None:
     """Run pages and write what they printed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pages", nargs="+", metavar="PAGE", help="names of tutorials, without .md")
+    parser.add_argument("pages", nargs="+", type=Path, metavar="PAGE.md")
     parser.add_argument("--notebook", action="store_true", help="write examples/PAGE.ipynb too")
     options = parser.parse_args()
-    for name in options.pages:
-        path = HERE / f"{name}.md"
+    for path in options.pages:
         with tempfile.TemporaryDirectory() as folder:
             path.write_text(execute(path.read_text("utf-8"), Path(folder)), "utf-8")
-            for picture in Path(folder).glob("*.svg"):
-                (HERE / picture.name).write_bytes(picture.read_bytes())
         if options.notebook:
             EXAMPLES.mkdir(exist_ok=True)
             text = json.dumps(notebook(path.read_text("utf-8")), indent=1, ensure_ascii=False) + "\n"
-            (EXAMPLES / f"{name}.ipynb").write_text(text, "utf-8")
+            (EXAMPLES / f"{path.stem}.ipynb").write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The tutorials run as they stand, in an empty folder, and what they show is what they print."""
+"""Tutorials and guides run as they stand, in an empty folder, and what they show is what they print."""
 
 import importlib.util
 import json
@@ -14,6 +14,7 @@ execute = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(execute)
 
 PAGES = sorted(path.stem for path in FOLDER.glob("*.md"))
+GUIDES = sorted(path.stem for path in (ROOT / "docs" / "how-to").glob("*.md"))
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "examples").glob("*.ipynb"))
 
 
@@ -34,7 +35,8 @@ def shown(page: str) -> list[set[str]]:
 
 
 def read(name: str) -> str:
-    return (FOLDER / f"{name}.md").read_text("utf-8")
+    folder = ROOT / "docs" / "how-to" if name in GUIDES else FOLDER
+    return (folder / f"{name}.md").read_text("utf-8")
 
 
 def test_there_are_five_and_three_are_notebooks():
@@ -45,7 +47,7 @@ def test_there_are_five_and_three_are_notebooks():
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_a_notebook_is_its_page(name):
     kept = json.loads((ROOT / "examples" / f"{name}.ipynb").read_text("utf-8"))
-    assert kept == execute.notebook(read(name)), f"run python docs/tutorials/execute.py {name} --notebook"
+    assert kept == execute.notebook(read(name)), "python docs/tutorials/execute.py PAGE.md --notebook"
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
@@ -63,7 +65,7 @@ def test_a_notebook_runs_and_prints_what_its_page_shows(name, tmp_path, monkeypa
     assert set().union(*shown(read(name))) - printed == set()
 
 
-@pytest.mark.parametrize("name", [name for name in PAGES if name not in NOTEBOOKS])
+@pytest.mark.parametrize("name", [*(name for name in PAGES if name not in NOTEBOOKS), *GUIDES])
 def test_a_page_runs_and_prints_what_it_shows(name, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     page = read(name)
