@@ -11,20 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from axonnx.base.errors import AxonnxError
+from axonnx.runtime.format.fold_constants import read_tensor
 from axonnx.runtime.format.names import CLOCK, LOGITS
 from axonnx.runtime.format.opset import DOMAIN, OPS, VERSION, function
 from axonnx.runtime.format.results import member_names
 
 STATES = ("membrane", "variance", "spikes", "synaptic", "adaptation", "total")
-OPTIMISER = ("com.microsoft", "com.microsoft.nchwc", "com.microsoft.experimental")
+OPTIMISER = {"com.microsoft", "com.microsoft.nchwc"}  # it imports all operators of its own, used or not
 
 
 def restore(proto: onnx.ModelProto, where: str) -> None:
     """Undo, in place, what the inliner and onnxsim do; a file of onnxruntime's optimiser is refused."""
-    if any(entry.domain in OPTIMISER for entry in proto.opset_import):
+    if {entry.domain for entry in proto.opset_import} >= OPTIMISER:
         raise AxonnxError(
             f"{where}: was written by onnxruntime's optimiser (optimized_model_filepath), which shares and reorders "
             f"what spike operators compute. Leave that out and give the file as it was exported: onnxruntime "
@@ -35,7 +36,7 @@ def restore(proto: onnx.ModelProto, where: str) -> None:
     for graph in _graphs(proto.graph):
         used |= _call_again(graph) if inlined else set()
     for scan in [node for node in proto.graph.node if node.op_type == "Scan"]:
-        _own_zeros(proto.graph, scan)
+        _own_zeros(proto.graph, scan, where)
     _named_output(proto.graph)
     if used:
         known = {entry.name for entry in proto.functions}
@@ -139,14 +140,17 @@ def _layer(op: str, inputs: list[str], outputs: list[str]) -> str:
     return states[0].partition("/")[2] if states else outputs[0].partition(":")[0]
 
 
-def _own_zeros(graph: onnx.GraphProto, scan: onnx.NodeProto) -> None:
+def _own_zeros(graph: onnx.GraphProto, scan: onnx.NodeProto, where: str) -> None:
     """Zeros for each state, where several share them."""
-    body = next(attribute.g for attribute in scan.attribute if attribute.name == "body")
+    bodies = [attribute.g for attribute in scan.attribute if attribute.name == "body"]
+    counts = [attribute.i for attribute in scan.attribute if attribute.name == "num_scan_inputs"]
+    if len(bodies) != 1 or len(counts) != 1 or len(scan.input) != len(bodies[0].input):
+        return  # no loop of ours, and refused as that
+    (body,), (scanned,) = bodies, counts
     made = {node.output[0]: node for node in graph.node if node.output}
-    scanned = next(attribute.i for attribute in scan.attribute if attribute.name == "num_scan_inputs")
-    for number, state in enumerate(value.name for value in list(body.input)[: len(body.input) - scanned]):
+    for number, state in enumerate(value.name for value in list(body.input)[: max(0, len(body.input) - scanned)]):
         zeros = made.get(scan.input[number])
-        shape = made.get(zeros.input[0]) if zeros is not None and _is_zeros(zeros) else None
+        shape = made.get(zeros.input[0]) if zeros is not None and _is_zeros(zeros, where) else None
         if state == CLOCK or shape is None or shape.op_type != "Concat" or shape.output[0] == f"shape/{state}":
             continue
         own = helper.make_node("Concat", list(shape.input), [f"shape/{state}"], axis=0)
@@ -174,7 +178,7 @@ def _named_output(graph: onnx.GraphProto) -> None:
         graph.node.append(helper.make_node("Identity", [name], [LOGITS]))
 
 
-def _is_zeros(node: onnx.NodeProto) -> bool:
-    if node.op_type != "ConstantOfShape" or node.domain:
+def _is_zeros(node: onnx.NodeProto, where: str) -> bool:
+    if node.op_type != "ConstantOfShape" or node.domain or len(node.input) != 1:
         return False
-    return all(not numpy_helper.to_array(attribute.t).any() for attribute in node.attribute)
+    return all(not read_tensor(attribute.t, where).any() for attribute in node.attribute)
