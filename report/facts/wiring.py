@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from axonnx.runtime.format.names import SPIKES
 from axonnx.runtime.program.instructions import Conv, Instruction, Linear, Neurons, Program
 
 INPUT = "input"
@@ -40,7 +41,7 @@ class Wire:
 def wires(program: Program) -> tuple[Wire, ...]:
     """All connections in the order of their targets; each synapse leads to the layer that it reaches first."""
     ways: dict[str, frozenset[Path]] = {program.input: frozenset([Path(INPUT, False)])}
-    ways |= {name: frozenset([Path(_layer(name), True)]) for name in program.states if name.startswith("spikes/")}
+    ways |= {name: frozenset([Path(_layer(name), True)]) for name in program.states if name.startswith(SPIKES)}
     found, had = list[Wire](), dict[Path, str]()
     for i in program.instructions:
         if isinstance(i, Neurons):
