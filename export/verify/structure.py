@@ -125,4 +125,13 @@ def _graph_differences(expected: onnx.ModelProto, found: onnx.ModelProto) -> lis
                 f"constant {name!r}{list(index)} is {theirs[name][index]!r}, the run gives "
                 f"{ours[name][index]!r} ({count} of {ours[name].size} differ)"
             )
-    return lines or ["the graph's nodes are not those that the run exports to"]
+    return lines or [_other_part(expected, found)]
+
+
+def _other_part(expected: onnx.ModelProto, found: onnx.ModelProto) -> str:
+    """Which part of the file is not the run's, where no constant differs."""
+    if expected.graph != found.graph:
+        return "the graph's nodes are not those that the run exports to"
+    names = sorted(field.name for field in onnx.ModelProto.DESCRIPTOR.fields)
+    parts = [name for name in names if getattr(expected, name) != getattr(found, name)]
+    return f"the graph is the run's; what the file holds beside it is not: {', '.join(parts) or 'its encoding'}"

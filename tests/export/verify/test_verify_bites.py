@@ -141,3 +141,12 @@ def test_a_file_of_another_checkpoint_is_told_apart(exported, verify, run_folder
     code, result = verify(edited(exported(), tmp_path / "other.onnx", edit))
     assert code == 1
     assert any("contract.provenance.checkpoint is '000000" in line for line in failing_stage(result)["lines"])
+
+
+def test_what_differs_beside_the_graph_is_named(exported, verify, tmp_path):
+    def describe(model: onnx.ModelProto) -> None:
+        model.doc_string = "another file"
+
+    code, result = verify(edited(exported(), tmp_path / "described.onnx", describe))
+    assert code == 1
+    assert failing_stage(result)["lines"][-1].endswith("beside it is not: doc_string")
