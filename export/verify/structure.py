@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 from torch import Tensor
 
+from axonnx.base.errors import AxonnxError
 from axonnx.export.calibrate import SAMPLES, calibrated_thresholds
 from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
 from axonnx.export.contract import make_contract
@@ -22,6 +23,7 @@ from axonnx.runtime.format.model_file import ModelFile, read_model_file
 from axonnx.runtime.format.names import TRACE
 from axonnx.runtime.program.compilation import compile_program
 from axonnx.runtime.program.instructions import Program
+from axonnx.train.config.read import parse_config, to_toml
 from axonnx.train.trained import Trained
 
 # What a file may choose: how it was collapsed and written. The accuracies are measured again, not derived.
@@ -77,7 +79,9 @@ def check_structure(subject: Subject, found: Findings) -> None:
     derived = make_contract(
         subject.collapsed, subject.trained.prepared.splits.classes, contract.form, (), subject.trained.provenance()
     )
-    faults = list(differences(contract.model_dump(mode="json"), derived.model_dump(mode="json")))
+    stated = contract.model_dump(mode="json")
+    stated["provenance"]["config"] = present_config(contract.provenance.config)
+    faults = list(differences(stated, derived.model_dump(mode="json")))
     faults += wrong_statements(subject.program)
     for line in faults:
         found.fail(line)
@@ -90,6 +94,14 @@ def check_structure(subject: Subject, found: Findings) -> None:
     else:
         for line in _graph_differences(again, subject.file.proto):
             found.fail(line)
+
+
+def present_config(text: str | None) -> str | None:
+    """A file's configuration as it is written today: settings that came after the file have their defaults."""
+    try:
+        return None if text is None else to_toml(parse_config(text, "the file's configuration"))
+    except AxonnxError:
+        return text  # and differs from the run's
 
 
 def differences(found: Any, derived: Any, where: str = "") -> Iterator[str]:
