@@ -14,6 +14,7 @@ import onnx
 from onnx import helper
 
 from axonnx.base.errors import AxonnxError
+from axonnx.runtime.format.fields import check_names
 from axonnx.runtime.format.fold_constants import read_tensor
 from axonnx.runtime.format.names import CLOCK, LOGITS
 from axonnx.runtime.format.opset import DOMAIN, OPS, VERSION, function
@@ -31,6 +32,8 @@ def restore(proto: onnx.ModelProto, where: str) -> None:
             f"what spike operators compute. Leave that out and give the file as it was exported: onnxruntime "
             f"optimises it whenever it loads it"
         )
+    for graph in _graphs(proto.graph):
+        check_names(graph, where)  # as it is: what is undone must not hide what other runtimes refuse
     inlined = not any(node.domain == DOMAIN for graph in _graphs(proto.graph) for node in graph.node)
     used: set[str] = set()
     for graph in _graphs(proto.graph):
@@ -146,7 +149,7 @@ def _own_zeros(graph: onnx.GraphProto, scan: onnx.NodeProto, where: str) -> None
     counts = [attribute.i for attribute in scan.attribute if attribute.name == "num_scan_inputs"]
     if len(bodies) != 1 or len(counts) != 1 or len(scan.input) != len(bodies[0].input):
         return  # no loop of ours, and refused as that
-    (body,), (scanned,) = bodies, counts
+    (body,), (scanned,), given = bodies, counts, list(scan.input)
     made = {node.output[0]: node for node in graph.node if node.output}
     for number, state in enumerate(value.name for value in list(body.input)[: max(0, len(body.input) - scanned)]):
         zeros = made.get(scan.input[number])
@@ -160,12 +163,14 @@ def _own_zeros(graph: onnx.GraphProto, scan: onnx.NodeProto, where: str) -> None
         graph.node.insert(at, begin)
         graph.node.insert(at, own)
         scan.input[number] = f"zeros/{state}"
+    if list(scan.input) != given:
+        _without_unread(graph, "ConstantOfShape")
+        _without_unread(graph, "Concat")
+
+
+def _without_unread(graph: onnx.GraphProto, op: str) -> None:
     read = _readers(graph)
-    unused = [node for node in graph.node if node.op_type == "ConstantOfShape" and node.output[0] not in read]
-    for node in unused:
-        graph.node.remove(node)
-    read = _readers(graph)
-    for node in [node for node in graph.node if node.op_type == "Concat" and node.output[0] not in read]:
+    for node in [node for node in graph.node if node.op_type == op and not read.keys() & set(node.output)]:
         graph.node.remove(node)
 
 

@@ -71,3 +71,38 @@ def test_onnxruntimes_optimiser_is_named(tmp_path):
 
 def test_the_released_files_are_there():
     assert len(RELEASED) >= 3
+
+
+def outer_zeros(path):
+    """A model of a sequence, and a node of its outer graph that gives zeros."""
+    model = onnx.load(path)
+    zeros = next(node for node in model.graph.node if node.op_type == "ConstantOfShape")
+    return model, zeros
+
+
+@pytest.fixture
+def sequence():
+    return next(path for path in RELEASED if any(node.op_type == "Scan" for node in onnx.load(path).graph.node))
+
+
+def test_zeros_that_nobody_reads_do_not_vanish_from_a_file_that_no_tool_rewrote(sequence, tmp_path):
+    model, zeros = outer_zeros(sequence)
+    extra = onnx.NodeProto()
+    extra.CopyFrom(zeros)
+    extra.output[0] = "more/zeros"  # two nodes of one name, which stock onnxruntime refuses
+    model.graph.node.insert(list(model.graph.node).index(zeros), extra)
+    onnx.save(model, tmp_path / "x.onnx")
+    with pytest.raises(AxonnxError, match="two nodes are called|more/zeros"):
+        load(tmp_path / "x.onnx", "numpy")
+
+
+def test_zeros_without_a_result_are_refused(sequence, tmp_path):
+    model, zeros = outer_zeros(sequence)
+    extra = onnx.NodeProto()
+    extra.CopyFrom(zeros)
+    del extra.output[:]
+    extra.name = "more/zeros"
+    model.graph.node.append(extra)
+    onnx.save(model, tmp_path / "x.onnx")
+    with pytest.raises(AxonnxError):
+        load(tmp_path / "x.onnx", "numpy")
