@@ -50,7 +50,8 @@ def spoken(monkeypatch) -> DataSplits:
     """A data set of four speakers to learn from and one to be judged by."""
     splits = DataSplits("spoken", frames_of([1, 3, 4, 7], 0), frames_of([9], 1))
     monkeypatch.setattr(build, "load_data_set", lambda *_, **__: splits)
-    monkeypatch.setattr("axonnx.experiments.perform.read_plan", lambda _: PLAN)
+    for reader in ("axonnx.experiments.perform", "axonnx.cli.experiment"):
+        monkeypatch.setattr(f"{reader}.read_plan", lambda _: PLAN)
     return splits
 
 

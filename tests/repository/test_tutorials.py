@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -60,7 +59,7 @@ def test_a_notebook_runs_and_prints_what_its_page_shows(name, tmp_path, monkeypa
     book = nbformat.read(ROOT / "examples" / f"{name}.ipynb", as_version=4)
     client.NotebookClient(book, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
     cells = [cell for cell in book.cells if cell.cell_type == "code" and not cell.source.startswith("%%writefile")]
-    printed = words("\n".join(out.get("text", "") for cell in cells for out in cell.outputs))
+    printed = words("\n".join("".join(out.get("text", "") for out in cell.outputs) for cell in cells))
     assert cells
     assert set().union(*shown(read(name))) - printed == set()
 
@@ -87,4 +86,4 @@ def test_what_a_page_shows_is_compared():
 def test_left_out_lines_stay_left_out():
     assert execute.shortened("1\n2\n3\n4\n", "a\n…\nb\n") == "1\n…\n4\n"
     assert execute.shortened("1\n2\n", "a\nb\n") == "1\n2\n"
-    assert re.sub(r"\s", "", execute.masked("took 1:02, 99.2 %")) == "took#%"
+    assert execute.masked("took 1:02, 99.2 %") == "took # # %"

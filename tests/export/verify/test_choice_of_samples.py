@@ -29,7 +29,7 @@ def test_a_profile_of_own_data_sorted_by_class_sees_all_classes(exported, tmp_pa
     labels = np.repeat(np.arange(10), 6)
     np.savez(tmp_path / "own.npz", frames=np.zeros((60, contract.steps, *contract.shape), np.uint8), labels=labels)
     seen = []
-    measure = profiling.profile
+    measure = profiling.count
 
     def spy(engine, batches, *options):
         batches = list(batches)
@@ -38,7 +38,7 @@ def test_a_profile_of_own_data_sorted_by_class_sees_all_classes(exported, tmp_pa
 
     model = str(exported())
     capsys.readouterr()
-    monkeypatch.setattr(profiling, "profile", spy)
+    monkeypatch.setattr(profiling, "count", spy)
     words = ["profile", model, "--data", str(tmp_path / "own.npz"), "--limit", "20", "--json"]
     assert main(words) == 0
     assert np.bincount(seen).tolist() == [2] * 10

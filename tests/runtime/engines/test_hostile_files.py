@@ -363,3 +363,15 @@ def test_a_constant_around_the_step_that_cannot_be_read(refused):
         node.attribute[0].t.float_data.append(0.0)
 
     assert "cannot be read" in refused(change)
+
+
+@pytest.mark.parametrize(("outputs", "says"), [([], "changed"), (["again"], "two nodes are called")])
+def test_zeros_that_nobody_reads_are_refused(outputs, says, refused):
+    """They go where a tool shared them: what is wrong with them must be said before."""
+
+    def change(proto):
+        zeros = next(node for node in proto.graph.node if node.op_type == "ConstantOfShape")
+        proto.graph.node.insert(0, zeros)
+        proto.graph.node[0].output[:] = outputs
+
+    assert says in refused(change)
