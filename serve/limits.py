@@ -30,13 +30,15 @@ class Limits:
     saved: int = 4096  # sessions in the folder
     watchers: int = 16  # pages that look on
     grace_s: float = 10.0  # for streams to finish their message when the server stops
+    handover_s: float = 5.0  # for a broken connection to be noticed when its client is back already
 
     def __post_init__(self) -> None:
         for name, least in (("clients", 1), ("message_bytes", 16), ("memory_bytes", 1), ("saved", 1), ("watchers", 0)):
             if getattr(self, name) < least:
                 raise AxonnxError(f"serve: {name} is {getattr(self, name)}; expected {least} or more")
-        if not self.grace_s >= 0:
-            raise AxonnxError(f"serve: grace_s is {self.grace_s}; expected seconds from 0 on")
+        for name in ("grace_s", "handover_s"):
+            if not getattr(self, name) >= 0:
+                raise AxonnxError(f"serve: {name} is {getattr(self, name)}; expected seconds from 0 on")
 
 
 def resident_bytes() -> int:

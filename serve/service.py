@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import perf_counter
 from typing import Literal, TypeVar, TypeVarTuple
 
 from axonnx.base.errors import AxonnxError
@@ -31,6 +32,7 @@ from axonnx.serve.stream import Stream
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
 
+HANDOVER_POLL_S = 0.01
 ASKED = ("every_bin", "session", "token")  # what an address may ask for
 
 
@@ -80,12 +82,12 @@ class Service:
 
     async def open(self, asked: Mapping[str, str]) -> Stream:
         """A stream that begins, or one that goes on, as an address asks; ``RefusedError`` where there is no room."""
-        self._check_room()
         every_bin, key = _every_bin(asked), asked.get("session")
+        if key is not None:
+            await self._handed_over(key)
+        self._check_room()
         number, resumed = self.metrics.streams + 1, key is not None
         key = key or self.saved.new_key()
-        if any(stream.key == key for stream in self.streams.values()):
-            raise RefusedError(NOT_ALLOWED, "session", "this session is under way in another connection")
         stream = self._make(number, key, every_bin)
         self.streams[number], self.metrics.streams = stream, number  # its place is taken before we wait
         self._tasks[number] = asyncio.current_task()
@@ -129,6 +131,14 @@ class Service:
     def release(self) -> None:
         """Let the threads go."""
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+    async def _handed_over(self, key: str) -> None:
+        """Wait until no other connection has that session: a client may be back before its broken one is noticed."""
+        until = perf_counter() + self.limits.handover_s
+        while any(stream.key == key for stream in self.streams.values()):
+            if perf_counter() >= until:
+                raise RefusedError(NOT_ALLOWED, "session", "this session is under way in another connection")
+            await asyncio.sleep(HANDOVER_POLL_S)
 
     def _check_room(self) -> None:
         if self.stopping:

@@ -190,7 +190,7 @@ def test_files_without_a_stream_are_refused(files, name):
 
 
 def test_limits_and_addresses_that_make_no_sense_are_refused():
-    for wrong in ({"clients": 0}, {"message_bytes": 8}, {"grace_s": float("nan")}):
+    for wrong in ({"clients": 0}, {"message_bytes": 8}, {"grace_s": float("nan")}, {"handover_s": -1}):
         with pytest.raises(AxonnxError, match=next(iter(wrong))):
             Limits(**wrong)
     with listen(HOST, 0) as taken, pytest.raises(AxonnxError, match="cannot be listened on"):

@@ -1,5 +1,6 @@
 """A server that stops saves its streams; a client goes on where it was, with the same bits."""
 
+from concurrent.futures import ThreadPoolExecutor
 from socket import SO_RCVBUF, SOL_SOCKET, socket
 
 import numpy as np
@@ -53,7 +54,7 @@ def test_a_stopped_server_saves_its_streams_and_clients_go_on(engines, files, tm
 def test_a_client_whose_connection_broke_sends_again_from_where_it_saved(engines, files, tmp_path):
     events = busy()
     straight, _ = expected(engines("plain"), events, every_bin=True)
-    with serving(files["plain"], sessions=tmp_path) as live:
+    with serving(files["plain"], sessions=tmp_path, limits=Limits(handover_s=30)) as live:
         with live.client("/stream?every_bin=1") as client:
             key = told(client)["session"]
             first = sent(client, events[:200])
@@ -69,7 +70,7 @@ def test_the_counts_of_what_was_dropped_go_on_too(files, tmp_path):
     from axonnx.runtime.streams.fit import Fit
 
     events, fit = busy(width=16), Fit(Sensor(width=16, height=6), crop=(4, 0))
-    with serving(files["plain"], Rules(fit=fit), sessions=tmp_path) as live:
+    with serving(files["plain"], Rules(fit=fit), sessions=tmp_path, limits=Limits(handover_s=30)) as live:
         _, _, straight, _ = follow(live, [events])
         with live.client() as client:
             key = told(client)["session"]
@@ -96,8 +97,25 @@ def test_a_client_that_does_not_read_cannot_keep_the_server_from_stopping(engine
     assert [file.stem for file in tmp_path.iterdir()] == [key]
 
 
+def test_a_client_that_is_back_before_its_broken_connection_was_noticed_waits_for_it(engines, files, tmp_path):
+    events = busy()
+    straight, _ = expected(engines("plain"), events, every_bin=True)
+    limits = Limits(handover_s=30)
+    with serving(files["plain"], sessions=tmp_path, limits=limits) as live, ThreadPoolExecutor(1) as beside:
+        with live.client("/stream?every_bin=1") as client:
+            key = told(client)["session"]
+            first = sent(client, events[:200])
+            back = beside.submit(follow, live, [events[200:]], f"/stream?every_bin=1&session={key}")
+            with pytest.raises(TimeoutError):
+                back.result(0.3)
+        hello, decisions, _, _ = back.result(30)
+    assert hello["events"] == 200
+    assert as_told([each for each in first if each["type"] == "decision"] + decisions) == straight
+
+
 def test_sessions_that_cannot_go_on_are_refused(files, tmp_path):
-    with serving(files["plain"], sessions=tmp_path) as live, live.client() as client:
+    limits = Limits(handover_s=0.05)
+    with serving(files["plain"], sessions=tmp_path, limits=limits) as live, live.client() as client:
         key = told(client)["session"]
         sent(client, busy()[:50])
         cases = [(key, "under way in another"), ("A" * 22, "no such session"), ("..%2F" + "a" * 19, "is no name of")]
