@@ -10,6 +10,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse.layers import (
     CollapsedBinaryNeuron,
     CollapsedCurrent,
+    CollapsedDelay,
     CollapsedGeneral,
     CollapsedLIF,
     CollapsedReadout,
@@ -26,9 +27,9 @@ from axonnx.runtime.format.contract import (
     MeasuredOn,
     Provenance,
 )
-from axonnx.runtime.format.names import NOISE, tensor_of
+from axonnx.runtime.format.names import DELAY_LINE, NOISE, tensor_of
 
-NEURONS = (CollapsedLIF, CollapsedBinaryNeuron, CollapsedGeneral, CollapsedCurrent)
+NEURONS = (CollapsedLIF, CollapsedBinaryNeuron, CollapsedGeneral, CollapsedCurrent, CollapsedDelay)
 
 
 def make_contract(
@@ -105,6 +106,8 @@ def _layers(member: Member) -> list[LayerContract]:
             found.append(LayerContract(**common, op=op, shape=shapes[0], **constants))
         elif isinstance(module, CollapsedCurrent):
             found.append(LayerContract(**common, op="LeakyCurrent", shape=shapes[0], decay=_span(module.decay)))
+        elif isinstance(module, CollapsedDelay):
+            found.append(LayerContract(**common, op=DELAY_LINE, shape=shapes[0]))
         elif isinstance(module, CollapsedReadout):
             op = "Gemm" if module.decay is None else "LeakySum"
             decay = None if module.decay is None else _span(module.decay)

@@ -37,6 +37,7 @@ def networks(steps: int, classes: int) -> dict[str, Sample]:
     return {
         "binary-mlp": (BinaryMLP(6, [7], classes), (6,), ["mfa", "sampled", "stochastic", "int8"]),
         "binary-resnet": (BinaryResNet(2, (3, 4), 1, classes, size=4), (2, 4, 4), ["mfa", "traces"]),
+        "delays": (SpikingMLP(6, [7, 5], classes, delays=[0, 2]), (6,), ["mfa", "stochastic", "step", "traces"]),
         "general": (General(classes), (6,), ["mfa", "step", "sampled", "traces"]),
         "mlp": (SpikingMLP(6, [7], classes), (6,), ["mfa", "step", "sampled", "traces", "int16"]),
         "mlp-zero": (SpikingMLP(6, [7], classes, settings=zero), (6,), ["stochastic", "step"]),

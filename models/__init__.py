@@ -1,6 +1,7 @@
 """The paper's mathematics in torch: posterior, estimators, neurons, layers, networks."""
 
 from axonnx.models.counting import CountingBlock
+from axonnx.models.delays import DelayLine
 from axonnx.models.maths.current import Current
 from axonnx.models.maths.estimators import (
     AnalyticGumbelRao,
@@ -49,6 +50,7 @@ __all__ = [
     "Conv2d",
     "CountingBlock",
     "Current",
+    "DelayLine",
     "DenseLayer",
     "Divergence",
     "Estimator",

@@ -8,6 +8,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from axonnx.models.counting import CountingBlock
+from axonnx.models.delays import DelayLine
 from axonnx.models.network import BinaryNetwork, SpikingNetwork
 from axonnx.models.neurons import LIF, BinaryNeuron, LeakyReadout, LIFSettings, LinearReadout
 from axonnx.models.pooling import WholePool2d
@@ -17,18 +18,24 @@ from axonnx.models.synapses import Conv2d, Linear
 from axonnx.models.variant import BAYESIAN, Variant
 
 Stream = Literal["current", "spikes"]
+Delayed = Literal["first", "all"]
 
 
 class DenseLayer(nn.Module):
-    """Linear synapses and the neurons they feed."""
+    """Linear synapses and the neurons they feed; with ``delays`` there are synapses for each of them."""
 
-    def __init__(self, inputs: int, outputs: int, variant: Variant, neuron: nn.Module) -> None:
+    def __init__(
+        self, inputs: int, outputs: int, variant: Variant, neuron: nn.Module, delays: Sequence[int] | None = None
+    ) -> None:
         super().__init__()
-        self.synapse = Linear(inputs, outputs, variant)
+        self.delay = DelayLine(delays) if delays else None
+        self.synapse = Linear(inputs * len(delays or (0,)), outputs, variant)
         self.neuron = neuron
 
     def forward(self, x: Tensor, run: Run) -> Tensor:
         """Spikes [… , outputs]."""
+        if self.delay is not None:
+            x = self.delay(x, run)
         spikes: Tensor = self.neuron(self.synapse(x, run), run)
         return spikes
 
@@ -48,7 +55,10 @@ class BinaryMLP(BinaryNetwork):
 
 
 class SpikingMLP(SpikingNetwork):
-    """Dense layers of spiking neurons; ``recurrent`` layers also hear themselves."""
+    """Dense layers of spiking neurons; ``recurrent`` layers also hear themselves.
+
+    ``delays``: synapses for each of these time steps, of the ``delayed`` layers: the first one, or all hidden ones.
+    """
 
     def __init__(
         self,
@@ -61,12 +71,20 @@ class SpikingMLP(SpikingNetwork):
         recurrent: bool = False,
         readout_decay: float | None = None,
         steps: int | None = None,
+        delays: Sequence[int] | None = None,
+        delayed: Delayed = "all",
     ) -> None:
         super().__init__()
         settings, variant = settings or LIFSettings(), variant.through_time(steps)
         self.hidden = nn.ModuleList(
-            DenseLayer(i, o, variant, LIF(variant, settings, recurrent=o if recurrent else None, shape=(o,)))
-            for i, o in _sizes(inputs, hidden)
+            DenseLayer(
+                i,
+                o,
+                variant,
+                LIF(variant, settings, recurrent=o if recurrent else None, shape=(o,)),
+                delays if number == 0 or delayed == "all" else None,
+            )
+            for number, (i, o) in enumerate(_sizes(inputs, hidden))
         )
         self.readout = LeakyReadout(hidden[-1], classes, _decay_of(readout_decay, settings))
 
@@ -88,9 +106,20 @@ class RecurrentSNN(SpikingMLP):
         *,
         readout_decay: float | None = None,
         steps: int | None = None,
+        delays: Sequence[int] | None = None,
+        delayed: Delayed = "all",
     ) -> None:
         super().__init__(
-            inputs, hidden, classes, variant, settings, recurrent=True, readout_decay=readout_decay, steps=steps
+            inputs,
+            hidden,
+            classes,
+            variant,
+            settings,
+            recurrent=True,
+            readout_decay=readout_decay,
+            steps=steps,
+            delays=delays,
+            delayed=delayed,
         )
 
 

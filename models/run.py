@@ -47,7 +47,13 @@ class ReadoutState(NamedTuple):
     total: Tensor
 
 
-LayerState = LIFState | GeneralState | SynapticState | ReadoutState
+class DelayState(NamedTuple):
+    """The last D frames of a delay line, the newest first: [B, D · C, …]."""
+
+    delayed: Tensor
+
+
+LayerState = LIFState | GeneralState | SynapticState | ReadoutState | DelayState
 
 
 @dataclass(frozen=True)

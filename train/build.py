@@ -278,7 +278,8 @@ NETWORKS: dict[str, Any] = {
     "spiking-resnet": models.SpikingResNet,
 }
 RESIDUAL_SETTINGS: tuple[str, ...] = ("widths", "blocks", "shortcut", "stem_stride", "stream", "block_scale")
-SIZES = ("hidden", *RESIDUAL_SETTINGS, "readout_decay")
+DELAY_SETTINGS = ("delays", "delayed")
+SIZES = ("hidden", *DELAY_SETTINGS, *RESIDUAL_SETTINGS, "readout_decay")
 LAYER_SETTINGS = ("spread", "normalisation", "granularity", "estimator", "init", "initial_std")  # of a variant
 NEURON_SETTINGS = ("threshold", "decay", "learn_decay", "time_constants", "learn_threshold", "reset", "base_std")
 
@@ -287,6 +288,7 @@ def _options(model: ModelConfig, kind: str) -> dict[str, Any]:
     """The sizes that were given, refused where this network has no such size."""
     takes = RESIDUAL_SETTINGS if "resnet" in kind else ("hidden",)
     takes += () if kind.startswith("binary") else ("readout_decay",)
+    takes += DELAY_SETTINGS if kind in ("spiking-mlp", "recurrent-snn") else ()
     if model.arguments:
         raise AxonnxError(f"model.arguments is for one's own networks; {kind!r} takes {', '.join(takes)}")
     given = {key: getattr(model, key) for key in (*SIZES, "layers")}
@@ -296,6 +298,8 @@ def _options(model: ModelConfig, kind: str) -> dict[str, Any]:
         wrong += [key for key in NEURON_SETTINGS if getattr(model, key) is not None]
     if wrong:
         raise AxonnxError(f"model.{wrong[0]} is not for {kind!r}, which takes {', '.join(takes)}")
+    if "delayed" in given and "delays" not in given:
+        raise AxonnxError("model.delayed says which layers have delays; model.delays is missing, e.g. [0, 5, 10]")
     if kind.endswith("mlp") and "hidden" not in given:
         raise AxonnxError(f"model.hidden is missing: {kind!r} needs the sizes of its hidden layers, e.g. [128, 128]")
     return given

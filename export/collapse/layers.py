@@ -15,6 +15,7 @@ from axonnx.models.maths.current import Current, needs_current
 from axonnx.models.neurons import Reset
 from axonnx.models.pooling import AveragePool2d
 from axonnx.models.run import (
+    DelayState,
     GeneralState,
     LIFState,
     Observation,
@@ -275,6 +276,27 @@ class CollapsedCurrent(nn.Module):
             levels.append(level)
         run.keep(self, SynapticState(level, None))
         return Current(torch.stack(levels) if run.sequence else level)
+
+
+class CollapsedDelay(nn.Module):
+    """x[t − d] for each delay d, side by side: slices of what arrives and of the frames before it."""
+
+    def __init__(self, delays: tuple[int, ...]) -> None:
+        super().__init__()
+        self.delays = delays
+
+    def forward(self, x: Tensor, run: Run) -> Tensor:
+        """[(T,) B, C, …] to [(T,) B, delays · C, …]"""
+        steps, state, taken = x.unbind(0) if run.sequence else (x,), run.state_of(self), []
+        width, longest = steps[0].shape[1], self.delays[-1]
+        silence = torch.zeros_like(steps[0])
+        line = torch.cat([silence] * longest, 1) if state is None else cast(DelayState, state).delayed
+        for now in steps:
+            known = torch.cat([now, line], 1)
+            taken.append(torch.cat([known[:, d * width : (d + 1) * width] for d in self.delays], 1))
+            line = known[:, : longest * width]
+        run.keep(self, DelayState(line))
+        return torch.stack(taken) if run.sequence else taken[0]
 
 
 class CollapsedGeneral(nn.Module):

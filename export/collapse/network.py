@@ -17,6 +17,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse.layers import (
     CollapsedBinaryNeuron,
     CollapsedCurrent,
+    CollapsedDelay,
     CollapsedGeneral,
     CollapsedLIF,
     CollapsedPool,
@@ -25,6 +26,7 @@ from axonnx.export.collapse.layers import (
 )
 from axonnx.models import LIF, AveragePool2d, BinaryNeuron, GaussianPosterior, LeakyReadout, LinearReadout, Network
 from axonnx.models.checking import INSTEAD, LAYERS
+from axonnx.models.delays import DelayLine
 from axonnx.models.general import Adaptation, DirectReadout, Dynamics, GeneralLIF, LeakyCurrent
 from axonnx.models.synapses import Conv2d, Synapse
 
@@ -82,6 +84,8 @@ def _replacement(module: nn.Module, choose: WeightChoice, stochastic: bool) -> n
         return _general(module, choose, stochastic)
     if isinstance(module, LeakyCurrent):
         return CollapsedCurrent(module.decay.clone())
+    if isinstance(module, DelayLine):
+        return CollapsedDelay(module.delays)
     if isinstance(module, DirectReadout):
         return CollapsedReadout(None, None, module.decay.clone())
     if isinstance(module, BinaryNeuron):

@@ -36,6 +36,7 @@ class Range:
 
 
 SPIKES = Range(1.0, 0)
+FIRST = {"spikes": SPIKES, "delayed": Range(0.0, 0)}  # of states; a delay line joins its own with what arrives
 Known = dict[fx.Node, "Range | None"]  # None: any real number
 
 
@@ -45,7 +46,7 @@ def input_ranges(captured: Captured, network_input: Range) -> dict[str, Range | 
     first, *rest = captured.inputs
     known[first] = network_input
     for node, slot in zip(rest, (*captured.signature.states, *captured.signature.noises), strict=False):
-        known[node] = SPIKES if slot.field == "spikes" else None
+        known[node] = FIRST.get(slot.field)
     found: dict[str, Range | None] = {}
     for node in captured.calls():
         value = _range(node, known, captured)

@@ -12,7 +12,16 @@ from torch import Tensor, nn
 from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse.layers import CollapsedReadout, CollapsedSynapse
 from axonnx.models import Network, SpikingNetwork
-from axonnx.models.run import GeneralState, LayerState, LIFState, ReadoutState, Run, State, SynapticState
+from axonnx.models.run import (
+    DelayState,
+    GeneralState,
+    LayerState,
+    LIFState,
+    ReadoutState,
+    Run,
+    State,
+    SynapticState,
+)
 from axonnx.runtime.format.names import tensor_of
 
 
@@ -141,6 +150,8 @@ def _pick(state: LayerState, field: str) -> Tensor:
 
 
 def _layer_state(fields: dict[str, Tensor]) -> LayerState:
+    if "delayed" in fields:
+        return DelayState(**fields)
     if "total" in fields:
         return ReadoutState(fields["membrane"], fields["total"])
     if "membrane" not in fields:

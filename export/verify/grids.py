@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from axonnx.export.verify.expected import Expected, through_time
 from axonnx.models import LIF, MEAN_FIELD, Forced, LeakyReadout, LinearReadout, Network, SpikingNetwork
+from axonnx.models.delays import DelayLine
 from axonnx.models.general import GeneralLIF
 from axonnx.models.network import Output
 from axonnx.models.synapses import Synapse
@@ -62,7 +63,8 @@ def probe(network: Network, arriving: InputContract, output: Output) -> Probe:
     found, made = Probe(), {}  # type: ignore[var-annotated]
     handles = [handle for name, module in network.named_modules() for handle in _watch(name, module, found, made)]
     time = 1 if isinstance(network, SpikingNetwork) else 0
-    shape = (*(STEPS,) * time, PROBES, *arriving.shape)
+    delays = sum(module.longest for module in network.modules() if isinstance(module, DelayLine))
+    shape = (*(STEPS + delays,) * time, PROBES, *arriving.shape)
     random = torch.Generator().manual_seed(0)
     largest = torch.full(shape, float(arriving.largest)).double()
     anything = torch.randint(-arriving.largest, arriving.largest + 1, shape, generator=random).double()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from axonnx.runtime.format.contract import LayerContract
 from axonnx.runtime.program.instructions import Neurons, Program
 
 # What a spike does to its membrane, by the operator that does it; general neurons have a reset for each neuron.
@@ -19,13 +20,18 @@ def wrong_statements(program: Program) -> Iterator[str]:
     nodes = {node.layer: node for node in program.instructions if isinstance(node, Neurons)}
     for layer in program.contract.layers:
         node = nodes.get(layer.name)
-        held = {"op": "Gemm"} if node is None else _of_node(node, program)
+        held = _without_node(layer) if node is None else _of_node(node, program)
         for key in ("op", "reset", *STATED):
             stated, computes = getattr(layer, key), held.get(key)
             if stated != computes:
                 yield f"layer {layer.name!r}: the contract states {key} {stated!r}, its node has {computes!r}"
     named = {layer.name for layer in program.contract.layers}
     yield from (f"layer {name!r} is in the graph and not in the contract" for name in nodes.keys() - named)
+
+
+def _without_node(layer: LayerContract) -> dict[str, Any]:
+    """A read-out without memory, or a delay line, by the frames that it keeps."""
+    return {"op": "DelayLine" if layer.states == (f"delayed/{layer.name}",) else "Gemm"}
 
 
 def _of_node(node: Neurons, program: Program) -> dict[str, Any]:

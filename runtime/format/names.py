@@ -16,6 +16,8 @@ CLOCK = "step"  # the number of the time step
 
 SPIKES, MEMBRANE, NOISE = "spikes/", "membrane/", "noise/"
 TOTAL = "total/"  # the sum of a read-out's membranes
+DELAYED = "delayed/"  # the frames that a delay line keeps
+DELAY_LINE = "DelayLine"  # what a contract calls the layer: no operator, for it only moves data
 
 INITIAL, NEXT, FINAL = "initial/", "next/", "final/"
 TRACE = "trace/"

@@ -30,6 +30,7 @@ class Values:
 
 SPIKES = Values("spikes", 1.0, 0)
 REAL = Values("real")
+SILENCE = Values("graded", 0.0, 0)  # zeros alone
 
 
 def graded(largest: float, bits: int) -> Values:
@@ -54,7 +55,8 @@ def product(a: Values, b: Values) -> Values:
 
 
 def joined(parts: list[Values]) -> Values:
-    """Any of these."""
+    """Any of these; zeros are among all of them."""
+    parts = [part for part in parts if part != SILENCE] or parts
     if all(part.kind == "spikes" for part in parts):
         return SPIKES
     if not all(part.dyadic for part in parts):

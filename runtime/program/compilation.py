@@ -6,6 +6,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -15,10 +16,10 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.format.certificates import Synapse
 from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.format.model_file import ModelFile, read_model_file
-from axonnx.runtime.format.names import CLOCK, NEXT, NOW_TRACE, TRACE, trace_key
+from axonnx.runtime.format.names import CLOCK, DELAYED, NEXT, NOW_TRACE, TRACE, trace_key
 from axonnx.runtime.format.names import SPIKES as SPIKES_OF
 from axonnx.runtime.format.opset import DOMAIN, OPS
-from axonnx.runtime.format.values import REAL, SPIKES, Values, graded
+from axonnx.runtime.format.values import REAL, SILENCE, SPIKES, Values, graded, joined
 from axonnx.runtime.program.instructions import (
     Buffer,
     Floats,
@@ -169,7 +170,7 @@ class Compilation:
         entering = self.graph.input
         self._add(Buffer(entering.name, entering.shape, input_values(self.file.contract.input), "input"))
         for slot in self.graph.states:
-            values = SPIKES if slot.name.startswith(SPIKES_OF) else REAL
+            values = SPIKES if slot.name.startswith(SPIKES_OF) else SILENCE if slot.name.startswith(DELAYED) else REAL
             self._add(Buffer(slot.name, slot.shape, values, "state"))
         for slot in self.graph.noises:
             self._add(Buffer(slot.name, slot.shape, REAL, "noise"))
@@ -194,6 +195,8 @@ class Compilation:
                 f"{self.where}: nothing in its step computes {NEXT + slot.name!r}. Export the network again"
             )
         left = self.buffers[name]
+        if slot.name.startswith(DELAYED):
+            self._delayed(slot, left.values)
         spikes = self.buffers[slot.name].values == SPIKES
         if left.shape != slot.shape or (spikes and left.values != SPIKES):
             raise AxonnxError(
@@ -201,6 +204,18 @@ class Compilation:
                 f"and leaves as {left.values} {list(left.shape)}"
             )
         return name
+
+    def _delayed(self, slot: Slot, kept: Values) -> None:
+        """A delay line holds what it keeps. It began as silence: whoever reads it joins it with no less than that."""
+        for instruction in self.instructions:
+            if slot.name in instruction.reads:
+                read = self.buffers[instruction.writes[0]].values
+                if getattr(instruction, "kind", "") != "Concat" or joined([read, kept]) != read:
+                    raise AxonnxError(
+                        f"{self.where}: node {instruction.name!r} ({instruction.op}) reads {slot.name!r}, which holds "
+                        f"{kept}; a delay line is joined with what arrives, and only then read"
+                    )
+        self.buffers[slot.name] = replace(self.buffers[slot.name], values=kept)
 
     def _check_results(self, logits: tuple[str, ...]) -> None:
         contract = self.file.contract

@@ -1,7 +1,7 @@
 """Which exports are proved: a set in which every pair of choices that go together occurs, and some triples.
 
 The full product of networks, modes, variants, granularities, resets, decays, shortcuts, kinds of weights and ways to
-store them has some 6,500 members. The set holds every pair, and every triple of network, mode and a choice that a
+store them has some 9,000 members. The set holds every pair, and every triple of network, mode and a choice that a
 mode treats in its own way. A fault that shows only where three other choices meet may hide from it.
 """
 
@@ -23,10 +23,14 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "weights": ("random", "trained"),
     "stored": ("float32", "int16", "int8"),
     "stream": ("current", "spikes"),
+    "delays": ("none", "some"),
 }
 TOGETHER = [
     *combinations(FACTORS, 2),
-    *(("network", "mode", third) for third in ("granularity", "reset", "shortcut", "weights", "stored", "stream")),
+    *(
+        ("network", "mode", third)
+        for third in ("granularity", "reset", "shortcut", "weights", "stored", "stream", "delays")
+    ),
 ]
 Choice = dict[str, str]
 
@@ -47,6 +51,7 @@ class Case:
         r = self.recipe
         parts = [r.network, self.mode, r.variant, r.granularity if r.bayesian else "", r.weights, self.stored]
         parts += [f"reset-{r.reset}", f"decay-{r.decay.replace(' ', '-')}"] if r.spiking else []
+        parts += ["delays"] if r.delays != "none" else []
         return "-".join(part for part in [*parts, f"{r.shortcut}-{r.stream}" if r.residual else ""] if part)
 
 
@@ -56,8 +61,10 @@ def fits(choice: Choice) -> bool:
     meaningless = []
     if network.startswith("binary"):
         meaningless += ["reset", "decay"]
-    if network and not network.endswith("resnet"):
+    if (network and not network.endswith("resnet")) or choice.get("delays") == "some":
         meaningless += ["shortcut", "stream"]
+    if network.startswith("binary") or network.endswith("resnet"):
+        meaningless.append("delays")
     if mode == "mfa":
         meaningless.append("granularity")  # of means there is one for each weight
     if "variant" in choice and VARIANTS[choice["variant"]].spread == "none":

@@ -40,6 +40,7 @@ class Recipe:
     shortcut: str = "pool"
     weights: str = "random"
     stream: str = "current"
+    delays: str = "none"
 
     @property
     def spiking(self) -> bool:
@@ -77,14 +78,17 @@ def build(recipe: Recipe, seed: int = 0) -> Network:
     return network.eval()
 
 
+DELAYS = {"none": None, "some": [0, 2, 7]}
 LEARNED = {"fixed": False, "learned": True, "of each neuron": "neuron"}
 NETWORKS: dict[str, Callable[[Variant, LIFSettings, Recipe], Network]] = {
     "binary-mlp": lambda v, _s, _r: BinaryMLP(18, [12, 9], CLASSES, v),
     "binary-resnet": lambda v, _s, r: BinaryResNet(
         3, (4, 8), 1, CLASSES, v, size=8, shortcut=r.shortcut, stream=r.stream
     ),
-    "spiking-mlp": lambda v, s, _r: SpikingMLP(18, [12, 9], CLASSES, v, s, steps=STEPS),
-    "recurrent-snn": lambda v, s, _r: RecurrentSNN(18, [12, 9], CLASSES, v, s, steps=STEPS),
+    "spiking-mlp": lambda v, s, r: SpikingMLP(18, [12, 9], CLASSES, v, s, steps=STEPS, delays=DELAYS[r.delays]),
+    "recurrent-snn": lambda v, s, r: RecurrentSNN(
+        18, [12, 9], CLASSES, v, s, steps=STEPS, delays=DELAYS[r.delays], delayed="first"
+    ),
     "spiking-resnet": lambda v, s, r: SpikingResNet(
         2, (4, 8), 1, CLASSES, v, s, size=8, shortcut=r.shortcut, stream=r.stream, steps=STEPS
     ),

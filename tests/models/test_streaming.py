@@ -36,6 +36,7 @@ ZERO = LIFSettings(reset="zero")
 NETWORKS = {
     "mlp": lambda v: SpikingMLP(5, [7, 4], 3, v, steps=STEPS),
     "mlp-zero": lambda v: SpikingMLP(5, [7, 4], 3, v, ZERO, steps=STEPS),
+    "mlp-delays": lambda v: SpikingMLP(5, [7, 4], 3, v, steps=STEPS, delays=[0, 1, 4]),
     "recurrent": lambda v: RecurrentSNN(5, (7, 4), 3, v, steps=STEPS),
     "resnet": lambda v: SpikingResNet(2, (3, 4), 1, 3, v, size=4, steps=STEPS),
     "resnet-conv": lambda v: SpikingResNet(2, (3, 4), 1, 3, v, size=4, shortcut="conv", steps=STEPS),

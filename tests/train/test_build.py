@@ -44,7 +44,7 @@ RESNET = {"model": {"network": "binary-resnet", "widths": [2, 2], "blocks": 1}}
         (False, {"network": "binary-mlp", "hidden": [5]}, BinaryMLP),
         (False, {"network": "binary-resnet", "widths": [2, 4], "blocks": 1}, BinaryResNet),
         (True, {"network": "spiking-mlp", "hidden": [5], "decay": 0.5, "reset": "zero"}, SpikingMLP),
-        (True, {"network": "recurrent-snn", "hidden": [5], "learn_decay": True}, RecurrentSNN),
+        (True, {"network": "recurrent-snn", "hidden": [5], "learn_decay": True, "delays": [0, 1]}, RecurrentSNN),
         (True, {"network": "spiking-resnet", "widths": [2, 4], "blocks": 1, "shortcut": "conv"}, SpikingResNet),
     ],
 )
@@ -92,6 +92,7 @@ def test_data_with_time_is_not_for_binary_networks_and_the_other_way_round(frame
         ({"network": "binary-mlp", "hidden": [5], "threshold": 1.0}, "model.threshold is not for 'binary-mlp'"),
         ({"network": "binary-mlp"}, "model.hidden is missing: 'binary-mlp' needs the sizes"),
         ({"network": "binary-mlp", "hidden": []}, "model: hidden is empty"),
+        ({"network": "binary-mlp", "hidden": [5], "delays": [0, 1]}, "model.delays is not for 'binary-mlp'"),
         ({"network": "binary-resnet", "widths": [4, 2], "blocks": 1}, "model: a residual block cannot narrow"),
         ({"network": "binary-resnet", "widths": [2] * 4, "blocks": 1}, "model: input of 4×4 pixels cannot"),
     ],
@@ -183,7 +184,7 @@ def test_options_of_residual_networks_and_read_outs_reach_the_network(frames, im
     assert network.trunk.neuron.decay.shape == (2, 1, 1)
     for key, value in (("stream", "spikes"), ("block_scale", 0.5)):
         with pytest.raises(
-            AxonnxError, match=f"model.{key} is not for 'spiking-mlp', which takes hidden, readout_decay"
+            AxonnxError, match=f"model.{key} is not for 'spiking-mlp', which takes hidden, readout_decay, delays"
         ):
             tiny_network(tiny_config(frames, **{f"model__{key}": value}))
     with pytest.raises(AxonnxError, match=r"model.readout_decay is not for 'binary-mlp', which takes hidden"):

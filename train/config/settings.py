@@ -131,6 +131,14 @@ class ModelConfig(Section):
         default=None, description="a run folder of the same layers, whose weights are where training begins"
     )
     hidden: tuple[Size, ...] | None = Field(default=None, max_length=256, description="sizes of dense hidden layers")
+    delays: tuple[NonNegativeInt, ...] | None = Field(
+        default=None,
+        max_length=64,
+        description="time steps by which dense synapses hear their inputs later, each with weights, e.g. [0, 5, 10]",
+    )
+    delayed: Literal["first", "all"] | None = Field(
+        default=None, description="which hidden layers have these delays: the first one, or all (unless set)"
+    )
     widths: tuple[Size, ...] | None = Field(
         default=None, min_length=1, max_length=16, description="channels of each residual stage"
     )

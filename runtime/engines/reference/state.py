@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.format.values import SPIKES
+from axonnx.runtime.format.values import SPIKES, Values
 from axonnx.runtime.program.instructions import Program
 
 Floats = NDArray[np.float32]
@@ -82,12 +82,22 @@ def check_state(program: Program, state: State) -> State:
                 f"{program.name}: the state {name!r} is {array.dtype} {list(array.shape)}; "
                 f"expected float32 {list(expected)}"
             )
-        spikes = program.buffers[name].values == SPIKES
-        if not np.isfinite(array).all() or (spikes and not ((array == 0) | (array == 1)).all()):
-            raise AxonnxError(
-                f"{program.name}: the state {name!r} holds {'more than 0 and 1' if spikes else 'no numbers'}"
-            )
+        if not np.isfinite(array).all():
+            raise AxonnxError(f"{program.name}: the state {name!r} holds no numbers")
+        if not _among(array, program.buffers[name].values):
+            what = "0 and 1" if program.buffers[name].values == SPIKES else program.buffers[name].values
+            raise AxonnxError(f"{program.name}: the state {name!r} holds more than {what}")
     return state
+
+
+def _among(array: Floats, values: Values) -> bool:
+    """Whether these numbers are such as exact sums were certified for."""
+    if values == SPIKES:
+        return bool(((array == 0) | (array == 1)).all())
+    if not values.dyadic:
+        return True
+    scaled = array.astype(np.float64) * 2.0**values.bits
+    return bool((np.abs(array) <= values.largest).all() and (scaled == np.rint(scaled)).all())
 
 
 def _check_step(program: Program, step: Any) -> None:

@@ -8,7 +8,13 @@ import torch
 from torch import nn
 
 from axonnx.export import collapsed as collapsing
-from axonnx.export.collapse.layers import CollapsedBinaryNeuron, CollapsedLIF, CollapsedReadout, CollapsedSynapse
+from axonnx.export.collapse.layers import (
+    CollapsedBinaryNeuron,
+    CollapsedDelay,
+    CollapsedLIF,
+    CollapsedReadout,
+    CollapsedSynapse,
+)
 from axonnx.export.collapse.network import WeightChoice
 from axonnx.export.grid import place
 from axonnx.models import Network
@@ -58,6 +64,10 @@ def _permute_inputs(synapse, _trained):
     synapse.weight = synapse.weight.roll(1, 1).clone()
 
 
+def _late_by_one(line, _trained):
+    line.delays = tuple(max(delay - 1, 0) for delay in line.delays)
+
+
 def _draw_for_means(patch: pytest.MonkeyPatch) -> None:
     generator = torch.Generator().manual_seed(9)
     patch.setattr(collapsing, "WeightChoice", lambda _generator, prune: WeightChoice(generator, prune))
@@ -102,6 +112,7 @@ FAULTS: dict[str, Fault] = {
         "hidden.0.neuron",
         recurrent=True,
     ),
+    "delays one step short": Fault(in_collapsed(each(CollapsedDelay, _late_by_one)), "hidden.0.neuron", recurrent=True),
     "read-out rows permuted": Fault(in_collapsed(each(CollapsedReadout, _permute_rows)), "readout"),
     "input channels permuted": Fault(in_collapsed(each(CollapsedSynapse, _permute_inputs)), "hidden.0.synapse"),
     "all weights negated": Fault(

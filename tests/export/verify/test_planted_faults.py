@@ -42,6 +42,8 @@ SMALL = [
     "recurrent-snn",
     "--model.hidden",
     "[20, 16]",
+    "--model.delays",
+    "[0, 2]",
 ]
 
 

@@ -14,6 +14,7 @@ from axonnx.models import (
     BinaryResNet,
     ChannelScale,
     Conv2d,
+    DelayLine,
     LeakyReadout,
     LIFSettings,
     Linear,
@@ -45,7 +46,8 @@ class TwoBranches(SpikingNetwork):
         self.conv = Conv2d(2, 5, 3, kind, stride=1, padding=1)
         self.fire = LIF(kind, settings)
         self.pool = AveragePool2d(2)
-        self.deep = Conv2d(5, 3, 3, kind, stride=2, padding=0)
+        self.late = DelayLine([0, 1, 3])
+        self.deep = Conv2d(15, 3, 3, kind, stride=2, padding=0)
         self.fire_deep = LIF(kind, settings)
         self.flat = Linear(2 * 36, 21, kind)
         self.loop = LIF(kind, settings, recurrent=21)
@@ -58,7 +60,7 @@ class TwoBranches(SpikingNetwork):
         first = 2 if run.sequence else 1
         spikes = self.fire(self.conv(x, run), run)
         pooled = self.pool(spikes)
-        deep = self.fire_deep(self.deep(pooled, run), run).flatten(first)
+        deep = self.fire_deep(self.deep(self.late(pooled, run), run), run).flatten(first)
         looped = self.loop(self.flat(x.flatten(first), run), run)
         together = torch.cat([pooled.flatten(first), deep, looped], -1)
         current = self.join(together, run) + self.skip(x.flatten(first), run)

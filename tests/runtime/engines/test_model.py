@@ -64,6 +64,15 @@ def test_wrong_states_are_refused(exported):
             check_state(program, State(0, {**arrays, **change}))
 
 
+def test_a_delay_line_holds_what_sums_were_certified_for(exported):
+    model = load(exported("two-branches").path, "numpy")
+    arrays, name = dict(model.initial_state(2).arrays), "delayed/late"
+    check_state(model.program, State(0, {**arrays, name: arrays[name] + np.float32(0.75)}))
+    for wrong in (0.3, 1.25):
+        with pytest.raises(AxonnxError, match=r"'delayed/late' holds more than graded ≤ 1, 2\^-2"):
+            check_state(model.program, State(0, {**arrays, name: arrays[name] + np.float32(wrong)}))
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_wrong_inputs_are_refused_with_the_reason(engine, exported):
     model = load(exported("mlp").path, engine)

@@ -280,3 +280,14 @@ def test_an_unchanged_file_is_not_refused(exported):
     for engine in ("numpy", "ort"):
         assert load(exported("recurrent").path, engine).contract.kind == "spiking"
     assert body_of(onnx.load(exported("recurrent").path)).node
+
+
+def test_a_delay_line_that_is_read_by_itself(refused):
+    """What it holds is known from what it is joined with; read otherwise, it could hold anything."""
+
+    def change(proto):
+        node = next(node for node in in_body(proto).node if node.name == "late/Slice")
+        node.input[0] = "delayed/late"
+
+    text = refused(change, "two-branches")
+    assert "node 'late/Slice' (Slice) reads 'delayed/late', which holds graded ≤ 1, 2^-2; a delay line" in text
