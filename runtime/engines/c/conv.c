@@ -1,3 +1,4 @@
+#if USES_CONVOLUTIONS
 /* Convolutions, channels last: for each output pixel, the rows of weights of all events in its window.
 
    Events are listed pixel by pixel, so those in one row of a window are neighbours in the list, and the row of weights
@@ -105,13 +106,13 @@ INLINE void sum_block(const int vectors, v16 *sums, const int64_t *r, int64_t do
                       int graded, const arrays *a)
 {
     const int64_t rows = r[CONV_window_height] * r[CONV_window_width] * r[CONV_pitch] + 1;
-    const float *weights = a->constants + r[CONV_weights] + done * rows;
+    const int64_t at = r[CONV_weights] + done * rows;
     begin_sums(vectors, sums, r[CONV_bias] >= 0 ? r[CONV_bias] + done : r[CONV_bias], a->constants, begins + done);
     if (graded)
-        add_graded(vectors, sums, weights, a->events + r[CONV_rows], count, a->memory + r[CONV_source],
+        add_graded(vectors, sums, a->constants + at, a->events + r[CONV_rows], count, a->memory + r[CONV_source],
                    a->events + r[CONV_inputs]);
     else
-        add_listed(vectors, sums, weights, a->events + r[CONV_rows], count);
+        add_spikes(vectors, sums, r[CONV_stored], r[CONV_unit], at, a->events + r[CONV_rows], count, a);
 }
 
 INLINE void store_block(const int vectors, const int64_t *r, int64_t done, const float *begins, int64_t count,
@@ -147,7 +148,7 @@ static int64_t fire_pixel(const chain *c, int64_t at, const float *current, int6
     if (!c->lean) return fire_part(c->fire, at, at + pitch, current, fired, a->memory, a->constants, a->events);
     const lean layer = lean_layer(c->fire, at, a->memory, a->constants, a->events, a->bits);
     for (int64_t v = 0; v < pitch / LANES; v++)
-        fired = fire_lean(&layer, v, load(current + LANES * v), at + LANES * v, fired);
+        fired = fire_one(&layer, v, load(current + LANES * v), at + LANES * v, fired);
     return fired;
 }
 
@@ -202,8 +203,8 @@ INLINE int64_t conv_lean(const int vectors, const chain *c, const float *other, 
             for (int v = 0; v < vectors; v++) {
                 if (other) sums[v] = sums[v] + load(other + at + LANES * v);
                 if (out) store(out + at + LANES * v, sums[v]);
-                fired = fire_lean(&layer, v, sums[v], at + LANES * v, fired);
             }
+            fired = fire_sums(vectors, &layer, sums, at, fired);
             seen += count;
         }
     }
@@ -321,3 +322,4 @@ static void conv_dense(const int64_t *r, float *memory, const float *constants)
         }
     }
 }
+#endif

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.engines.c.library import CProgram, compiled
+from axonnx.runtime.engines.c.library import CProgram, Needs, compiled
 from axonnx.runtime.engines.c.order import Order
 from axonnx.runtime.engines.table.engine import Given, TableEngine
 from axonnx.runtime.engines.table.layout import LANES
+from axonnx.runtime.engines.table.narrow import integer_weights
 from axonnx.runtime.engines.table.plan import Plan
 from axonnx.runtime.engines.table.pools import aligned
 from axonnx.runtime.program.instructions import Program
@@ -34,6 +35,8 @@ class Workspace:
             plan.constants,
             self.events,
             self.bits,
+            plan.shorts,
+            plan.bytes,
             plan.tables,
             order.groups,
         )
@@ -58,9 +61,10 @@ class CEngine(TableEngine):
     name = "c"
 
     def __init__(self, program: Program, threads: int = 1, flags: Sequence[str] = ()) -> None:
-        library = compiled(tuple(flags))
+        weights = integer_weights(program)
+        library = compiled(Needs.of(program, weights), tuple(flags))
         self._run = library.axonnx_run
-        super().__init__(Plan(program, library.axonnx_widest()), threads)
+        super().__init__(Plan(program, library.axonnx_widest(), weights), threads)
         self.order = Order(self.plan)
 
     def workspace(self) -> Workspace:

@@ -1,12 +1,5 @@
 /* Layers: sums of one synapse, or of two that share them, and the neurons that take them while they are in registers. */
 
-typedef struct {
-    float *memory;
-    const float *constants;
-    int32_t *events;
-    uint16_t *bits;
-} arrays;
-
 /* One block of outputs; ``fire`` is a layer whose spikes are bits, or nothing. The spikes so far. */
 INLINE int64_t linear_block(const int vectors, const int64_t *r, const int64_t *more, const int64_t *fire,
                             int64_t done, int64_t fired, const arrays *a)
@@ -14,17 +7,15 @@ INLINE int64_t linear_block(const int vectors, const int64_t *r, const int64_t *
     v16 sums[16];
     float *out = a->memory + r[LINEAR_out] + done;
     begin_sums(vectors, sums, r[LINEAR_bias] >= 0 ? r[LINEAR_bias] + done : r[LINEAR_bias], a->constants, out);
-    add_inputs(vectors, sums, r, done, a->memory, a->constants, a->events);
-    if (more) add_inputs(vectors, sums, more, done, a->memory, a->constants, a->events);
+    add_inputs(vectors, sums, r, done, a);
+    if (more) add_inputs(vectors, sums, more, done, a);
     if (!fire) {
 #pragma GCC unroll 16
         for (int v = 0; v < vectors; v++) store(out + LANES * v, sums[v]);
         return fired;
     }
     const lean layer = lean_layer(fire, done, a->memory, a->constants, a->events, a->bits);
-#pragma GCC unroll 16
-    for (int v = 0; v < vectors; v++) fired = fire_lean(&layer, v, sums[v], done + LANES * v, fired);
-    return fired;
+    return fire_sums(vectors, &layer, sums, done, fired);
 }
 
 /* W·x + b of one synapse, or of two that share a sum; the spikes of a layer that takes it, or 0. */
@@ -57,8 +48,10 @@ static int64_t fire_all(const int64_t *r, int is_lean, const arrays *a)
     int64_t fired = 0;
     for (int64_t begin = 0; begin < size; begin += pixel) {
         const lean layer = lean_layer(r, begin, a->memory, a->constants, a->events, a->bits);
-        for (int64_t i = begin, v = 0; i < begin + pixel; i += LANES, v++)
-            fired = fire_lean(&layer, v, load(a->memory + r[FIRE_current] + i), i, fired);
+        for (int64_t i = begin, v = 0; i < begin + pixel; i += LANES, v++) {
+            const v16 current = load(a->memory + r[FIRE_current] + i);
+            fired = fire_one(&layer, v, current, i, fired);
+        }
     }
     end_spikes(r, fired, a->events);
     return fired;

@@ -28,34 +28,55 @@ static void scan(const int64_t *r, const float *memory, int32_t *events)
     int64_t count = 0, size = r[SCAN_size];
     for (int64_t i = 0; i < size; i += LANES) {
         starts[i / LANES] = (int32_t)count;
-        count = append(list, count, bits_of(load(source + i) != 0.0f), (int32_t)i);
+        count = append(list, count, not_zero(load(source + i)), (int32_t)i);
     }
     starts[size / LANES] = (int32_t)count;
     close_list(list, count, (int32_t)size);
 }
 
-/* The same of the input, with a look at its values: 1 where all are 0 or 1, else 0; -1 where the contract does not
-   admit one. It admits multiples of 1/scale up to largest/scale. */
-static int scan_input(const int64_t *r, const float *memory, int32_t *events, float scale, float largest)
+/* Whether the contract admits sixteen inputs that are not all 0 or 1: multiples of 1/scale up to largest/scale. */
+static __attribute__((noinline)) int admitted(v16 values, float scale, float largest)
 {
-    const float *source = memory + r[SCAN_INPUT_source];
-    int32_t *list = events + r[SCAN_INPUT_listed], *starts = events + r[SCAN_INPUT_starts];
-    int64_t count = 0, size = r[SCAN_INPUT_size];
-    int plain = 1;
-    for (int64_t i = 0; i < size; i += LANES) {
-        const v16 values = load(source + i);
-        const uint32_t there = bits_of(values != 0.0f);
-        if (bits_of(values == 1.0f) != there || largest < scale) {
-            plain = 0;
-            for (int lane = 0; lane < LANES; lane++) {
-                const float units = values[lane] * scale; /* exact: a power of two */
-                if (!(units >= -largest && units <= largest) || (float)(int32_t)units != units) return -1;
-            }
-        }
-        starts[i / LANES] = (int32_t)count;
-        count = append(list, count, there, (int32_t)i);
+    for (int lane = 0; lane < LANES; lane++) {
+        const float units = values[lane] * scale; /* exact: a power of two */
+        if (!(units >= -largest && units <= largest) || (float)(int32_t)units != units) return 0;
     }
-    starts[size / LANES] = (int32_t)count;
-    close_list(list, count, (int32_t)size);
-    return plain;
+    return 1;
+}
+
+/* Sixteen inputs: listed, and looked at; see ``scan_input``. */
+typedef struct {
+    int32_t *list, *starts;
+    int64_t count;
+    float scale, largest;
+    int plain, refused;
+} listing;
+
+INLINE void list_input(listing *l, v16 values, int64_t i)
+{
+    const uint32_t there = not_zero(values);
+    if (__builtin_expect(ones(values) != there || l->largest < l->scale, 0)) {
+        l->plain = 0;
+        l->refused |= !admitted(values, l->scale, l->largest);
+    }
+    l->starts[i / LANES] = (int32_t)l->count;
+    l->count = append(l->list, l->count, there, (int32_t)i);
+}
+
+/* List the input's events, of so many values: 1 where all are 0 or 1, else 0; -1 where the contract does not admit one. */
+static int scan_input(const int64_t *r, const float *source, int64_t values, int32_t *events, float scale, float largest)
+{
+    const int64_t size = r[SCAN_INPUT_size];
+    listing l = {.list = events + r[SCAN_INPUT_listed], .starts = events + r[SCAN_INPUT_starts], .scale = scale,
+                 .largest = largest, .plain = 1};
+    int64_t i = 0;
+    for (; i + LANES <= values; i += LANES) list_input(&l, load(source + i), i);
+    if (i < size) { /* the last few, and zeros */
+        float last[LANES] = {0};
+        for (int64_t k = i; k < values; k++) last[k - i] = source[k];
+        list_input(&l, load(last), i);
+    }
+    l.starts[size / LANES] = (int32_t)l.count;
+    close_list(l.list, l.count, (int32_t)size);
+    return l.refused ? -1 : l.plain;
 }

@@ -71,10 +71,15 @@ INLINE v16 numbers_of(uint32_t spikes)
 #endif
 }
 
-INLINE v16 charged(int64_t kind, v16 h, v16 current, v16 decay, v16 threshold, uint32_t spikes)
+INLINE v16 charged(const int kind, v16 h, v16 current, v16 decay, v16 threshold, uint32_t spikes)
 {
-    const v16 fired = numbers_of(spikes);
-    return kind == SUBTRACT ? decay * h + current - threshold * fired : decay * (h * (1.0f - fired)) + current;
+    if (kind != SUBTRACT) return decay * (h * (1.0f - numbers_of(spikes))) + current;
+    h = decay * h + current;
+#ifdef __AVX512F__
+    return (v16)_mm512_mask_sub_ps((__m512)h, (__mmask16)spikes, (__m512)h, (__m512)threshold);
+#else
+    return h - threshold * numbers_of(spikes);
+#endif
 }
 
 typedef struct {
@@ -104,16 +109,34 @@ INLINE lean lean_layer(const int64_t *r, int64_t begin, float *memory, const flo
 }
 
 /* Sixteen neurons, the v-th from where ``l`` begins; ``i`` is their first's number. */
-INLINE int64_t fire_lean(const lean *l, int64_t v, v16 current, int64_t i, int64_t count)
+INLINE int64_t fire_lean(const int kind, const lean *l, int64_t v, v16 current, int64_t i, int64_t count)
 {
     const v16 threshold = load(l->thresholds + v * l->threshold_step);
     const v16 before = load(l->membranes + v * LANES), decay = load(l->decays + v * l->decay_step);
-    const v16 h = charged(l->kind, before, current, decay, threshold, l->bits[v]);
-    const uint32_t fires = bits_of(h >= threshold);
+    const v16 h = charged(kind, before, current, decay, threshold, l->bits[v]);
+    const uint32_t fires = at_least(h, threshold);
     store(l->membranes + v * LANES, h);
     l->bits[v] = (uint16_t)fires;
     l->starts[v] = (int32_t)count;
     return append(l->list, count, fires, (int32_t)i);
+}
+
+INLINE int64_t fire_one(const lean *l, int64_t v, v16 current, int64_t i, int64_t count)
+{
+    return l->kind == SUBTRACT ? fire_lean(SUBTRACT, l, v, current, i, count) : fire_lean(TO_ZERO, l, v, current, i, count);
+}
+
+/* The neurons of a block, whose sums are in registers. */
+INLINE int64_t fire_sums(const int vectors, const lean *l, const v16 *sums, int64_t i, int64_t count)
+{
+    if (l->kind == SUBTRACT) {
+#pragma GCC unroll 16
+        for (int v = 0; v < vectors; v++) count = fire_lean(SUBTRACT, l, v, sums[v], i + LANES * v, count);
+    } else {
+#pragma GCC unroll 16
+        for (int v = 0; v < vectors; v++) count = fire_lean(TO_ZERO, l, v, sums[v], i + LANES * v, count);
+    }
+    return count;
 }
 
 /* Bits of spikes from numbers, at the start of a chunk, and numbers from bits at its end. */
@@ -121,7 +144,7 @@ static void to_bits(const int64_t *r, const float *memory, uint16_t *bits)
 {
     const int64_t at = r[FIRE_spikes];
     for (int64_t i = 0; i < r[FIRE_size]; i += LANES)
-        bits[(at + i) / LANES] = (uint16_t)bits_of(load(memory + at + i) != 0.0f);
+        bits[(at + i) / LANES] = (uint16_t)not_zero(load(memory + at + i));
 }
 
 static void from_bits(int64_t at, int64_t size, float *memory, const uint16_t *bits)

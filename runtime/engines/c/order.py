@@ -54,6 +54,8 @@ class Order:
                 yield self._linear(self._next, row)
             elif isinstance(row, kinds.Conv):
                 yield self._conv(self._next, row)
+            elif isinstance(row, kinds.Load):
+                yield self._load(self._next, row)
             else:
                 yield self._turn(self._next, lean=self._is_lean(self._next))
             self._next += 1
@@ -76,6 +78,17 @@ class Order:
 
     def _following(self) -> kinds.AnyRow | None:
         return self.rows[self._next + 1] if self._next + 1 < len(self.rows) else None
+
+    def _load(self, number: int, row: kinds.Load) -> list[int]:
+        """The input, listed as it comes, unless somebody reads it otherwise than as events."""
+        following = self._following()
+        if row.pitch != 1 or not isinstance(following, kinds.ScanInput) or following.source != row.out:
+            return self._turn(number)
+        program, family = self.plan.program, self._family(self.plan.program.input)
+        readers = [i for i in program.instructions if family & set(i.reads)]
+        kept = {*program.states, *program.after.values(), *program.logits}
+        lists = all(isinstance(i, Linear) or not self._reads(i, family) for i in readers) and not family & kept
+        return self._turn(number, self._take() if lists else NONE)
 
     def _linear(self, number: int, row: kinds.Linear) -> list[int]:
         """A synapse, another that adds to its sums, and the neurons behind them."""

@@ -64,6 +64,7 @@ static void take_linear(const program *p, const int32_t *turn, int64_t *counts)
     if (fires) counts[turn[TURN_FIRE]] += fire_all(fires, lean, &p->a);
 }
 
+#if USES_CONVOLUTIONS
 static void take_conv(const program *p, const int32_t *turn, int64_t *counts)
 {
     const int64_t *r = row_of(p, turn[TURN_ROW]);
@@ -83,6 +84,19 @@ static void take_conv(const program *p, const int32_t *turn, int64_t *counts)
     }
     counts[turn[TURN_ROW]] += seen * r[CONV_outputs];
     if (c.fire) counts[turn[TURN_FIRE]] += spikes;
+}
+#endif
+
+/* One step's input: from memory; or as it comes from outside, and then numbers go to memory only where they matter. */
+static int take_input(const program *p, const int64_t *loads, const int64_t *r, const float *outside)
+{
+    const float *source = loads ? outside + loads[LOAD_at] : p->a.memory + r[SCAN_INPUT_source];
+    const int64_t values = loads ? loads[LOAD_pixels] : r[SCAN_INPUT_size];
+    const int plain = scan_input(r, source, values, p->a.events, (float)p->scale, (float)p->largest);
+    if (plain < 0) return -1;
+    if (loads && !plain) load_outside(loads, p->a.memory, outside);
+    p->a.events[r[SCAN_INPUT_plain]] = plain;
+    return 0;
 }
 
 static void take_rest(const program *p, const int64_t *r, int64_t step)
@@ -113,21 +127,23 @@ static int take_turns(const program *p, int64_t from, int64_t to, const float *o
         int32_t fired = turn[TURN_FIRE];
         switch (r[0]) {
         case LINEAR: take_linear(p, turn, counts); break;
+#if USES_CONVOLUTIONS
         case CONV: take_conv(p, turn, counts); break;
+#endif
         case FIRE:
         case FIRE_NOISY:
         case FIRE_GENERAL:
             fired = turn[TURN_ROW];
             counts[fired] += fire_all(r, (turn[TURN_LEAN] & LEAN_SPIKES), &p->a);
             break;
-        case LOAD: load_outside(r, p->a.memory, outside); break;
-        case SCAN: scan(r, p->a.memory, p->a.events); break;
-        case SCAN_INPUT: {
-            const int plain = scan_input(r, p->a.memory, p->a.events, (float)p->scale, (float)p->largest);
-            if (plain < 0) return -1;
-            p->a.events[r[SCAN_INPUT_plain]] = plain;
+        case LOAD:
+            if (turn[TURN_MORE] < 0) load_outside(r, p->a.memory, outside);
+            else if (take_input(p, r, row_of(p, turn[TURN_MORE]), outside) < 0) return -1;
             break;
-        }
+        case SCAN: scan(r, p->a.memory, p->a.events); break;
+        case SCAN_INPUT:
+            if (take_input(p, NULL, r, outside) < 0) return -1;
+            break;
         default: take_rest(p, r, step);
         }
         if (trace && fired >= 0 && (turn[TURN_LEAN] & LEAN_SPIKES)) numbers(p, row_of(p, fired));

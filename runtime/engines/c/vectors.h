@@ -21,6 +21,9 @@
 
 typedef float v16 __attribute__((vector_size(64)));
 typedef int32_t i16 __attribute__((vector_size(64)));
+typedef int16_t short16 __attribute__((vector_size(32)));
+typedef int16_t short32 __attribute__((vector_size(64)));
+typedef int8_t byte32 __attribute__((vector_size(32)));
 
 /* The widest block of outputs whose sums stay in registers. */
 #ifdef __AVX512F__
@@ -39,6 +42,65 @@ INLINE v16 load(const float *at)
 INLINE void store(float *at, v16 values)
 {
     memcpy(at, &values, sizeof values);
+}
+
+/* Small integers, widened; compilers do it in halves unless they are told. */
+INLINE i16 widen_shorts(short16 numbers)
+{
+#ifdef __AVX512F__
+    return (i16)_mm512_cvtepi16_epi32((__m256i)numbers);
+#else
+    return __builtin_convertvector(numbers, i16);
+#endif
+}
+
+INLINE short32 widen_bytes(byte32 numbers)
+{
+#ifdef __AVX512BW__
+    return (short32)_mm512_cvtepi8_epi16((__m256i)numbers);
+#else
+    return __builtin_convertvector(numbers, short32);
+#endif
+}
+
+INLINE i16 load_shorts(const int16_t *at) /* sixteen */
+{
+    short16 found;
+    memcpy(&found, at, sizeof found);
+    return widen_shorts(found);
+}
+
+INLINE short32 load_bytes(const int8_t *at) /* thirty-two */
+{
+    byte32 found;
+    memcpy(&found, at, sizeof found);
+    return widen_bytes(found);
+}
+
+/* The lower or the upper sixteen. */
+INLINE i16 half(short32 numbers, int upper)
+{
+    short16 halves[2];
+    memcpy(halves, &numbers, sizeof halves);
+    return widen_shorts(halves[upper]);
+}
+
+INLINE v16 floats(i16 numbers)
+{
+#ifdef __AVX512F__
+    return (v16)_mm512_cvtepi32_ps((__m512i)numbers);
+#else
+    return __builtin_convertvector(numbers, v16);
+#endif
+}
+
+/* 2^−s */
+INLINE float unit_of(int64_t s)
+{
+    const uint32_t bits = (uint32_t)(127 - s) << 23;
+    float unit;
+    memcpy(&unit, &bits, sizeof unit);
+    return unit;
 }
 
 INLINE v16 splat(float value)
@@ -76,6 +138,28 @@ INLINE uint32_t bits_of(i16 chosen)
     for (int lane = 0; lane < LANES; lane++) bits |= (uint32_t)(chosen[lane] != 0) << lane;
     return bits;
 #endif
+}
+
+/* A bit for each lane where a comparison holds; by way of a vector of ones and zeros unless the processor has masks. */
+#ifdef __AVX512F__
+#define COMPARED(a, comparison, b, code) _mm512_cmp_ps_mask((__m512)(a), (__m512)(b), code)
+#else
+#define COMPARED(a, comparison, b, code) bits_of((a) comparison (b))
+#endif
+
+INLINE uint32_t at_least(v16 a, v16 b)
+{
+    return COMPARED(a, >=, b, _CMP_GE_OQ);
+}
+
+INLINE uint32_t not_zero(v16 values)
+{
+    return COMPARED(values, !=, (v16){0}, _CMP_NEQ_UQ);
+}
+
+INLINE uint32_t ones(v16 values)
+{
+    return COMPARED(values, ==, splat(1.0f), _CMP_EQ_OQ);
 }
 
 /* sum + x·w, where product and sum are exact: fused or not, the bits are the same. */

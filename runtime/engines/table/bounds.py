@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.table import rows as kinds
 from axonnx.runtime.engines.table.layout import LANES
+from axonnx.runtime.engines.table.narrow import BYTES, FINEST_UNIT, FLOATS, SHORTS
 
 ADDRESSES = 2**31  # event lists and tables hold integers of 32 bits
 
@@ -91,12 +92,19 @@ def _begin(bias: int, size: int) -> Iterator[Reach]:
         yield Reach("constants", bias, size)
 
 
+def _stored(row: kinds.Linear | kinds.Conv) -> Iterator[Reach]:
+    """Integer weights lie where floats do, in pools as long; their unit is a float."""
+    if row.stored not in (FLOATS, SHORTS, BYTES) or not 0 <= row.unit <= FINEST_UNIT:
+        yield Reach("constants", row.weights, ADDRESSES)
+
+
 def _linear(row: kinds.Linear, pools: Pools) -> Iterator[Reach]:
     inputs, size = row.inputs - 1, row.size
     yield Reach("memory", row.source, inputs)
     yield Reach("memory", row.out, size)
     yield from _events(row.listed, row.starts, inputs)
     yield Reach("constants", row.weights, (inputs + 1) * size)
+    yield from _stored(row)
     yield from _begin(row.bias, size)
     for place in (row.counted, row.plain):
         yield Reach("events", place, 1)
@@ -110,6 +118,7 @@ def _conv(row: kinds.Conv, pools: Pools) -> Iterator[Reach]:
     yield Reach("memory", row.zeros, row.pitch)
     yield from _events(row.listed, row.starts, size)
     yield Reach("constants", row.weights, (window + 1) * row.out_pitch)
+    yield from _stored(row)
     yield from _begin(row.bias, row.out_pitch)
     for place in (row.rows, row.inputs):
         yield Reach("events", place, window + LANES)

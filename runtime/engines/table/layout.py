@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.program.instructions import Shape
+from axonnx.runtime.program.instructions import Conv, Linear, Shape
+
+Number = TypeVar("Number", bound=np.generic)
 
 LANES = 16
 WIDEST = 64  # outputs of a block
@@ -73,7 +76,7 @@ class Layout:
         return np.ascontiguousarray(np.moveaxis(pixels, -1, -3))
 
 
-def blocked(rows: NDArray[np.float32], widest: int = WIDEST) -> NDArray[np.float32]:
+def blocked(rows: NDArray[Number], widest: int = WIDEST) -> NDArray[Number]:
     """Weights [inputs, outputs padded] as blocks [inputs][widest, half of it … 16], one after the other."""
     parts, done, outputs, width = [], 0, rows.shape[1], widest
     while done < outputs:
@@ -101,3 +104,8 @@ def conv_rows(weight: NDArray[np.float32], group: int) -> NDArray[np.float32]:
         outs = slice(number * outputs // group, (number + 1) * outputs // group)
         rows[:, :, ins, outs] = weight[outs].transpose(2, 3, 1, 0)
     return np.concatenate([rows.reshape(-1, padded(outputs)), np.zeros((1, padded(outputs)), np.float32)])
+
+
+def weight_rows(synapse: Linear | Conv, weight: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A synapse's weight as rows."""
+    return conv_rows(weight, synapse.group) if isinstance(synapse, Conv) else linear_rows(weight)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from axonnx.runtime.engines.reference.numpy_ops import move
 from axonnx.runtime.engines.table import rows as kinds
 from axonnx.runtime.engines.table.bounds import Pools, check_rows
-from axonnx.runtime.engines.table.layout import LANES, WIDEST, Layout, blocked, conv_rows, linear_rows, padded
-from axonnx.runtime.engines.table.pools import Pool, aligned, bit_positions
+from axonnx.runtime.engines.table.layout import LANES, WIDEST, Layout, blocked, padded, weight_rows
+from axonnx.runtime.engines.table.narrow import BYTES, FLOATS, SHORTS, Narrow
+from axonnx.runtime.engines.table.pools import CACHE_LINE, Pool, aligned, bit_positions
 from axonnx.runtime.engines.table.storage import Storage, is_synapse
 from axonnx.runtime.format.names import MEMBRANE as MEMBRANE_OF
 from axonnx.runtime.format.names import SPIKES as SPIKES_OF
@@ -41,10 +42,14 @@ Parameters = dict[str, tuple[int, int]]  # where each begins, and after how many
 
 
 class Plan:
-    """A program laid out for a compiled loop, whose sums over ``widest`` outputs stay in registers."""
+    """A program laid out for a compiled loop, whose sums over ``widest`` outputs stay in registers.
 
-    def __init__(self, program: Program, widest: int = WIDEST) -> None:
-        self.program, self.widest = program, widest
+    ``narrow``: the weights that the loop takes as integers, by the name of their synapse.
+    """
+
+    def __init__(self, program: Program, widest: int = WIDEST, narrow: Mapping[str, Narrow] | None = None) -> None:
+        self.program, self.widest, self.narrow = program, widest, narrow or {}
+        self.integer_weights: dict[int, Narrow] = {}  # by where the floats begin
         self.storage = Storage(program)
         self.floats, self.integers = Pool(), Pool()
         self.integers.add(bit_positions())
@@ -59,6 +64,7 @@ class Plan:
         self.synapse_rows = [self.row_of[name] for name in program.synapses]
         self.constants = aligned(self.floats.size, np.float32)
         self.constants[:] = np.concatenate(self.floats.parts) if self.floats.parts else 0.0
+        self.shorts, self.bytes = self._integers(SHORTS, np.int16), self._integers(BYTES, np.int8)
         self.tables = np.concatenate(self.integers.parts).astype(np.int32)
         check_rows(self.rows, self.pools, self.tables, program.name)
 
@@ -145,9 +151,13 @@ class Plan:
         fields = {**self._scan(name)._asdict(), "code": kinds.SCAN_INPUT}
         return kinds.ScanInput(**fields, plain=self.storage.list_of(name).plain)
 
-    def _synapse(self, i: Linear | Conv, rows: NDArray[np.float32]) -> dict[str, int]:
+    def _synapse(self, i: Linear | Conv) -> dict[str, int]:
         """What both kinds of synapse say: what it reads, its weights, where it adds to, what it begins at."""
         events, graded = self.storage.list_of(i.reads[0]), self.program.buffers[i.reads[0]].values != SPIKES
+        rows = weight_rows(i, self.program.constants[i.weight])
+        weights, narrow = self.floats.add(blocked(rows, self.widest), CACHE_LINE), self.narrow.get(i.name)
+        if narrow is not None:
+            self.integer_weights[weights] = narrow._replace(numbers=blocked(narrow.numbers, self.widest))
         return {
             "bias": self._begin(i),
             "out": self._at(i.writes[0]),
@@ -157,7 +167,9 @@ class Plan:
             "counted": events.count,
             "plain": events.plain,
             "graded": int(graded),
-            "weights": self.floats.add(blocked(rows, self.widest)),
+            "weights": weights,
+            "stored": FLOATS if narrow is None else narrow.stored,
+            "unit": 0 if narrow is None else narrow.unit,
         }
 
     def _begin(self, i: Linear | Conv) -> int:
@@ -180,7 +192,7 @@ class Plan:
         weight = self.program.constants[i.weight]
         return kinds.Linear(
             kinds.LINEAR,
-            **self._synapse(i, linear_rows(weight)),
+            **self._synapse(i),
             inputs=padded(weight.shape[1]) + 1,
             size=padded(len(weight)),
             outputs=len(weight),
@@ -188,7 +200,7 @@ class Plan:
 
     def _conv(self, i: Conv) -> kinds.Conv:
         weight = self.program.constants[i.weight]
-        first = self._synapse(i, conv_rows(weight, i.group))
+        first = self._synapse(i)
         x, y = self._layout(i.reads[0]), self._layout(i.writes[0])
         window = weight.shape[2] * weight.shape[3] * x.pitch
         return kinds.Conv(
@@ -399,6 +411,14 @@ class Plan:
         table, layout = self.program.constants[i.table], self._layout(i.writes[0])
         packed = self.floats.add(layout.pack(table))
         return kinds.StepRow(kinds.ROW, out=self._at(i.writes[0]), table=packed, size=layout.size)
+
+    def _integers(self, stored: int, dtype: type[np.generic]) -> NDArray[Any]:
+        """The integer weights of one kind, each where its float is; with room for a whole vector behind the last."""
+        kept = aligned(self.floats.size + CACHE_LINE, dtype)
+        for begin, narrow in self.integer_weights.items():
+            if narrow.stored == stored:
+                kept[begin : begin + narrow.numbers.size] = narrow.numbers
+        return kept
 
     @property
     def pools(self) -> Pools:

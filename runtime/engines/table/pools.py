@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from axonnx.runtime.engines.table.layout import LANES
 
+CACHE_LINE = 64  # bytes; where weights begin, in whichever width
+
 
 @dataclass
 class Pool:
@@ -18,20 +20,21 @@ class Pool:
     parts: list[NDArray[Any]] = field(default_factory=list)
     size: int = 0
 
-    def add(self, values: NDArray[Any]) -> int:
-        """Where the values begin; sixteen-float steps keep rows on cache lines."""
-        begin = self.size
+    def add(self, values: NDArray[Any], step: int = LANES) -> int:
+        """Where the values begin, a multiple of ``step``; sixteen floats keep rows on cache lines."""
+        before = -self.size % step
+        begin = self.size + before
         filler = -values.size % LANES
-        self.parts += [values.ravel(), np.zeros(filler, values.dtype)]
-        self.size += values.size + filler
+        self.parts += [np.zeros(before, values.dtype), values.ravel(), np.zeros(filler, values.dtype)]
+        self.size = begin + values.size + filler
         return begin
 
 
 def aligned(size: int, dtype: type[np.generic]) -> NDArray[Any]:
     """Zeros that begin on a cache line."""
     width = np.dtype(dtype).itemsize
-    raw = np.zeros(size + 64 // width, dtype)
-    skip = (-raw.ctypes.data % 64) // width
+    raw = np.zeros(size + CACHE_LINE // width, dtype)
+    skip = (-raw.ctypes.data % CACHE_LINE) // width
     return raw[skip : skip + size]
 
 

@@ -94,7 +94,7 @@ class ScanInput(NamedTuple):
 
 
 class Linear(NamedTuple):
-    """W·x + b on the events of ``source``; ``counted`` is where their number stands."""
+    """W·x + b on the events of ``source``; ``counted`` is where their number stands; ``stored``: see ``narrow``."""
 
     code: int
     source: int
@@ -109,6 +109,8 @@ class Linear(NamedTuple):
     counted: int
     outputs: int
     plain: int
+    stored: int
+    unit: int
 
 
 class Conv(NamedTuple):
@@ -144,6 +146,8 @@ class Conv(NamedTuple):
     inputs: int
     zeros: int
     plain: int
+    stored: int
+    unit: int
 
 
 class Fire(NamedTuple):
