@@ -190,15 +190,15 @@ INLINE int64_t conv_lean(const int vectors, const chain *c, const float *other, 
     const int64_t nothing = r[CONV_window_height] * r[CONV_window_width] * r[CONV_pitch];
     const float *begins = a->memory + r[CONV_out];
     int32_t *rows = a->events + r[CONV_rows];
+    lean layer = lean_layer(c->fire, 0, a->memory, a->constants, a->events, a->bits);
     int64_t seen = 0, fired = 0, at = 0;
     for (int64_t y = 0; y < down; y++) {
         const band b = band_of(r, y, a->events);
-        for (int64_t x = 0; x < across; x++, at += vectors * LANES) {
+        for (int64_t x = 0; x < across; x++, at += vectors * LANES, next_pixel(vectors, &layer)) {
             v16 sums[16];
             const int64_t count = list_in_band(&b, x, rows);
             close_list(rows, count, (int32_t)nothing);
             sum_block(vectors, sums, r, 0, begins + at, count, 0, a);
-            const lean layer = lean_layer(c->fire, at, a->memory, a->constants, a->events, a->bits);
 #pragma GCC unroll 16
             for (int v = 0; v < vectors; v++) {
                 if (other) sums[v] = sums[v] + load(other + at + LANES * v);

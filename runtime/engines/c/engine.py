@@ -24,12 +24,12 @@ class Workspace:
     """One thread's memory, event lists and bits of spikes, and where the compiled loop finds them."""
 
     def __init__(self, plan: Plan, order: Order) -> None:
-        contract = plan.program.contract.input
-        self.memory = aligned(plan.storage.memory, np.float32)
-        self.events = aligned(plan.storage.events + LANES, np.int32)
+        contract, layers = plan.program.contract.input, order.layered
+        self.memory = aligned(plan.storage.memory if layers is None else layers.memory, np.float32)
+        self.events = aligned((plan.storage.events if layers is None else layers.events) + LANES, np.int32)
         self.bits = np.zeros(plan.storage.memory // LANES + 1, np.uint16)
         arrays = (
-            plan.table,
+            plan.table if layers is None else layers.table,
             order.turns,
             self.memory,
             plan.constants,
@@ -51,6 +51,7 @@ class Workspace:
             traced=plan.trace_size,
             scale=2**contract.shift,
             largest=contract.largest,
+            layered=0 if layers is None else len(layers.table),
         )
         self.address = ctypes.addressof(self.program)
 

@@ -26,7 +26,7 @@ from axonnx.runtime.program.instructions import Conv, Program
 PARTS = ("lists.c", "synapses.c", "neurons.c", "layers.c", "plain.c", "conv.c", "run.c")
 CODES = {code: name for name, code in vars(kinds).items() if name in kinds.CODES}
 POINTERS = ("table", "order", "memory", "constants", "events", "bits", "shorts", "bytes", "tables", "groups")
-NUMBERS = ("rows", "turns", "parts", "at_start", "kept", "entering", "traced", "scale", "largest")
+NUMBERS = ("rows", "turns", "parts", "at_start", "kept", "entering", "traced", "scale", "largest", "layered")
 
 
 class CProgram(ctypes.Structure):

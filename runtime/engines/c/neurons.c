@@ -88,6 +88,7 @@ typedef struct {
     int32_t *list, *starts;
     uint16_t *bits;
     int64_t kind, decay_step, threshold_step; /* from one vector to the next: 0 where all have the same constant */
+    int decay_each, threshold_each;           /* whether every neuron has its own, in every pixel */
 } lean;
 
 /* Constants of the elements from ``begin`` on. */
@@ -105,7 +106,19 @@ INLINE lean lean_layer(const int64_t *r, int64_t begin, float *memory, const flo
         .kind = r[FIRE_kind],
         .decay_step = r[FIRE_decay_period] == LANES ? 0 : LANES,
         .threshold_step = r[FIRE_threshold_period] == LANES ? 0 : LANES,
+        .decay_each = r[FIRE_decay_period] == r[FIRE_size],
+        .threshold_each = r[FIRE_threshold_period] == r[FIRE_size],
     };
+}
+
+/* Go on with the next pixel, of so many vectors. */
+INLINE void next_pixel(const int vectors, lean *l)
+{
+    l->membranes += vectors * LANES;
+    l->starts += vectors;
+    l->bits += vectors;
+    if (l->decay_each) l->decays += vectors * LANES;
+    if (l->threshold_each) l->thresholds += vectors * LANES;
 }
 
 /* Sixteen neurons, the v-th from where ``l`` begins; ``i`` is their first's number. */
@@ -150,6 +163,13 @@ static void to_bits(const int64_t *r, const float *memory, uint16_t *bits)
 static void from_bits(int64_t at, int64_t size, float *memory, const uint16_t *bits)
 {
     for (int64_t i = at; i < at + size; i += LANES) store(memory + i, numbers_of(bits[i / LANES]));
+}
+
+/* Numbers from a list of spikes. */
+static void from_list(int64_t at, int64_t size, int64_t listed, int64_t counted, float *memory, const int32_t *events)
+{
+    memset(memory + at, 0, (size_t)size * sizeof(float));
+    for (int64_t k = 0; k < events[counted]; k++) memory[at + events[listed + k]] = 1.0f;
 }
 
 /* With noise: h + κ ε ≥ θ, decided on squares: κ² (ε|ε|) ≥ −(h − θ)|h − θ| */

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from axonnx.runtime.engines.c.layered import layered
 from axonnx.runtime.engines.c.members import member_of
 from axonnx.runtime.engines.table import rows as kinds
 from axonnx.runtime.engines.table.plan import Plan
@@ -30,8 +31,14 @@ class Order:
         self.plan, self.rows = plan, plan.rows
         self._next = 0
         self.at_start = plan.at_start  # the first turns are the first rows
-        parts = self._parts(list(self._turns()))
-        self.turns: NDArray[np.int32] = np.array([turn for part in parts for turn in part], np.int32)
+        turns = list(self._turns())
+        self.turns: NDArray[np.int32] = np.array(turns, np.int32)
+        self.layered = layered(plan, self.turns, self.at_start, self._lean_roots)
+        if self.layered is not None:
+            self.groups = self.layered.groups
+            return
+        parts = self._parts(turns)
+        self.turns = np.array([turn for part in parts for turn in part], np.int32)
         self.groups = np.cumsum([len(part) for part in parts], dtype=np.int64)  # where each begins, the first left out
 
     def _parts(self, turns: list[list[int]]) -> list[list[list[int]]]:
@@ -174,6 +181,12 @@ class Order:
     def _by_row(self) -> dict[int, Instruction]:
         named = self.plan.row_of
         return {named[i.name]: i for i in self.plan.program.instructions if i.name in named}
+
+    @cached_property
+    def _lean_roots(self) -> set[str]:
+        """The buffers of spikes that are bits."""
+        lean = [number for number in range(len(self.rows)) if self._is_lean(number)]
+        return {self.plan.storage.root(self._by_row[number].writes[-1]) for number in lean}
 
     @cached_property
     def _lean_places(self) -> set[int]:

@@ -39,12 +39,13 @@ static void load_outside(const int64_t *r, float *memory, const float *outside)
         for (int64_t p = 0; p < pixels; p++) out[p * pitch + c] = from[c * pixels + p];
 }
 
-/* Gather by a table of addresses; −1 is zero. */
+/* Gather by a table of addresses, each so much further on; −1 is zero. */
 static void move(const int64_t *r, float *memory, const int32_t *tables)
 {
     const int32_t *table = tables + r[MOVE_table];
     float *out = memory + r[MOVE_out];
-    for (int64_t i = 0; i < r[MOVE_size]; i++) out[i] = table[i] >= 0 ? memory[table[i]] : 0.0f;
+    const float *from = memory + r[MOVE_shift];
+    for (int64_t i = 0; i < r[MOVE_size]; i++) out[i] = table[i] >= 0 ? from[table[i]] : 0.0f;
 }
 
 /* a_i = Σ_k x_k² − x_i²; exact, for x are spikes or counts. Zero beyond the neurons. */

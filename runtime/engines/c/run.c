@@ -10,6 +10,7 @@ typedef struct {
     const int32_t *tables;
     const int64_t *groups; /* where each group of turns begins; then where the last ends */
     int64_t rows, turns, parts, at_start, kept, entering, traced, scale, largest;
+    int64_t layered; /* tables, one for each of so many steps, or 0: see layered.py */
 } program;
 
 /* One turn: a row; or synapses and neurons together. −1 where there is none. */
@@ -74,7 +75,8 @@ static void take_conv(const program *p, const int32_t *turn, int64_t *counts)
     for (int n = 0; n <= CHAIN; n++) c.kept[n] = turn[TURN_KEPT + n];
     if (p->a.events[r[CONV_counted]] > r[CONV_dense_above]) {
         if (turn[TURN_LEAN] & LEAN_SOURCE)
-            from_bits(r[CONV_source], r[CONV_height] * r[CONV_width] * r[CONV_pitch], p->a.memory, p->a.bits);
+            from_list(r[CONV_source], r[CONV_height] * r[CONV_width] * r[CONV_pitch], r[CONV_listed],
+                      r[CONV_counted], p->a.memory, p->a.events);
         seen = reached(r, p->a.events);
         conv_dense(r, p->a.memory, p->a.constants);
         for (int n = 0; n < CHAIN && c.then[n]; n++) arithmetic(c.then[n], p->a.memory, p->a.constants);
@@ -161,7 +163,7 @@ static const int64_t *lean_row(const program *p, int64_t n)
 
 static void enter(const program *p)
 {
-    for (int64_t n = 0; n < p->at_start; n++) scan(row_of(p, p->order[n * TURN]), p->a.memory, p->a.events);
+    for (int64_t n = 0; n < p->at_start && !p->layered; n++) scan(row_of(p, p->order[n * TURN]), p->a.memory, p->a.events);
     for (int64_t n = p->at_start; n < p->turns; n++)
         if (lean_row(p, n)) to_bits(lean_row(p, n), p->a.memory, p->a.bits);
 }
@@ -172,6 +174,17 @@ static void leave(const program *p)
         if (lean_row(p, n)) numbers(p, lean_row(p, n));
 }
 
+/* Input of one step, in [T, B, …], and its trace. */
+INLINE const float *given_at(const program *p, const float *outside, int64_t batch, int64_t t)
+{
+    return outside + t * batch * p->entering;
+}
+
+INLINE float *trace_at(const program *p, float *trace, int64_t batch, int64_t t)
+{
+    return trace ? trace + t * batch * p->traced : NULL;
+}
+
 /* All steps of one sample. Groups of turns that have nothing but the input in common (members of an ensemble) go
    through time one after another, so that the weights of one stay in the cache. */
 static int take_steps(const program *p, const float *outside, int64_t *counts, float *trace, int64_t steps,
@@ -179,11 +192,27 @@ static int take_steps(const program *p, const float *outside, int64_t *counts, f
 {
     for (int64_t g = 0; g < p->parts; g++)
         for (int64_t t = 0; t < steps; t++) {
-            const float *given = outside + t * batch * p->entering;
-            float *seen = trace ? trace + t * batch * p->traced : NULL;
+            const float *given = given_at(p, outside, batch, t);
+            float *seen = trace_at(p, trace, batch, t);
             if (take_turns(p, p->at_start, p->groups[0], given, counts, seen, step + t) < 0) return -1;
             take_turns(p, p->groups[g], p->groups[g + 1], given, counts, seen, step + t);
         }
+    return 0;
+}
+
+/* The same layer by layer, some steps at a time, each with its own table. */
+static int take_layers(const program *p, const float *outside, int64_t *counts, float *trace, int64_t steps,
+                       int64_t step, int64_t batch)
+{
+    for (int64_t begin = 0; begin < steps; begin += p->layered)
+        for (int64_t g = 0; g < p->parts; g++)
+            for (int64_t t = begin; t < steps && t < begin + p->layered; t++) {
+                program now = *p;
+                now.table += (t - begin) * p->rows * COLUMNS;
+                if (take_turns(&now, p->groups[g], p->groups[g + 1], given_at(p, outside, batch, t), counts,
+                               trace_at(p, trace, batch, t), step + t) < 0)
+                    return -1;
+            }
     return 0;
 }
 
@@ -198,7 +227,9 @@ int64_t axonnx_run(const program *p, const float *outside, float *state, int64_t
             enter(p);
         }
         float *seen = trace ? trace + b * p->traced : NULL;
-        if (take_steps(p, outside + b * p->entering, counts + b * p->rows, seen, steps, step, batch) < 0) return b;
+        const float *given = outside + b * p->entering;
+        if ((p->layered ? take_layers : take_steps)(p, given, counts + b * p->rows, seen, steps, step, batch) < 0)
+            return b;
         leave(p);
         if (!resident) copy(state + b * p->kept, p->a.memory, p->kept);
     }

@@ -58,7 +58,8 @@ def check_rows(rows: Sequence[tuple[int, ...]], pools: Pools, tables: NDArray[np
                 raise _fault(where, number, row, reach)
         if isinstance(named, kinds.Move):
             sources = tables[named.table : named.table + named.size]
-            if sources.min(initial=-1) < -1 or sources.max(initial=-1) >= pools.memory:
+            furthest = int(sources.max(initial=-1)) + named.shift
+            if sources.min(initial=-1) < -1 or named.shift < 0 or furthest >= pools.memory:
                 raise _fault(where, number, row, "gathers from beyond its memory")
 
 

@@ -60,7 +60,7 @@ class Plan:
         self.trace_places: dict[str, tuple[int, str]] = {}
         self.trace_size = self.outside_size = 0
         self._lower()
-        self.table = self._table(self.rows)
+        self.table = self.table_of(self.rows)
         self.synapse_rows = [self.row_of[name] for name in program.synapses]
         self.constants = aligned(self.floats.size, np.float32)
         self.constants[:] = np.concatenate(self.floats.parts) if self.floats.parts else 0.0
@@ -426,14 +426,15 @@ class Plan:
         return Pools(
             memory=self.storage.memory,
             constants=self.constants.size,
-            events=self.storage.events + 16,
+            events=self.storage.events + LANES,
             tables=self.tables.size,
             outside=self.outside_size,
             trace=self.trace_size,
             steps=self.program.steps_known or 0,
         )
 
-    def _table(self, rows: list[kinds.AnyRow]) -> NDArray[np.int64]:
+    def table_of(self, rows: list[kinds.AnyRow]) -> NDArray[np.int64]:
+        """Rows as the compiled loop reads them."""
         table = np.zeros((len(rows), kinds.COLUMNS), np.int64)
         for number, row in enumerate(rows):
             table[number, : len(row)] = row

@@ -240,12 +240,13 @@ class Arithmetic(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Gather by a table of addresses; −1 is zero."""
+    """Gather by a table of addresses, each ``shift`` further on; −1 is zero."""
 
     code: int
     table: int
     size: int
     out: int
+    shift: int = 0
 
 
 class Activity(NamedTuple):

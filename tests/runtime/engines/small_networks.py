@@ -34,6 +34,7 @@ MODES = {
     "sampled": CollapseSettings(mode="sampled", members=2),
     "stochastic": CollapseSettings(mode="stochastic"),
     "int8": CollapseSettings(weights="int8"),
+    "int16": CollapseSettings(weights="int16"),
 }
 
 

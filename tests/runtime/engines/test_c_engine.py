@@ -8,9 +8,10 @@ from axonnx.base.errors import AxonnxError
 from axonnx.cli import main
 from axonnx.runtime import load
 from axonnx.runtime.engines import choose
-from axonnx.runtime.engines.c import library
+from axonnx.runtime.engines.c import layered, library
 from axonnx.runtime.engines.c.members import member_of
 from axonnx.runtime.engines.c.order import LEAN_SPIKES, NONE
+from axonnx.runtime.engines.table import narrow, rows
 from axonnx.runtime.model import Model
 
 from .every import IN_C
@@ -22,6 +23,9 @@ CASES = [
     ("resnet", "mfa"),
     ("resnet-conv", "int8"),
     ("two-branches", "mfa"),
+    ("recurrent", "int8"),
+    ("recurrent", "int16"),
+    ("resnet", "int16"),
 ]
 ROW, MORE, FIRE, LEAN, THEN = range(5)  # of a turn
 
@@ -31,8 +35,9 @@ ROW, MORE, FIRE, LEAN, THEN = range(5)  # of a turn
 def test_every_processor_gives_the_same_bits(name, mode, exported):
     case = exported(name, mode)
     model = load(case.path, "numpy")
-    for density in (0.1, 1.0):
+    for density, graded in ((0.1, True), (0.2, False), (1.0, True)):
         x = case.input(8, 2, density)
+        x = x if graded else (x > 0).astype(np.float32)
         expected = model.run(x, trace=True)
         for make in IN_C:
             compiled = Model(model.program, make(model.program))
@@ -57,6 +62,50 @@ def test_what_belongs_together_is_taken_together(exported):
     assert sorted(row for turn in residual.order.turns for row in turn[[ROW, MORE, FIRE, THEN]] if row >= 0) == list(
         range(len(residual.plan.rows))
     )
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("name", "mode"), [("resnet", "mfa"), ("mlp", "mfa"), ("mlp-bntt", "mfa"), ("resnet", "stochastic")]
+)
+def test_layers_one_after_another_give_the_same_bits(name, mode, exported):
+    """Over more steps than have places of their own, from a state in the middle of them, few events and many."""
+    case = exported(name, mode)
+    model = load(case.path, "numpy")
+    compiled = Model(model.program, IN_C[0](model.program))
+    assert compiled.engine.order.layered is not None
+    for density in (0.1, 1.0):
+        x = case.input(2 * layered.STEPS + 7, 2, density)
+        expected = model.run(x, trace=True)
+        first = compiled.run(x[:5])
+        for found in (compiled.run(x), compiled.run(x[5:], state=first.state)):
+            assert np.array_equal(found.member_logits, expected.member_logits)
+            arrays = found.state.arrays
+            assert [key for key, value in expected.state.arrays.items() if not np.array_equal(arrays[key], value)] == []
+        traces = compiled.run(x, trace=True).traces
+        assert [key for key, trace in expected.traces.items() if not np.array_equal(traces[key], trace)] == []
+        counted = compiled.run(x).activity
+        for name, counts in expected.activity.spikes.items():
+            assert np.array_equal(counted.spikes[name], counts)
+        for name, counts in expected.activity.operations.items():
+            assert np.array_equal(counted.operations[name], counts)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["recurrent", "two-branches", "binary-mlp"])
+def test_what_feeds_back_or_has_no_time_goes_step_by_step(name, exported):
+    assert IN_C[0](load(exported(name).path, "numpy").program).order.layered is None
+
+
+@needs_compiler
+def test_weights_are_integers_where_the_grid_allows_it(exported):
+    def stored(name, mode):
+        plan = IN_C[0](load(exported(name, mode).path, "numpy").program).plan
+        return {row.stored for row in plan.rows if isinstance(row, rows.Linear | rows.Conv)}
+
+    assert stored("recurrent", "int8") == {narrow.BYTES}
+    assert stored("recurrent", "int16") == {narrow.SHORTS}
+    assert narrow.FLOATS in stored("recurrent", "mfa")
 
 
 @needs_compiler
