@@ -61,12 +61,20 @@ def maps() -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+def late() -> list[dict[str, Any]]:
+    """Weights for now and for three steps ago."""
+    layers = dense({**TO_ZERO, "decay": 0.875})
+    layers[1] |= {"of": ["late"], "inputs": 2 * INPUTS}
+    return [layers[0], {"name": "late", "kind": "delay", "of": ["flat"], "delays": [0, 3]}, *layers[1:]]
+
+
 NETWORKS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "Affine, LIF": lambda: dense({**TO_ZERO, "decay": 0.875}),
     "Affine, IF": lambda: dense({**TO_ZERO, "decay": 1.0}),
     "Affine, CubaLIF": lambda: dense({**TO_ZERO, "decay": 0.75, "synaptic_decay": 0.5}, synaptic=True),
     "Affine, LIF with recurrent weights": lambda: dense({**TO_ZERO, "decay": 0.75}, recurrent=HIDDEN),
     "Conv2d, LIF, AvgPool2d, Affine, LIF": maps,
+    "Delay, Affine, LIF": late,
 }
 
 

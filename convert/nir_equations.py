@@ -24,6 +24,7 @@ class Equations:
         self.graph, self.dt, self.weights = graph, dt, weights
         self.state: dict[str, dict[str, Tensor]] = {}
         self.before: dict[str, Tensor] = {}
+        self.arrived: dict[str, list[Tensor]] = {}  # at delays, of every step so far
 
     def run(self, x: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         """What every node gives, [T, B, …], and the output node's input."""
@@ -74,9 +75,21 @@ class Equations:
             side = [int(number) for number in node.kernel_size]
             mean = nnf.avg_pool2d(x, side, [int(number) for number in node.stride])
             return mean * side[0] * side[1] if kind == "SumPool2d" else mean
+        if kind == "Delay":
+            return self._later(name, node, x)
         if kind == "Threshold":
             return (x > torch.as_tensor(node.threshold)).double()
         return self._neurons(name, node, kind, x)
+
+    def _later(self, name: str, node: Any, x: Tensor) -> Tensor:
+        """y(t) = x(t − τ), with a τ for each neuron; before the first step there was nothing."""
+        arrived = self.arrived.setdefault(name, [])
+        arrived.append(x)
+        steps = torch.round(torch.as_tensor(node.delay).double() / (self.dt or 1.0)).long().expand(x.shape[1:])
+        out = torch.zeros_like(x)
+        for ago in range(min(len(arrived), int(steps.max()) + 1)):
+            out = torch.where(steps == ago, arrived[-1 - ago], out)
+        return out
 
     def _linear(self, name: str, node: Any, kind: str, x: Tensor) -> Tensor:
         weight = torch.as_tensor(self.weights[name][0] if name in self.weights else node.weight).double()

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import replacing
 from axonnx.convert.nir_graph import nir_package
-from axonnx.runtime.format.names import SPIKES
+from axonnx.runtime.format.names import DELAYED, SPIKES
 from axonnx.runtime.model import load
 from axonnx.runtime.program.instructions import (
     Arithmetic,
@@ -57,6 +57,8 @@ class Writing:
         self.edges: list[tuple[str, str]] = []
         self.made: dict[str, tuple[str, ...]] = {}  # buffer -> nodes whose sum it is
         self.filters: dict[str, Doubles] = {}  # buffer of a synaptic current -> its decay
+        self.lines: dict[str, str] = {}  # buffer of a delay line with what arrives at it -> what arrives
+        self.taps: dict[str, list[tuple[str, int]]] = {}  # buffer -> what it is made of, each so many steps late
 
     def graph(self) -> Any:
         """The whole graph."""
@@ -76,8 +78,12 @@ class Writing:
         return AxonnxError(f"{place} has no form in NIR: {why}")
 
     def _instruction(self, i: Instruction) -> None:
-        if isinstance(i, Linear | Conv):
+        if isinstance(i, Linear | Conv) and i.reads[0] in self.taps:
+            self._late_synapse(i)
+        elif isinstance(i, Linear | Conv):
             self._synapse(i)
+        elif isinstance(i, Move) and self._delays(i):
+            pass
         elif isinstance(i, Neurons):
             self._neurons(i)
         elif isinstance(i, Arithmetic) and i.kind == "Add" and all(name in self.made for name in i.reads):
@@ -97,6 +103,51 @@ class Writing:
         else:
             raise self._refused(f"{i.op} ({i.details()}) is no node of NIR", i.name)
 
+    def _delays(self, i: Move) -> bool:
+        """Whether this is part of a delay line: joined with what arrives, then cut, then put side by side."""
+        first, out = i.reads[0], i.writes[0]
+        if i.kind == "Concat" and len(i.reads) == 2 and i.reads[1].startswith(DELAYED):
+            self.lines[out] = first
+        elif i.kind == "Slice" and first in self.lines:
+            width, cut = self._shape(self.lines[first])[0], i.how[0]
+            self.taps[out] = [(self.lines[first], d) for d in range(cut.start // width, min(cut.stop // width, 2**20))]
+        elif i.kind == "Concat" and all(name in self.taps for name in i.reads):
+            self.taps[out] = [tap for name in i.reads for tap in self.taps[name]]
+        elif first in self.taps or first in self.lines:
+            raise self._refused(
+                "what a delay line gives is moved before weights hear it; do so before the delays", i.name
+            )
+        else:
+            return False
+        return True
+
+    def _late_synapse(self, i: Linear | Conv) -> None:
+        """Weights for each delay, with a Delay before them; the bias stands in the first, and currents add up."""
+        taps, weight = self.taps[i.reads[0]], self.program.constants[i.weight]
+        if isinstance(i, Conv) and i.group != 1:
+            raise self._refused("delays before a convolution in groups", i.name)
+        bias = np.zeros(len(weight), np.float32) if i.bias is None else self.program.constants[i.bias]
+        nodes: list[str] = []
+        for number, ((source, late), part) in enumerate(zip(taps, np.split(weight, len(taps), 1), strict=True)):
+            name = self._named(i.name) + (f"_{number}" if len(taps) > 1 else "")
+            heard = self.made[source]
+            if late:
+                line = f"{name}_delay"
+                self.nodes[line] = self.nir.Delay(np.full(self._shape(source), late * self.dt))
+                self.edges += [(before, line) for before in heard]
+                heard = (line,)
+            self.nodes[name] = self._weights(i, np.ascontiguousarray(part), bias if number == 0 else 0 * bias, source)
+            self.edges += [(before, name) for before in heard]
+            nodes.append(name)
+        self.made[i.writes[0]] = tuple(nodes)
+
+    def _weights(self, i: Linear | Conv, weight: NDArray[np.float32], bias: NDArray[np.float32], read: str) -> Any:
+        if not isinstance(i, Conv):
+            return self.nir.Affine(weight, bias)
+        if i.pads[:2] != i.pads[2:]:
+            raise self._refused(f"padding of {i.pads} differs from side to side", i.name)
+        return self.nir.Conv2d(self._shape(read)[1:], weight, i.strides, i.pads[:2], i.dilations, i.group, bias)
+
     def _is_sum(self, i: Arithmetic) -> bool:
         """Whether this makes a mean over windows their sum."""
         nodes = [self.nodes[name] for name in self.made.get(i.reads[0], ())]
@@ -113,18 +164,8 @@ class Writing:
 
     def _synapse(self, i: Linear | Conv) -> None:
         weight, read = self.program.constants[i.weight], i.reads[0]
-        bias = None if i.bias is None else self.program.constants[i.bias]
-        if isinstance(i, Conv):
-            if i.pads[:2] != i.pads[2:]:
-                raise self._refused(f"padding of {i.pads} differs from side to side", i.name)
-            zeros = np.zeros(len(weight), np.float32)
-            sides = self._shape(read)[1:]
-            made = self.nir.Conv2d(
-                sides, weight, i.strides, i.pads[:2], i.dilations, i.group, zeros if bias is None else bias
-            )
-        else:
-            zeros = np.zeros(len(weight), np.float32)
-            made = self.nir.Affine(weight, zeros if bias is None else bias)
+        bias = np.zeros(len(weight), np.float32) if i.bias is None else self.program.constants[i.bias]
+        made = self._weights(i, weight, bias, read)
         if read.startswith(SPIKES):  # neurons that hear themselves, one step later
             name = self._named(i.name)
             self.nodes[name] = made

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from axonnx.base.errors import AxonnxError
+from axonnx.convert.nir_delays import Late, delay_steps, put_together, taken_apart
 from axonnx.convert.nir_equations import Equations
 from axonnx.convert.nir_graph import FlatGraph, read_graph
 from axonnx.convert.plan import SYNAPSES, Plan
@@ -49,7 +50,8 @@ class NirSource:
             source = self.plan.sources[layer.name]
             if layer.kind in SYNAPSES:
                 gain = self.plan.gains.get(layer.name, 1.0)
-                found[source] = weights[f"{layer.name}.weight"] / gain, weights[f"{layer.name}.bias"] / gain
+                weight = put_together(weights[f"{layer.name}.weight"], self.graph.nodes[source].weight.shape)
+                found[source] = weight / gain, weights[f"{layer.name}.bias"] / gain
             elif layer.options.get("recurrent"):
                 weight = weights[f"{layer.name}.recurrent_weight"]
                 found[str(recurrent_of(self.graph, source))] = weight, torch.zeros(len(weight))
@@ -79,10 +81,13 @@ class _Reading:
         self.graph, self.dt, self.made = graph, dt, Plan()
         self.done: dict[str, str] = {}
         self.under_way: list[str] = []
+        self.late: dict[str, Late] = {}  # delay lines whose delays differ from neuron to neuron
 
     def plan(self) -> Plan:
         self.made.shapes[INPUT] = input_shape(self.graph.nodes[self.graph.only("Input")])
-        (last,) = self._heard(self.graph.only("Output"), 1)
+        end = self.graph.only("Output")
+        self._heard(end, 1)
+        last = self._together(self.graph.heard[end])
         self.made.readout(last)
         return self.made
 
@@ -106,10 +111,13 @@ class _Reading:
             self.under_way.pop()
         return self.done[name]
 
-    def _together(self, names: tuple[str, ...]) -> str:
+    def _together(self, names: tuple[str, ...], weights: bool = False) -> str:
         values = tuple(self._value(each) for each in names)
         if not values:
             raise AxonnxError("a node hears nothing")
+        mixed = [name for name, value in zip(names, values, strict=True) if value in self.late]
+        if mixed and not (weights and len(values) == 1):
+            raise AxonnxError(f"{mixed[0]}: delays that differ from neuron to neuron need weights right behind them")
         return values[0] if len(values) == 1 else self.made.add("", "add", values, self.made.shapes[values[0]])
 
     def _node(self, name: str, node: Any, kind: str) -> str:
@@ -117,9 +125,11 @@ class _Reading:
             return INPUT
         if kind in KINDS:
             return self._neurons(name, node, kind)
-        of = self._together(self.graph.heard[name])
+        of = self._together(self.graph.heard[name], kind in WEIGHTS)
         if kind in WEIGHTS:
             return self._synapse(name, node, kind, of)
+        if kind == "Delay":
+            return self._delay(name, node, of)
         shape = self.made.shapes[of]
         if kind == "Flatten":
             flat = int(torch.Size(shape).numel())
@@ -130,7 +140,7 @@ class _Reading:
             return self._scale(name, node, of)
         raise AxonnxError(
             f"{name}: a node of the kind {kind} has no exact form here; known are {', '.join((*WEIGHTS, *KINDS))}, "
-            f"AvgPool2d, SumPool2d, Flatten and Scale"
+            f"AvgPool2d, SumPool2d, Flatten, Scale and Delay"
         )
 
     def _neurons(self, name: str, node: Any, kind: str) -> str:
@@ -150,6 +160,8 @@ class _Reading:
     def _synapse(self, name: str, node: Any, kind: str, of: str) -> str:
         weight, bias = torch.as_tensor(node.weight), getattr(node, "bias", None)
         bias = None if bias is None else torch.as_tensor(bias)
+        if of in self.late:
+            weight = taken_apart(weight, self.late[of], int(getattr(node, "groups", 1)), name)
         if kind in ("Affine", "Linear"):
             if len(self.made.shapes[of]) != 1:
                 of = self.made.add("", "flatten", (of,), (int(weight.shape[1]),))
@@ -168,6 +180,22 @@ class _Reading:
         how: dict[str, Any] = {part: list(pair) for part, pair in sides.items()}
         shape = (int(weight.shape[0]), *out)
         return self.made.synapse(name, weight, bias, of, shape, groups=int(node.groups), **how)
+
+    def _delay(self, name: str, node: Any, of: str) -> str:
+        """A delay line; where neurons have delays of their own, weights behind it choose among all of them."""
+        if of in self.made.currents:
+            raise AxonnxError(f"{name}: delays a current; delay the spikes before the weights, which is the same")
+        shape = self.made.shapes[of]
+        if shape[:-1] == (1, 1):
+            of, shape = self.made.add("", "flatten", (of,), shape[-1:]), shape[-1:]
+        late = delay_steps(node.delay, shape, self.dt, name)
+        if late.delays == (0,):
+            return of
+        out = (shape[0] * len(late.delays), *shape[1:])
+        found = self.made.add(name, "delay", (of,), out, delays=list(late.delays))
+        if len(late.delays) > 1:
+            self.late[found] = late
+        return found
 
     def _pool(self, name: str, node: Any, kind: str, of: str) -> str:
         shape, window = self.made.shapes[of], _sides(node.kernel_size, False, name)

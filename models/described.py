@@ -13,6 +13,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from axonnx.models.delays import DelayLine
 from axonnx.models.general import Adaptation, DirectReadout, Dynamics, GeneralLIF, LeakyCurrent
 from axonnx.models.maths.current import Current
 from axonnx.models.network import SpikingNetwork
@@ -218,6 +219,7 @@ KINDS: dict[str, Callable[..., nn.Module]] = {
     "conv2d": _conv2d,
     "neurons": _neurons,
     "leak": lambda _variant, *, decay: LeakyCurrent(constant(decay)),
+    "delay": lambda _variant, *, delays: DelayLine(delays),
     "flatten": lambda _variant: Flat(),
     "average_pool": _pool("mean"),
     "sum_pool": _pool("sum"),

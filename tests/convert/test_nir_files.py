@@ -73,6 +73,23 @@ def maps():
     return chain(conv, neurons, pool, flat, last, nir.IF(full(CLASSES, 1.0), full(CLASSES, 4.0)), shape=(2, 8, 8))
 
 
+def late():
+    """The input's channels each have a delay of their own, the hidden neurons all the same."""
+    rng = np.random.default_rng(3)
+    first = nir.Affine(on_grid(rng, HIDDEN, INPUTS), on_grid(rng, HIDDEN, scale=0.2))
+    second = nir.Linear(on_grid(rng, CLASSES, HIDDEN))
+    of_input, of_hidden = nir.Delay(np.arange(INPUTS) % 4 * DT), nir.Delay(full(HIDDEN, 5 * DT))
+    return chain(of_input, first, lif(HIDDEN), of_hidden, second, lif(CLASSES))
+
+
+def late_maps():
+    """Channels of a map with delays of their own, before a convolution."""
+    graph = maps()
+    delay = nir.Delay(np.full((2, 8, 8), DT) * np.array([3, 1]).reshape(2, 1, 1))
+    edges = [("input", "d"), ("d", "n0"), *(edge for edge in graph.edges if edge != ("input", "n0"))]
+    return nir.NIRGraph({**graph.nodes, "d": delay}, edges, type_check=False)
+
+
 GRAPHS = {
     "lif": lambda: dense(lif(HIDDEN), lif(CLASSES)),
     "leak and reset": lambda: dense(lif(HIDDEN, leak=0.125, reset=-0.25), lif(CLASSES)),
@@ -81,6 +98,8 @@ GRAPHS = {
     "integrator": lambda: dense(lif(HIDDEN), nir.LI(full(CLASSES, 1e-2), full(CLASSES, 2.0), full(CLASSES, 0.0))),
     "recurrent": looped,
     "maps": maps,
+    "delays": late,
+    "delays of maps": late_maps,
 }
 
 
@@ -126,11 +145,30 @@ def test_a_time_step_longer_than_a_time_constant_is_refused(written):
         nir_source(written(GRAPHS["lif"]()), 1.0)
 
 
-def test_what_has_no_exact_form_is_refused_by_name(written):
-    graph = dense(lif(HIDDEN), lif(CLASSES))
-    graph.nodes["n3"] = nir.Delay(full(CLASSES, 1e-3))
-    with pytest.raises(AxonnxError, match="n3: a node of the kind Delay"):
-        nir_source(written(graph), DT)
+def _late(number, node):
+    """A delay in one place of late()."""
+    graph = late()
+    graph.nodes[f"n{number}"] = node
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("graph", "text"),
+    [
+        (lambda: _late(3, nir.Delay(full(HIDDEN, 1.5 * DT))), "n3: a delay of 0.0015 s is no whole number of time"),
+        (lambda: _late(5, nir.Delay(full(CLASSES, DT))), "n5: delays a current; delay the spikes before the weights"),
+        (lambda: chain(nir.Delay(np.arange(4) * DT), shape=(CLASSES,)), "n0: delays that differ .* need weights"),
+    ],
+)
+def test_other_delays_are_refused_by_name(graph, text, written):
+    with pytest.raises(AxonnxError, match=text):
+        nir_source(written(graph()), DT)
+
+
+def test_what_has_no_exact_form_is_refused_by_name(written, monkeypatch):
+    monkeypatch.setattr("axonnx.convert.nir_source.WEIGHTS", ("Affine",))
+    with pytest.raises(AxonnxError, match="n2: a node of the kind Linear has no exact form here; known are Affine"):
+        nir_source(written(dense(lif(HIDDEN), lif(CLASSES))), DT)
 
 
 def test_a_file_that_is_none_is_refused(tmp_path):
