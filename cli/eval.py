@@ -13,7 +13,9 @@ from axonnx.cli.options.jobs import add_job_options, pool_or_none
 from axonnx.cli.options.threads import add_threads
 from axonnx.cli.show.counting import watching
 from axonnx.evaluating import evaluate_file
+from axonnx.report.drawing.agreement import agreement_picture
 from axonnx.runtime.engines.choose import ENGINES
+from axonnx.runtime.measure.agreement import agreement_of
 from axonnx.runtime.measure.evaluation import Evaluation
 
 
@@ -21,18 +23,30 @@ def main(arguments: Sequence[str]) -> int:
     """``axonnx eval``."""
     parser = make_parser()
     options, _ = parser.parse_known_args(arguments)
-    if Path(options.target).is_dir() or (options.data is None and not Path(options.target).exists()):
+    target = options.targets[0]
+    if Path(target).is_dir() or (options.data is None and not Path(target).exists()):
         from axonnx.cli.train import main_eval
 
         return main_eval(arguments)
     options = parser.parse_args(arguments)
     if options.data is None:
         raise AxonnxError(
-            f"which data? axonnx eval {options.target} --data PATH|NAME takes a folder of class folders, an npz of "
+            f"which data? axonnx eval {target} --data PATH|NAME takes a folder of class folders, an npz of "
             f"frames and labels, or a data set by its name"
         )
-    result = evaluate_file(
-        options.target,
+    results = [_evaluated(path, options) for path in options.targets]
+    if options.output:
+        write_text(options.output, _json(results, indent=1))
+    if options.plot:
+        write_text(options.plot, agreement_picture(agreement_of(results)))
+    several = [side_by_side(results)] if results[1:] else [table(results[0])]
+    print(_json(results) if options.json else "\n".join(several))
+    return 0
+
+
+def _evaluated(path: str, options: argparse.Namespace) -> Evaluation:
+    return evaluate_file(
+        path,
         options.data,
         part=options.part,
         data_root=options.data_root,
@@ -43,10 +57,12 @@ def main(arguments: Sequence[str]) -> int:
         pool=pool_or_none(options),
         watch=watching("axonnx eval"),
     )
-    if options.output:
-        write_text(options.output, result.model_dump_json(indent=1))
-    print(result.model_dump_json() if options.json else table(result))
-    return 0
+
+
+def _json(results: Sequence[Evaluation], indent: int | None = None) -> str:
+    """One result as an object, several as a list."""
+    texts = [result.model_dump_json(indent=indent) for result in results]
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -58,7 +74,9 @@ def make_parser() -> argparse.ArgumentParser:
         epilog="A run folder takes --samples (noisy passes), --device, --threads and --json only.",
         allow_abbrev=False,
     )
-    parser.add_argument("target", metavar="model.onnx|RUN", help="an exported file, or a run folder")
+    parser.add_argument(
+        "targets", nargs="+", metavar="model.onnx|RUN", help="an exported file, several to compare, or a run folder"
+    )
     parser.add_argument(
         "--data",
         metavar="PATH|NAME",
@@ -71,7 +89,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="of a stochastic file's noise and of the bootstrap")
     add_fit_options(parser.add_argument_group("recordings of another sensor"))
     add_job_options(parser.add_argument_group("who does the work (of a file)"))
-    parser.add_argument("--json", action="store_true", help="everything as one JSON object")
+    parser.add_argument("--plot", metavar="SVG", help="draw where several files decide alike, and where not")
+    parser.add_argument("--json", action="store_true", help="everything as JSON")
     parser.add_argument("-o", "--output", help="also write the JSON to this file")
     return parser
 
@@ -89,6 +108,23 @@ def table(result: Evaluation) -> str:
         shares = ", ".join(f"{count:,} {reason}" for reason, count in result.left_out.items())
         lines += ["", f"of {result.events:,} events are in no frame: {shares}"]
     return "\n".join([*lines, *(f"note: {note}" for note in result.notes)])
+
+
+def side_by_side(results: Sequence[Evaluation]) -> str:
+    """Several files: their figures, and on how many samples they decide alike."""
+    found = agreement_of(results)
+    width = 2 + max(len(name) for name in (*found.files, "the truth"))
+    lines = [f"{len(results)} files on {found.data}: {len(found.truth)} samples", ""]
+    lines.append(f"{'file':<{width}}{'accuracy':>10}{'NLL':>8}{'Brier':>8}{'ECE':>8}")
+    for name, result in zip(found.files, results, strict=True):
+        figures = "".join(f"{value:>8.3f}" for value in (result.nll, result.brier, result.ece))
+        lines.append(f"{name:<{width}}{100 * result.accuracy:>8.1f} %{figures}")
+    names = (*found.files, "the truth")
+    lines += ["", f"{'decide alike':<{width}}" + "".join(f"{name:>{width}}" for name in names)]
+    for name, row in zip(found.files, found.alike, strict=False):
+        lines.append(f"{name:<{width}}" + "".join(f"{count:>{width}}" for count in row))
+    alike = len(found.truth) - len(found.disputed)
+    return "\n".join([*lines, "", f"all decide alike on {alike}, and {found.wrong_alike} of these are wrong"])
 
 
 FIGURES = (("accuracy", "accuracy", 100, " %"), ("NLL", "nll", 1, ""), ("Brier", "brier", 1, ""), ("ECE", "ece", 1, ""))

@@ -11,23 +11,43 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from axonnx.base.errors import AxonnxError
+from axonnx.base.files import write_text
 from axonnx.cli.show.live_view import picture_rows
+from axonnx.report.drawing.contact_sheet import contact_sheet
 from axonnx.train.data.sets.looking import Look, look_at
+
+SHOWN = 4  # classes that are drawn in a terminal
 
 
 def main(arguments: Sequence[str]) -> int:
     """``axonnx data``."""
     options = make_parser().parse_args(arguments)
     look = look_at(options.path, options.limit)
+    if options.output:
+        draw(look, options.output)
     if options.json:
         print(json.dumps(facts(look)))
         return 0
     print("\n".join(_lines(look)))
-    for label, frame in look.pictures if options.pictures or sys.stdout.isatty() else []:
-        rows = picture_rows(frame)
-        print(f"\n{label}: all events of one recording (brighter, darker, both)", *rows, sep="\n")
+    for label in [*look.pictures][:SHOWN] if options.pictures or sys.stdout.isatty() else []:
+        rows = picture_rows(look.pictures[label][0])
+        print(f"\n{label}: events from the middle of a recording (brighter, darker, both)", *rows, sep="\n")
+    if options.output:
+        print(f"\nwrote {options.output}: samples of {len(look.pictures)} classes; open it in a browser")
     print(f"\nto train on it:\n  {command(look)}")
     return 0
+
+
+def draw(look: Look, output: str) -> None:
+    """Samples of each class as an SVG file."""
+    if not output.endswith(".svg"):
+        raise AxonnxError(
+            f"{output}: samples are drawn as SVG; name the file {output.rpartition('.')[0] or output}.svg"
+        )
+    if not look.pictures:
+        raise AxonnxError(f"{look.name}: has no sample to draw")
+    write_text(output, contact_sheet(look.name, look.pictures))
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -42,6 +62,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--limit", type=int, default=200, help="recordings of a folder to read (default: %(default)s)")
     parser.add_argument("--pictures", action="store_true", help="draw some samples, also where this is no terminal")
+    parser.add_argument("-o", "--output", metavar="SVG", help="draw samples of each class into this file")
     parser.add_argument("--json", action="store_true", help="everything as one JSON object")
     return parser
 

@@ -46,6 +46,8 @@ class Evaluation(Found):
     events: NonNegativeInt
     left_out: dict[str, int] = Field(description="events that are in no frame, by reason")
     notes: tuple[str, ...] = ()
+    decisions: tuple[int, ...] = Field(default=(), description="the class of each sample, in the order of the data")
+    truth: tuple[int, ...] = ()
 
 
 class Answers(Found):
@@ -106,4 +108,6 @@ def figures_of(model: Model, data: LabelledData, parts: Sequence[Answers], seed:
         events=sum(part.events for part in parts),
         left_out=dict(sorted(left_out.items())),
         notes=data.notes,
+        decisions=tuple(p.argmax(1).tolist()),
+        truth=tuple(truth.tolist()),
     )

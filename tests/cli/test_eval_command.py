@@ -192,3 +192,17 @@ def test_a_file_that_cannot_be_read_is_told_with_its_piece(capsys, files, folder
     said = capsys.readouterr().err
     assert "1 of 1 jobs failed, tried twice" in said
     assert "up/3.npz" in said
+
+
+def test_several_files_stand_side_by_side(files, folder, tmp_path, capsys):
+    both = [str(files["plain"]), str(files["noisy"])]
+    words = ["--data", str(folder), "--engine", "numpy"]
+    assert main(["eval", *both, *words, "--plot", str(tmp_path / "alike.svg")]) == 0
+    text = capsys.readouterr().out
+    decided = [expected(path)[0].argmax(1) for path in both]
+    truth = expected(both[0])[1]
+    assert f"all decide alike on {(decided[0] == decided[1]).sum()}, " in text
+    alike = [line.split()[1:] for line in text.splitlines() if line.startswith(files["plain"].name)][1]
+    assert list(map(int, alike)) == [21, (decided[0] == decided[1]).sum(), (decided[0] == truth).sum()]
+    assert (tmp_path / "alike.svg").read_text("utf-8").startswith("<svg")
+    assert [each["model"] for each in evaluated(capsys, *both, *words[:2])] == both

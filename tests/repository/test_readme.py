@@ -7,7 +7,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
-import pytest
 
 from axonnx.cli import main
 from axonnx.runtime import load
@@ -21,13 +20,9 @@ SHORTER = {
     "train": ["--optimiser.epochs", "1", "--model.hidden", "[16, 16]", "--eval_samples", "1", "--quiet"],
     "export": ["--limit", "16", "--passes", "1", "--quiet"],
     "verify": ["--samples", "2", "--limit", "16", "--recordings", "2", "--quiet"],
-    "profile": ["--limit", "16"],
-    "report": [],
+    "report": ["--limit", "32", "--quiet"],
     "run": [],
-    "inspect": [],
     "compile": [],
-    "experiment": ["--quick", "--quiet"],
-    "sweep": ["--set", "model.hidden=[16]", "--seeds", "1", "--quiet"],
 }
 
 
@@ -40,11 +35,11 @@ NEEDED = {
 
 
 def tour() -> list[tuple[str, str]]:
-    """Python and commands in the order of the README, up to the section on own networks."""
-    end = README.index("## Compose a network of your own")
+    """Python and commands in the order of the README."""
     found = []
-    for match in re.finditer(r"^```(python|console)\n(.*?)^```", README[:end], re.MULTILINE | re.DOTALL):
-        kind, text = match.groups()
+    for kind, text in BLOCKS:
+        if kind == "sh":  # make targets: see below
+            continue
         found += (
             [(kind, text)] if kind == "python" else [(kind, line) for line in text.splitlines() if line[:2] == "$ "]
         )
@@ -77,12 +72,20 @@ def assert_same_bits(told: list[str], expected: np.ndarray) -> None:
         assert np.array_equal(np.array(logits.split(), np.float32), expected)
 
 
-@pytest.mark.parametrize("number", range(2))
-def test_networks_of_the_readme_run(number):
-    after = README.index("## Compose a network of your own")
-    blocks = re.findall(r"^```python\n(.*?)^```", README[after:], re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 2
-    exec(compile(blocks[number], "README.md", "exec"), {"__name__": "readme"})
+def test_figures_of_the_first_table_are_those_of_the_pages_that_it_names():
+    rows = re.findall(r"^\| \[[^]]+\]\(([^)]+)\)(.*)$", README, re.MULTILINE)
+    assert len(rows) == 6
+    for page, row in rows:
+        source = README.split("## Five minutes")[1] if "verify" in page else (ROOT / page).read_text("utf-8")
+        figures = re.findall(r"\d[\d.,]*\d(?= (?:ms|%|spikes|membranes|logits))", row.split("|", 1)[1])
+        assert figures
+        assert [figure for figure in figures if not re.search(rf"(?<![\d.,]){re.escape(figure)}(?![\d])", source)] == []
+
+
+def test_what_the_readme_holds_is_run():
+    assert {kind for kind, _ in BLOCKS} == {"sh", "console", "python"}
+    fences = re.findall(r"^```", README, re.MULTILINE)
+    assert len(fences) == 2 * len(BLOCKS)
 
 
 def test_make_targets_exist():

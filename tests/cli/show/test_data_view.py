@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ from axonnx.cli import main
 from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.readers import write_npz
+from tests.report.test_pictures import decode
 
 PAGE = (Path(__file__).parents[3] / "docs/data.md").read_text("utf-8")
-COMMANDS = [line for block in re.findall(r"^```bash\n(.*?)^```", PAGE, re.M | re.S) for line in block.splitlines()]
+COMMANDS = re.findall(r"^(?:\$|  *) (axonnx .*)$", PAGE, re.M)
+SVG = "{http://www.w3.org/2000/svg}"
 QUICK = ["--optimiser.epochs", "1", "--model.hidden", "[8]", "--eval_samples", "1", "--quiet"]
 
 
@@ -57,6 +60,21 @@ def test_json_and_pictures(recordings, capsys):
     assert found["settings"]["data.resize"] == "58x44"
     assert main(["data", "recordings", "--pictures"]) == 0
     assert capsys.readouterr().out.count("█") > 100
+
+
+def test_samples_are_drawn_into_a_file(recordings, capsys):
+    assert main(["data", "recordings", "-o", "samples.svg"]) == 0
+    assert "wrote samples.svg: samples of 2 classes" in capsys.readouterr().out
+    drawn = [image.get("href") for image in ElementTree.parse("samples.svg").iter(SVG + "image")]
+    left, right = np.split(np.array([decode(uri)[0][..., 0] > 0 for uri in drawn]), 2)
+    assert left.shape == (4, 87, 116)  # four of five recordings; 346×260 in squares of three pixels
+    middle = left.shape[2] // 2
+    assert left[:, :, :middle].sum() > 100 > 10 > left[:, :, middle:].sum()
+    assert right[:, :, middle:].sum() > 100 > 10 > right[:, :, :middle].sum()
+    assert main(["data", "digits-static", "-o", "digits.svg", "--json"]) == 0
+    assert len(list(ElementTree.parse("digits.svg").iter(SVG + "image"))) == 40
+    assert main(["data", "recordings", "-o", "samples.jpg"]) == 2
+    assert "name the file samples.svg" in capsys.readouterr().err
 
 
 def test_one_recording_a_named_set_and_nothing(recordings, capsys):

@@ -19,7 +19,10 @@ from axonnx.train.data.sets.registry import DATA_SETS, load_data_set
 from axonnx.train.data.suggest import binning_for
 
 SIDE = 64  # pixels of a network's input that need no thought
-PICTURES = 4
+DRAWN = 12  # classes that are drawn,
+EACH = 4  # with so many samples each,
+FINEST = 128  # on so many pixels a side,
+FEWEST = 200  # by the middle tenth of their events, or by so many
 
 
 @dataclass
@@ -39,7 +42,7 @@ class Look:
     brighter: float = 0.0  # share of events
     shape: tuple[int, ...] | None = None  # of frames and images
     notes: list[str] = field(default_factory=list)
-    pictures: list[tuple[str, NDArray[np.int64]]] = field(default_factory=list)  # a class, and counts [2, H, W]
+    pictures: dict[str, list[NDArray[np.int64]]] = field(default_factory=dict)  # of a class, counts [C, H, W]
 
     def settings(self) -> dict[str, Any]:
         """Settings that fit, for a configuration that was made for other data."""
@@ -134,18 +137,24 @@ def _extend(look: Look, recording: Recording) -> None:
 
 
 def _draw(look: Look, label: str, recording: Recording) -> None:
-    """A picture of each of the first classes."""
-    drawn = {seen for seen, _ in look.pictures}
-    if label not in drawn and len(drawn) < PICTURES and len(recording.events):
-        look.pictures.append((label, _picture(look, recording)))
+    """Pictures of the first samples of each of the first classes."""
+    if len(recording.events) and _wanted(look, label):
+        look.pictures.setdefault(label, []).append(_picture(look, recording))
+
+
+def _wanted(look: Look, label: str) -> bool:
+    return len(look.pictures[label]) < EACH if label in look.pictures else len(look.pictures) < DRAWN
 
 
 def _picture(look: Look, recording: Recording) -> NDArray[np.int64]:
-    """Counts [polarity, H, W] of a whole recording."""
+    """Counts [polarity, H, W] of a recording's middle, before motion blurs it; squares of a large sensor are one."""
     width, height = look.sensor or look.reaches
-    frame, events = np.zeros((2, height, width), np.int64), recording.events
-    inside = (events["x"] < width) & (events["y"] < height)
-    np.add.at(frame, (np.minimum(events["p"][inside], 1), events["y"][inside], events["x"][inside]), 1)
+    side, events = -(-max(width, height) // FINEST), sort_events(recording.events)
+    taken = max(FEWEST, len(events) // 10)
+    events = events[max(0, (len(events) - taken) // 2) :][:taken]
+    frame = np.zeros((2, -(-height // side), -(-width // side)), np.int64)
+    inside = events[(events["x"] < width) & (events["y"] < height)]
+    np.add.at(frame, (np.minimum(inside["p"], 1), inside["y"] // side, inside["x"] // side), 1)
     return frame
 
 
@@ -168,4 +177,8 @@ def _of_splits(name: str, options: dict[str, Any]) -> Look:
     else:
         look.shape = tuple(train.frames.shape[1:])
         look.reaches = int(look.shape[-1]), int(look.shape[-2])
+        for number, label in enumerate(splits.classes[int(each)] for each in train.labels):
+            if _wanted(look, label):
+                frames = np.abs(train.frames[number].astype(np.int64)).reshape(-1, *look.shape[-3:])
+                look.pictures.setdefault(label, []).append(frames.sum(0))
     return look
