@@ -99,6 +99,7 @@ class Compilation:
             synapses=tuple(i.name for i in self.instructions if i.writes[0] in self.sums),
         )
         known = {id(node) for node in needed}
+        self._check_traces(needed, program)
         self._check_rest([node for node in self.graph.nodes if id(node) not in known], program)
         return program
 
@@ -243,6 +244,14 @@ class Compilation:
             traced = node.op_type == "Identity" and not node.domain and name.startswith((TRACE, NOW_TRACE))
             if not traced or sources.get(trace_key(name)) != self.resolve(node.input[0]):
                 raise self.fault(node, "nothing needs what it computes. Export the network again")
+
+    def _check_traces(self, nodes: list[onnx.NodeProto], program: Program) -> None:
+        """What states and logits need may be a trace too, of what its name says."""
+        sources = trace_sources(program)
+        for node in nodes:
+            for name in node.output:
+                if name.startswith((TRACE, NOW_TRACE)) and sources.get(trace_key(name)) != self.resolve(name):
+                    raise self.fault(node, f"its output {name!r} is not what that layer does. Export the network again")
 
     def _layer(self, neurons: Instruction) -> Layer:
         assert isinstance(neurons, Neurons)

@@ -285,6 +285,21 @@ def test_a_node_that_nothing_needs(refused):
     assert "nothing needs what it computes" in refused(change)
 
 
+def test_a_trace_that_shows_something_else(refused):
+    """A membrane is computed under the name of a trace of spikes, and the state becomes the spikes."""
+    membrane, spikes, trace = (f"{kind}/hidden.0.neuron" for kind in ("next/membrane", "next/spikes", "trace/spikes"))
+
+    def change(proto):
+        graph = step_of(proto)
+        for node in graph.node:
+            node.output[:] = [trace if name == membrane else name for name in node.output]
+        graph.node.append(helper.make_node("Identity", [spikes], [membrane], name="swapped"))
+        graph.output.append(next(value for value in graph.output if value.name == membrane))
+        graph.output[-1].name = trace
+
+    assert f"'{trace}' is not what that layer does" in refused(change, "mlp", form="step")
+
+
 def test_a_step_that_reads_all_time_steps(refused):
     def change(proto):
         for node in step_of(proto).node:
