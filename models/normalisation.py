@@ -1,4 +1,4 @@
-"""What scales a current: the paper's learnable scale and bias, or the batch norms of its baselines."""
+"""What scales a current: the paper's learnable scale and bias, or batch norm, as its baselines have it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class BatchNorm(_Normaliser):
     """Batch normalisation over everything but the channel axis.
 
     With ``steps`` it is batch norm through time (BNTT): statistics, scale and bias of their own for each of
-    that many time steps.
+    that many time steps. Statistics are of the mean current; noise is scaled as the mean is.
     """
 
     running_mean: Tensor
@@ -84,7 +84,7 @@ class BatchNorm(_Normaliser):
         self.momentum, self.epsilon = 0.1, 1e-5
 
     def forward(self, current: Current, run: Run) -> Current:
-        """(I − mean)/√(variance + ε) · scale + bias"""
+        """g (I − mean) + bias with g = scale/√(variance + ε), and variance g² κ²"""
         x = current.mean
         rows = self._rows(x, run)
         if self.training:
@@ -93,8 +93,10 @@ class BatchNorm(_Normaliser):
         else:
             mean, variance = self.running_mean[rows], self.running_variance[rows]
         gain = self.scale[rows] * torch.rsqrt(variance + self.epsilon)
-        shift = self.bias[rows] - mean * gain
-        return Current(x * self._broadcast(gain, run) + self._broadcast(shift, run))
+        shift, noise = self.bias[rows] - mean * gain, current.variance
+        spread = self._broadcast(gain, run)
+        scaled = x * spread + self._broadcast(shift, run)
+        return Current(scaled, None if noise is None else noise * (spread * spread))
 
     def folded(self) -> tuple[Tensor, Tensor]:
         """The scale and bias of the running statistics."""

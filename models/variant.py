@@ -8,7 +8,7 @@ from typing import Literal
 from axonnx.models.maths.estimators import Estimator, StraightThrough, SurrogateGradient
 from axonnx.models.maths.posterior import Granularity, Init, Spread
 
-Normalisation = Literal["scale", "scale_through_time", "batch", "batch_through_time", "none"]
+Normalisation = Literal["scale", "scale_through_time", "batch", "batch_through_time", "batch_over_time", "none"]
 FireMode = Literal["sample", "mean_field"]
 
 
@@ -18,8 +18,8 @@ class Variant:
 
     ``spread``: are posterior variances learned, fixed at σ₀ or absent. ``fire``: the forward pass in training.
     ``kl``: does the loss have a KL term. ``normalisation``: per-channel scale and bias, or batch norm (either of them
-    one for each time step if through time, which then needs ``steps``). ``init`` and ``initial_std``: where means and
-    σ·√fan_in begin.
+    one for each time step if through time, which then needs ``steps``; ``batch_over_time`` has one for all steps). Batch
+    norm scales a posterior's noise as it scales the mean. ``init`` and ``initial_std``: where means and σ·√fan_in begin.
     """
 
     spread: Spread = "learned"
@@ -37,16 +37,14 @@ class Variant:
             raise ValueError(f"init is {self.init!r}; known are 'wide' and 'narrow'")
         if not self.initial_std > 0:
             raise ValueError(f"initial_std is {self.initial_std}; expected a positive number")
-        if self.spread != "none" and self.normalisation.startswith("batch"):
-            raise ValueError("batch norm is for the baselines without a posterior: set spread = 'none'")
         if self.spread == "none" and not isinstance(self.estimator, SurrogateGradient):
             raise ValueError(f"estimator {self.estimator.name!r} needs a posterior: use 'sg' with spread = 'none'")
         if self.spread == "none" and self.kl:
             raise ValueError("without a posterior there is no KL term: set kl = False")
 
     def through_time(self, steps: int | None) -> Variant:
-        """The same for a spiking network: batch norm becomes one batch norm for each of ``steps`` time steps."""
-        if self.normalisation in ("scale", "none"):
+        """The same for a spiking network: "batch" becomes one batch norm for each of ``steps`` time steps."""
+        if self.normalisation in ("scale", "none", "batch_over_time"):
             return self
         kind: Normalisation = "batch_through_time" if self.normalisation.startswith("batch") else "scale_through_time"
         if steps is None:

@@ -140,11 +140,11 @@ def make_variant(config: VariantConfig) -> Variant:
     with _naming("variant.name"):
         chosen = models.variant(config.name)
     changes: dict[str, Any] = {}
-    for key in ("granularity", "fire", "init", "initial_std"):
+    for key in ("granularity", "fire", "init", "initial_std", "normalisation"):
         if getattr(config, key) is not None:
             changes[key] = getattr(config, key)
     if config.per_step:
-        if chosen.normalisation != "scale":
+        if changes.get("normalisation", chosen.normalisation) != "scale":
             raise AxonnxError(f"variant.per_step is for scale and bias; {config.name!r} has batch norm. Leave it out")
         changes["normalisation"] = "scale_through_time"
     if config.estimator is not None:

@@ -1,5 +1,7 @@
 """Batch norms against torch's own, and the scale and bias that they fold into."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -124,3 +126,29 @@ def test_normalisers_are_those_of_the_variant():
     assert Linear(3, 4, Variant(normalisation="none")).norm is None
     assert Linear(3, 4, SG_BN).norm.steps is None
     assert Linear(3, 4, SG_BN.through_time(7)).norm.steps == 7
+
+
+def test_batch_norm_over_time_is_torchs_over_all_steps():
+    layer = Linear(3, 4, replace(SG_BN, normalisation="batch_over_time").through_time(5))
+    assert isinstance(layer.norm, BatchNorm)
+    randomise(layer.norm)
+    twin, x = torch_twin(layer.norm), data(layer.norm, 5, 6)
+    ours = layer.norm(Current(x), run_of(layer.norm, sequence=True)).mean
+    torch.testing.assert_close(ours.flatten(0, 1), twin(x.flatten(0, 1)), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_norm_scales_noise_as_it_scales_the_mean(training):
+    """A draw of weights, normalised with the statistics of the mean, has the variance that is handed on."""
+    norm = BatchNorm(4)
+    randomise(norm)
+    with torch.no_grad():
+        norm.running_mean += torch.randn(4)
+        norm.running_variance *= 3.0
+    norm.train(training)
+    x, noise = data(norm, 6), torch.rand(6, 4)
+    out = norm(Current(x, noise), run_of(norm))
+    statistics = (x.mean(0), x.var(0, correction=0)) if training else (norm.running_mean, norm.running_variance)
+    moved = (x + noise.sqrt() - statistics[0]) / torch.sqrt(statistics[1] + norm.epsilon) * norm.scale + norm.bias
+    assert out.variance is not None
+    torch.testing.assert_close((moved - out.mean).square(), out.variance, rtol=1e-4, atol=1e-5)

@@ -1,5 +1,7 @@
 """The rows of the paper's tables, and the combinations that make no sense."""
 
+from dataclasses import replace
+
 import pytest
 
 from axonnx.models import VARIANTS, Variant, make_estimator, variant
@@ -41,8 +43,6 @@ def test_unknown_names_are_answered_with_the_known_ones():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"normalisation": "batch"}, "batch norm is for the baselines without a posterior: set spread = 'none'"),
-        ({"spread": "fixed", "normalisation": "batch_through_time"}, "batch norm is for the baselines"),
         ({"spread": "none", "kl": False}, "estimator 'st' needs a posterior: use 'sg' with spread = 'none'"),
         ({"spread": "none", "estimator": SG}, "without a posterior there is no KL term: set kl = False"),
     ],
@@ -58,3 +58,4 @@ def test_batch_norm_in_time_needs_the_number_of_steps():
     through = variant("sg-bn").through_time(9)
     assert (through.normalisation, through.steps) == ("batch_through_time", 9)
     assert variant("sbnn").through_time(None) is variant("sbnn")
+    assert replace(variant("sbnn"), normalisation="batch_over_time").through_time(None).steps is None

@@ -189,6 +189,10 @@ class VariantConfig(Section):
     init: Literal["wide", "narrow"] | None = Field(
         default=None, description="means begin in U(±√(6/fan_in)), or in U(±1/√fan_in) as the authors' do"
     )
+    normalisation: Literal["scale", "batch", "batch_over_time"] | None = Field(
+        default=None,
+        description="learned scale and bias, batch norm (spiking: one for each step), or one batch norm for all steps",
+    )
     per_step: bool = Field(
         default=False, description="scale and bias for each time step too, as the authors' (spiking networks)"
     )

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from axonnx.base.errors import AxonnxError
 from axonnx.train.data.splits import Kind
 
-EVENTS_ONLY = ("blend", "drop", "time_jitter_us", "time_stretch", "jitter_x")
+EVENTS_ONLY = ("blend", "drop", "gain", "time_jitter_us", "time_stretch", "jitter_x")
 
 
 class Augmentation(BaseModel):
@@ -22,6 +22,9 @@ class Augmentation(BaseModel):
         description="share of the samples that get half of their events from another recording of their class",
     )
     drop: float = Field(default=0.0, ge=0, le=1, description="largest share of a recording's events left out")
+    gain: float = Field(
+        default=0.0, ge=0, le=2, description="events become fewer or more (repeated), at most e^gain times: loudness"
+    )
     time_jitter_us: float = Field(default=0.0, ge=0, description="std of the noise on every event's time")
     time_stretch: float = Field(default=0.0, ge=0, lt=1, description="recordings run slower or faster by this share")
     shift_x: int = Field(default=0, ge=0, description="columns (channels of a cochlea) a sample moves at most")

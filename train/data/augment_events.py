@@ -35,12 +35,13 @@ def augment_events(
     times = _new_times(events["t"], draw, how)
     x, y = _new_places(events["x"].astype(np.int64), events["y"].astype(np.int64), draw, sensor, how)
     inside = (x >= 0) & (x < sensor.width) & (y >= 0) & (y < sensor.height)
-    chosen = np.flatnonzero(kept & inside)
+    copies = _copies(draw, how) * (kept & inside)
+    chosen = np.repeat(np.arange(len(copies)), copies)
     if how.time_jitter_us:  # nothing else brings events out of order
         chosen = chosen[_time_order(draw.owner[chosen], times[chosen])]
     out = np.empty(len(chosen), EVENT)
     out["t"], out["x"], out["y"], out["p"] = times[chosen], x[chosen], y[chosen], events["p"][chosen]
-    return AugmentedEvents(out, _offsets(draw.count(kept & inside)), draw.count(kept & ~inside))
+    return AugmentedEvents(out, _offsets(draw.count(chosen)), draw.count(kept & ~inside))
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,8 @@ class _Draw:
         """A whole number from low to high for each recording, repeated for each of its events."""
         return self.generator.integers(low, high, self.recordings, endpoint=True)[self.owner]
 
-    def count(self, where: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """How many events of each recording these are."""
+    def count(self, where: NDArray[np.bool_] | NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many events of each recording these are, marked or by their numbers."""
         return np.bincount(self.owner[where], minlength=self.recordings).astype(np.int64)
 
 
@@ -70,6 +71,14 @@ def _kept(draw: _Draw, how: Augmentation) -> NDArray[np.bool_]:
         return np.ones(len(draw.owner), np.bool_)
     share = draw.uniform(0, how.drop)
     return draw.generator.random(len(share)) >= share
+
+
+def _copies(draw: _Draw, how: Augmentation) -> NDArray[np.int64]:
+    """How often every event occurs: f times in the mean, with ln f drawn between ±`gain` for each recording."""
+    if not how.gain:
+        return np.ones(len(draw.owner), np.int64)
+    factor = np.exp(draw.uniform(-how.gain, how.gain))
+    return np.floor(factor + draw.generator.random(len(factor))).astype(np.int64)
 
 
 def _new_times(times: NDArray[np.int64], draw: _Draw, how: Augmentation) -> NDArray[np.int64]:

@@ -45,6 +45,7 @@ def split(events, offsets):
     st.builds(
         Augmentation,
         drop=st.sampled_from([0, 0.3, 1]),
+        gain=st.sampled_from([0, 0.5, 2]),
         time_jitter_us=st.sampled_from([0, 10, 5000]),
         time_stretch=st.sampled_from([0, 0.2, 0.9]),
         shift_x=st.sampled_from([0, 3, 40]),
@@ -185,3 +186,15 @@ def test_impossible_settings_are_refused(settings):
 def test_what_is_for_frames_is_refused():
     with pytest.raises(AxonnxError, match="crop does not work on events; use shift_x and shift_y"):
         augment(batch_of([3]), crop=4)
+
+
+def test_gain_makes_recordings_louder_and_quieter_and_moves_nothing():
+    events, offsets = batch_of([400] * 50)
+    made = augment((events, offsets), gain=0.5)
+    factors = np.diff(made.offsets) / 400
+    assert factors.min() < 0.75 and factors.max() > 1.4  # e^±0.5 = 0.61 and 1.65
+    assert np.exp(-0.5) * 0.9 < factors.min() and factors.max() < np.exp(0.5) * 1.1
+    assert abs(np.log(factors).mean()) < 0.15
+    for before, after in zip(split(events, offsets), split(made.events, made.offsets), strict=True):
+        assert set(after.tolist()) <= set(before.tolist())
+        assert (np.diff(after["t"]) >= 0).all()
