@@ -1,5 +1,6 @@
 """The paper's mathematics in torch: posterior, estimators, neurons, layers, networks."""
 
+from axonnx.models.convnet import SpikingConvNet
 from axonnx.models.counting import CountingBlock
 from axonnx.models.delays import DelayLine
 from axonnx.models.maths.current import Current
@@ -79,6 +80,7 @@ __all__ = [
     "ResidualBlock",
     "Run",
     "Sample",
+    "SpikingConvNet",
     "SpikingMLP",
     "SpikingNetwork",
     "SpikingResNet",

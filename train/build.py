@@ -242,8 +242,9 @@ def _shipped(config: Config, prepared: Prepared) -> Network:
     refuse_idle_noise(config, options["variant"])
     options["classes"] = len(prepared.splits.classes)
     channels, height, width = prepared.shape[-3:]
-    options["inputs"] = channels if "resnet" in kind else channels * height * width
-    if "resnet" in kind:
+    maps = kind.endswith(("resnet", "convnet"))
+    options["inputs"] = channels if maps else channels * height * width
+    if maps:
         options["size"] = height, width
     if spiking:
         options["settings"] = _lif_settings(config.model)
@@ -275,6 +276,7 @@ NETWORKS: dict[str, Any] = {
     "binary-resnet": models.BinaryResNet,
     "spiking-mlp": models.SpikingMLP,
     "recurrent-snn": models.RecurrentSNN,
+    "spiking-convnet": models.SpikingConvNet,
     "spiking-resnet": models.SpikingResNet,
 }
 RESIDUAL_SETTINGS: tuple[str, ...] = ("widths", "blocks", "shortcut", "stem_stride", "stream", "block_scale")
@@ -289,6 +291,7 @@ def _options(model: ModelConfig, kind: str) -> dict[str, Any]:
     takes = RESIDUAL_SETTINGS if "resnet" in kind else ("hidden",)
     takes += () if kind.startswith("binary") else ("readout_decay",)
     takes += DELAY_SETTINGS if kind in ("spiking-mlp", "recurrent-snn") else ()
+    takes += ("widths", "delays") if kind == "spiking-convnet" else ()
     if model.arguments:
         raise AxonnxError(f"model.arguments is for one's own networks; {kind!r} takes {', '.join(takes)}")
     given = {key: getattr(model, key) for key in (*SIZES, "layers")}
@@ -302,6 +305,8 @@ def _options(model: ModelConfig, kind: str) -> dict[str, Any]:
         raise AxonnxError("model.delayed says which layers have delays; model.delays is missing, e.g. [0, 5, 10]")
     if kind.endswith("mlp") and "hidden" not in given:
         raise AxonnxError(f"model.hidden is missing: {kind!r} needs the sizes of its hidden layers, e.g. [128, 128]")
+    if kind == "spiking-convnet" and "widths" not in given:
+        raise AxonnxError(f"model.widths is missing: {kind!r} needs the channels of its convolutions, e.g. [16, 32]")
     return given
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from axonnx.base.errors import AxonnxError
-from axonnx.models import BinaryMLP, BinaryResNet, RecurrentSNN, SpikingMLP, SpikingResNet
+from axonnx.models import BinaryMLP, BinaryResNet, RecurrentSNN, SpikingConvNet, SpikingMLP, SpikingResNet
 from axonnx.runtime.binning import Sensor
 from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.format.contract import MergingContract
@@ -45,6 +45,7 @@ RESNET = {"model": {"network": "binary-resnet", "widths": [2, 2], "blocks": 1}}
         (False, {"network": "binary-resnet", "widths": [2, 4], "blocks": 1}, BinaryResNet),
         (True, {"network": "spiking-mlp", "hidden": [5], "decay": 0.5, "reset": "zero"}, SpikingMLP),
         (True, {"network": "recurrent-snn", "hidden": [5], "learn_decay": True, "delays": [0, 1]}, RecurrentSNN),
+        (True, {"network": "spiking-convnet", "widths": [2, 4], "hidden": [5], "delays": [0, 1]}, SpikingConvNet),
         (True, {"network": "spiking-resnet", "widths": [2, 4], "blocks": 1, "shortcut": "conv"}, SpikingResNet),
     ],
 )
@@ -189,3 +190,14 @@ def test_options_of_residual_networks_and_read_outs_reach_the_network(frames, im
             tiny_network(tiny_config(frames, **{f"model__{key}": value}))
     with pytest.raises(AxonnxError, match=r"model.readout_decay is not for 'binary-mlp', which takes hidden"):
         tiny_network(tiny_config(images, time=False, model__readout_decay=0.5))
+
+
+def test_a_convnet_without_convolutions_is_refused(frames):
+    assert "model.widths is missing: 'spiking-convnet' needs" in refusal(frames, model={"network": "spiking-convnet"})
+
+
+def test_the_normalisation_of_a_variant_can_be_replaced():
+    chosen = make_variant(VariantConfig(name="sbnn", normalisation="batch_over_time"))
+    assert (chosen.normalisation, chosen.spread) == ("batch_over_time", "learned")
+    with pytest.raises(AxonnxError, match=r"variant\.per_step is for scale and bias; 'sbnn' has batch norm"):
+        make_variant(VariantConfig(name="sbnn", normalisation="batch", per_step=True))

@@ -49,7 +49,15 @@ Corner = Annotated[int, Field(ge=0, le=65535)]
 Size = Annotated[int, Field(gt=0, le=2**24)]  # of a layer: torch counts no further than 2^63 in all
 
 
-SHIPPED_NETWORKS = ("binary-mlp", "binary-resnet", "spiking-mlp", "recurrent-snn", "spiking-resnet", "layers")
+SHIPPED_NETWORKS = (
+    "binary-mlp",
+    "binary-resnet",
+    "spiking-mlp",
+    "recurrent-snn",
+    "spiking-convnet",
+    "spiking-resnet",
+    "layers",
+)
 OWN_NETWORK = re.compile(r"[^\n\0]+:[A-Za-z_]\w*")  # a file or a module, and a class in it
 
 
@@ -117,8 +125,8 @@ class ModelConfig(Section):
     """Which network. Sizes that the network does not have are refused when it is built."""
 
     network: str = Field(
-        description="binary-mlp, binary-resnet, spiking-mlp, recurrent-snn, spiking-resnet, layers (what model.layers "
-        "describes; axonnx import writes it), or one's own: 'my_network.py:MyNet'"
+        description="binary-mlp, binary-resnet, spiking-mlp, recurrent-snn, spiking-convnet, spiking-resnet, layers (what "
+        "model.layers describes; axonnx import writes it), or one's own: 'my_network.py:MyNet'"
     )
     network_sha256: str | None = Field(
         default=None, description="of the source of one's own network; a run folder's configuration has it"
@@ -134,13 +142,14 @@ class ModelConfig(Section):
     delays: tuple[NonNegativeInt, ...] | None = Field(
         default=None,
         max_length=64,
-        description="time steps by which dense synapses hear their inputs later, each with weights, e.g. [0, 5, 10]",
+        description="time steps by which synapses hear their inputs later, each with weights, e.g. [0, 5, 10]; in a "
+        "spiking-convnet twice as many from layer to layer",
     )
     delayed: Literal["first", "all"] | None = Field(
         default=None, description="which hidden layers have these delays: the first one, or all (unless set)"
     )
     widths: tuple[Size, ...] | None = Field(
-        default=None, min_length=1, max_length=16, description="channels of each residual stage"
+        default=None, min_length=1, max_length=16, description="channels of each residual stage, or of each convolution"
     )
     blocks: PositiveInt | None = Field(default=None, le=1024, description="residual blocks in each stage")
     shortcut: Literal["pool", "conv"] | None = Field(default=None, description="how a stage's first shortcut shrinks")

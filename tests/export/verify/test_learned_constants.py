@@ -18,7 +18,10 @@ from ..tiny_runs import STEPS, write_frames
 NETWORKS = {
     "recurrent-snn": {"hidden": [6, 5]},
     "spiking-resnet": {"widths": [2, 4], "blocks": 1, "stream": "current"},
+    "spiking-convnet": {"widths": [3, 4], "hidden": [5], "delays": [0, 1]},
 }
+# Batch norm of all time steps is folded into weights and noise; scale and bias of each step stay apart.
+SCALES = {"spiking-convnet": {"normalisation": "batch_over_time"}}
 MEMBERS = {"mfa": 1, "sampled": 2, "stochastic": 1}
 
 
@@ -29,7 +32,7 @@ def config_of(folder: Path, network: str, **variant: object) -> Config:
         "device": "cpu",
         "data": {"name": str(data)},
         "model": {"network": network, **NETWORKS[network], **learned},
-        "variant": {"name": "sbnn", "per_step": True, **variant},
+        "variant": {"name": "sbnn", **SCALES.get(network, {"per_step": True}), **variant},
         "optimiser": {"epochs": 2, "batch_size": 8, "weight_rate": 0.05},
         "eval_samples": 2,
     }
