@@ -1,4 +1,4 @@
-"""A spiking network whose weights are shared along the axes of its input, and which hears several time steps at once."""
+"""A spiking network whose weights are shared along its input, and which hears several time steps at once."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ class Variant:
 
     ``spread``: are posterior variances learned, fixed at σ₀ or absent. ``fire``: the forward pass in training.
     ``kl``: does the loss have a KL term. ``normalisation``: per-channel scale and bias, or batch norm (either of them
-    one for each time step if through time, which then needs ``steps``; ``batch_over_time`` has one for all steps). Batch
-    norm scales a posterior's noise as it scales the mean. ``init`` and ``initial_std``: where means and σ·√fan_in begin.
+    one for each time step if through time, which then needs ``steps``; ``batch_over_time``: one for all steps). Batch
+    norm scales noise as it scales the mean. ``init`` and ``initial_std``: where means and σ·√fan_in begin.
     """
 
     spread: Spread = "learned"

@@ -125,8 +125,8 @@ class ModelConfig(Section):
     """Which network. Sizes that the network does not have are refused when it is built."""
 
     network: str = Field(
-        description="binary-mlp, binary-resnet, spiking-mlp, recurrent-snn, spiking-convnet, spiking-resnet, layers (what "
-        "model.layers describes; axonnx import writes it), or one's own: 'my_network.py:MyNet'"
+        description="binary-mlp, binary-resnet, spiking-mlp, recurrent-snn, spiking-convnet, spiking-resnet, layers "
+        "(what model.layers describes; axonnx import writes it), or one's own: 'my_network.py:MyNet'"
     )
     network_sha256: str | None = Field(
         default=None, description="of the source of one's own network; a run folder's configuration has it"
