@@ -51,6 +51,7 @@ class NirSource:
             if layer.kind in SYNAPSES:
                 gain = self.plan.gains.get(layer.name, 1.0)
                 weight = put_together(weights[f"{layer.name}.weight"], self.graph.nodes[source].weight.shape)
+                weight = weight / self.plan.taken_in.get(layer.name, 1.0)
                 found[source] = weight / gain, weights[f"{layer.name}.bias"] / gain
             elif layer.options.get("recurrent"):
                 weight = weights[f"{layer.name}.recurrent_weight"]
@@ -200,16 +201,12 @@ class _Reading:
     def _pool(self, name: str, node: Any, kind: str, of: str) -> str:
         shape, window = self.made.shapes[of], _sides(node.kernel_size, False, name)
         steps, pads = _sides(node.stride, False, name), _sides(node.padding, False, name)
-        covers = len(shape) == 3 and not any(size % side for size, side in zip(shape[1:], window, strict=True))
-        if steps != window or any(pads) or not covers or any(side & (side - 1) for side in window):
+        if steps != window or any(pads) or len(shape) != 3:
             raise AxonnxError(
-                f"{name}: windows of {list(window)} with steps of {list(steps)} over {list(shape)}; only windows with "
-                f"sides of powers of two that stand side by side and cover the map are exact"
+                f"{name}: windows of {list(window)} with steps of {list(steps)} over {list(shape)}; only windows that "
+                f"stand side by side on maps are exact"
             )
-        out = (shape[0], shape[1] // window[0], shape[2] // window[1])
-        return self.made.add(
-            name, "sum_pool" if kind == "SumPool2d" else "average_pool", (of,), out, window=list(window)
-        )
+        return self.made.pool(name, "sum_pool" if kind == "SumPool2d" else "average_pool", of, window)
 
     def _scale(self, name: str, node: Any, of: str) -> str:
         """Into the weights before it, where all of a channel are scaled alike."""

@@ -13,8 +13,10 @@ from torch import Tensor, nn
 from axonnx.base.errors import AxonnxError
 from axonnx.convert.sources.neuron import Neuron, uniform, wide
 from axonnx.models.described import INPUT, Layer
+from axonnx.models.pooling import FilledPool2d
 
 SYNAPSES = ("linear", "conv2d")
+POOLS = ("max_pool", "average_pool", "sum_pool", "filled_pool")
 
 
 @dataclass
@@ -27,6 +29,8 @@ class Plan:
     currents: set[str] = field(default_factory=set)  # those that give currents, not spikes
     sources: dict[str, str] = field(default_factory=dict)  # layer -> what the source calls it
     gains: dict[str, float] = field(default_factory=dict)  # synapse -> what its weights were multiplied with
+    factors: dict[str, float] = field(default_factory=dict)  # layer -> what its values lack; weights behind it have it
+    taken_in: dict[str, float] = field(default_factory=dict)  # synapse -> the factor that its weights have taken in
     folded: dict[str, list[str]] = field(default_factory=dict)  # synapse -> batch norms in its weights
     notes: list[str] = field(default_factory=list)
     read: int = 0  # which of the values that the last layer of neurons returns is the output
@@ -41,9 +45,39 @@ class Plan:
         self.layers.append(Layer(name, kind, of, options))
         self.shapes[name] = shape
         self.sources[name] = source
-        keeps = kind in ("flatten", "add", "dropout", "max_pool", "average_pool", "sum_pool")
+        keeps = kind in ("flatten", "add", "dropout", *POOLS)
         if kind in (*SYNAPSES, "leak") or (keeps and all(each in self.currents for each in of)):
             self.currents.add(name)
+        lacking = {self.factors.get(each, 1.0) for each in of}
+        if lacking != {1.0} and kind not in SYNAPSES:
+            if len(lacking) != 1 or kind not in ("flatten", "dropout", "delay", *POOLS):
+                raise AxonnxError(
+                    f"{source or kind}: hears averages over sides that are no powers of two, whose factor goes into "
+                    f"weights; put weights right behind the pool, or pool over powers of two"
+                )
+            self.factors[name] = lacking.pop()
+        return name
+
+    def pool(self, source: str, how: str, of: str, window: tuple[int, int]) -> str:
+        """A pool over windows side by side; what they do not cover is left out, as torch does.
+
+        A mean over sides that are no powers of two is a sum over windows that zeros fill up to the next ones, and the
+        rest of the factor goes into the weights behind it.
+        """
+        shape = self.shapes[of]
+        out = (shape[0], shape[1] // window[0], shape[2] // window[1])
+        if how == "max_pool" or not any(side & (side - 1) for side in window):
+            return self.add(source, how, (of,), out, window=list(window))
+        if of in self.currents:
+            raise AxonnxError(
+                f"{source or how}: averages currents over {window[0]} × {window[1]}, which is not exact in float32; "
+                f"pool over powers of two, or the spikes of the neurons behind it"
+            )
+        name = self.add(source, "filled_pool", (of,), out, window=list(window))
+        made = FilledPool2d(*window)
+        times = made.factor * (window[0] * window[1] if how == "sum_pool" else 1.0)
+        self.factors[name] = self.factors.get(name, 1.0) * times
+        self.notes.append(f"{source or how}: the factor {times:.6g} of its means stands in the weights behind it")
         return name
 
     def synapse(
@@ -55,6 +89,8 @@ class Plan:
                 f"{source}: hears the current of {self.sources[of]!r}; between two synapses there must be neurons that "
                 f"fire (merge the two into one layer)"
             )
+        if of in self.factors:
+            weight = (weight.detach().double() * self.factors[of]).float()
         outputs, inputs = weight.shape[0], weight.shape[1] * int(how.get("groups", 1))
         kind = "linear" if weight.dim() == 2 else "conv2d"
         if kind == "conv2d":
@@ -64,6 +100,8 @@ class Plan:
         self.tensors[key + "posterior.raw_mean"] = weight.detach().float().clone()
         self.tensors[key + "norm.bias"] = torch.zeros(outputs) if bias is None else bias.detach().float().clone()
         self.tensors[key + "norm.scale"] = torch.ones(outputs)
+        if of in self.factors:
+            self.taken_in[name] = self.factors[of]
         return name
 
     def fold(self, name: str, scale: Tensor, shift: Tensor) -> None:

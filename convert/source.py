@@ -87,6 +87,7 @@ class TorchSource:
     def _put(self, network: nn.Module, name: str, source: str, weights: Mapping[str, Tensor]) -> None:
         gain = self.plan.gains.get(name, 1.0)
         weight, bias = (weights[f"{name}.{part}"] / gain for part in ("weight", "bias"))
+        weight = weight / self.plan.taken_in.get(name, 1.0)
         for folded in self.plan.folded.get(name, []):
             inner: Any = network.get_submodule(folded)
             if isinstance(inner, nn.Linear):

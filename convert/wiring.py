@@ -187,31 +187,16 @@ class Wiring:
         )
         if len(shape) != 3:
             raise AxonnxError(f"{name}: pools what is no map, {list(shape)}")
-        if (
-            more
-            or any(pads)
-            or tuple(steps) != tuple(sides)
-            or any(size % side for size, side in zip(shape[1:], sides, strict=True))
-        ):
+        if more or any(pads) or tuple(steps) != tuple(sides):
             raise AxonnxError(
                 f"{name}: windows of {list(sides)} with steps of {list(steps)}{more} over maps of {list(shape[1:])}; "
-                f"only windows that stand side by side and cover the map are exact in every engine"
-            )
-        if how == "max_pool" and of in self.plan.currents:
-            raise AxonnxError(
-                f"{name}: a maximum over currents has no form that is the same in every engine; pool the spikes of the "
-                f"neurons after it (neurons, then the pool), and train on from there"
-            )
-        if how != "max_pool" and any(side & (side - 1) for side in sides):
-            raise AxonnxError(
-                f"{name}: an average over {sides[0]} × {sides[1]} is not exact in float32; pool over powers of two"
+                f"only windows that stand side by side are exact in every engine"
             )
         if of in self.plan.currents and how == "average_pool" and sides[0] != sides[1]:
             raise AxonnxError(
                 f"{name}: averages currents over {sides[0]} × {sides[1]}; over currents windows are square"
             )
-        out = (shape[0], shape[1] // sides[0], shape[2] // sides[1])
-        return self.plan.add(call.name if call.module is not None else "", how, (of,), out, window=list(sides))
+        return self.plan.pool(call.name if call.module is not None else "", how, of, (sides[0], sides[1]))
 
 
 def holds_any(call: Call) -> bool:

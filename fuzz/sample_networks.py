@@ -13,9 +13,11 @@ from axonnx.models import (
     BinaryMLP,
     BinaryResNet,
     Conv2d,
+    FilledPool2d,
     LeakyReadout,
     LIFSettings,
     Linear,
+    MaxPool2d,
     Network,
     RecurrentSNN,
     Run,
@@ -70,19 +72,22 @@ class General(SpikingNetwork):
 
 
 class Pools(SpikingNetwork):
-    """A maximum and a mean between convolutions."""
+    """Maxima of currents and of spikes, and means over powers of two and over thirds, between convolutions."""
 
     def __init__(self, classes: int) -> None:
         super().__init__()
-        self.fine, self.fine_neuron, self.largest = Conv2d(2, 3, 3, padding=1), LIF(), nn.MaxPool2d((2, 1))
+        self.fine, self.first, self.fine_neuron = Conv2d(2, 3, 3, padding=1), MaxPool2d((1, 2)), LIF()
+        self.largest = nn.MaxPool2d((2, 1))  # 2 × 2
         self.deep, self.deep_neuron, self.mean = Conv2d(3, 4, 3, padding=1), LIF(), AveragePool2d(2)
-        self.readout = LeakyReadout(8, classes)
+        self.thirds = FilledPool2d(1, 3)
+        self.readout = LeakyReadout(4 + 8, classes)
 
     def compute(self, x: Tensor, run: Run) -> Tensor:
         """Logits."""
-        fine = self.largest(self.fine_neuron(self.fine(x, run), run))
+        fine = self.largest(self.fine_neuron(self.first.current(self.fine(x, run)), run))
         deep = self.mean(self.deep_neuron(self.deep(fine, run), run))
-        out: Tensor = self.readout(deep.flatten(2 if run.sequence else 1), run)
+        flat, thirds = (part.flatten(2 if run.sequence else 1) for part in (deep, self.thirds(x)))
+        out: Tensor = self.readout(torch.cat([flat, thirds], -1), run)
         return out
 
 

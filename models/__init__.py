@@ -29,7 +29,7 @@ from axonnx.models.networks import (
 )
 from axonnx.models.neurons import LIF, BinaryNeuron, LeakyReadout, LIFSettings, LinearReadout
 from axonnx.models.normalisation import BatchNorm, ChannelScale
-from axonnx.models.pooling import AveragePool2d, WholePool2d
+from axonnx.models.pooling import AveragePool2d, FilledPool2d, MaxPool2d, WholePool2d
 from axonnx.models.regulariser import LayerTerm, Regulariser
 from axonnx.models.residual import ResidualBlock
 from axonnx.models.run import LIFState, Observation, ReadoutState, Run, State
@@ -55,6 +55,7 @@ __all__ = [
     "DenseLayer",
     "Divergence",
     "Estimator",
+    "FilledPool2d",
     "Fire",
     "Forced",
     "GaussianPosterior",
@@ -68,6 +69,7 @@ __all__ = [
     "LeakyReadout",
     "Linear",
     "LinearReadout",
+    "MaxPool2d",
     "MeanField",
     "Network",
     "Observation",

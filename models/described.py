@@ -17,7 +17,7 @@ from axonnx.models.delays import DelayLine
 from axonnx.models.general import Adaptation, DirectReadout, Dynamics, GeneralLIF, LeakyCurrent
 from axonnx.models.maths.current import Current
 from axonnx.models.network import SpikingNetwork
-from axonnx.models.pooling import AveragePool2d
+from axonnx.models.pooling import AveragePool2d, FilledPool2d, MaxPool2d, whole_windows
 from axonnx.models.run import Run
 from axonnx.models.synapses import Conv2d, Linear
 from axonnx.models.variant import BAYESIAN, Variant
@@ -97,32 +97,31 @@ class Flat(nn.Module):
 
 
 class Pool(nn.Module):
-    """A mean, a sum or a maximum over windows that stand side by side."""
+    """A mean, a sum or a maximum over windows that stand side by side; what they do not cover is left out."""
 
     def __init__(self, how: str, window: Sequence[int]) -> None:
         super().__init__()
         self.how, self.window = how, (int(window[0]), int(window[1]))
         square = self.window[0] == self.window[1]
-        self.mean = None if how == "max" or not square else AveragePool2d(self.window[0])
+        self.mean = AveragePool2d(self.window[0]) if how in ("mean", "sum") and square else None
+        self.other = {"max": MaxPool2d(self.window), "filled": FilledPool2d(*self.window)}.get(how)
 
     def value(self, x: Value, run: Run) -> Value:
         """The pooled value."""
-        if self.how == "max":
-            return Current(self._largest(x.mean)) if isinstance(x, Current) else self._largest(x)
+        if isinstance(self.other, MaxPool2d) and isinstance(x, Current):
+            return self.other.current(x)
+        if self.other is not None and isinstance(x, Tensor):
+            return cast(Tensor, self.other(x))
         times = self.window[0] * self.window[1] if self.how == "sum" else 1
         if isinstance(x, Current):
-            assert self.mean is not None, "KINDS refuses other windows of currents"
-            pooled = self.mean.current(x)
+            if self.mean is None:
+                raise ValueError(f"a mean of currents over {list(self.window)}; windows of currents are squares")
+            pooled = self.mean.current(x.each(lambda part: whole_windows(part, self.window)))
             return pooled if times == 1 else pooled.each(lambda part: part * times)
-        flat = x.flatten(0, -4) if x.dim() > 4 else x
+        flat = whole_windows(x.flatten(0, -4) if x.dim() > 4 else x, self.window)
         means = nn.functional.avg_pool2d(flat, self.window)
         out = means.unflatten(0, x.shape[:-3]) if x.dim() > 4 else means
         return out if times == 1 else out * times
-
-    def _largest(self, x: Tensor) -> Tensor:
-        flat = x.flatten(0, -4) if x.dim() > 4 else x
-        out = nn.functional.max_pool2d(flat, self.window)
-        return out.unflatten(0, x.shape[:-3]) if x.dim() > 4 else out
 
 
 class Sum(nn.Module):
@@ -191,7 +190,7 @@ def constant(given: float | Sequence[int]) -> Tensor:
 
 def _pool(how: str) -> Callable[..., nn.Module]:
     def make(_variant: Variant, *, window: Sequence[int]) -> nn.Module:
-        if how != "max" and any(side < 1 or side & (side - 1) for side in window):
+        if how in ("mean", "sum") and any(side < 1 or side & (side - 1) for side in window):
             raise ValueError(f"a window of {list(window)}; a mean over sides that are no powers of two is not exact")
         return Pool(how, window)
 
@@ -224,6 +223,7 @@ KINDS: dict[str, Callable[..., nn.Module]] = {
     "average_pool": _pool("mean"),
     "sum_pool": _pool("sum"),
     "max_pool": _pool("max"),
+    "filled_pool": _pool("filled"),
     "dropout": lambda _variant, *, p=0.5: nn.Dropout(p),
     "add": lambda _variant: Sum(),
     "join": lambda _variant: Join(),

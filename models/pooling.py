@@ -1,4 +1,4 @@
-"""Average pooling over power-of-two windows, on spikes and on currents; and over whole maps of any size."""
+"""Pooling: means over power-of-two windows of spikes and currents, or over any windows of spikes; maxima of both."""
 
 from __future__ import annotations
 
@@ -66,6 +66,69 @@ class WholePool2d(nn.Module):
     def extra_repr(self) -> str:
         """The window."""
         return f"window={self.window[0]}×{self.window[1]}"
+
+
+class FilledPool2d(nn.Module):
+    """Σ x / (2^⌈log₂ h⌉ · 2^⌈log₂ w⌉) over windows of h × w of spikes or counts; see ``WholePool2d``."""
+
+    def __init__(self, height: int, width: int) -> None:
+        super().__init__()
+        self.sides = height, width
+        self.window = _power_from(height), _power_from(width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[… , C, H, W] to [… , C, H/h, W/w]"""
+        flat = whole_windows(x.flatten(0, -4) if x.dim() > 4 else x, self.sides)
+        (height, width), (tall, wide) = self.sides, self.window
+        cut = flat.unflatten(-1, (flat.shape[-1] // width, width)).unflatten(-3, (flat.shape[-2] // height, height))
+        filled = nnf.pad(cut, (0, wide - width, 0, 0, 0, tall - height))
+        pooled = nnf.avg_pool2d(filled.flatten(-2).flatten(-3, -2), self.window)
+        return pooled.unflatten(0, x.shape[:-3]) if x.dim() > 4 else pooled
+
+    @property
+    def factor(self) -> float:
+        """What makes a mean of what it gives."""
+        return self.window[0] * self.window[1] / (self.sides[0] * self.sides[1])
+
+
+class MaxPool2d(nn.Module):
+    """The largest of each window; what is left over at the right and at the bottom is left out."""
+
+    def __init__(self, window: tuple[int, int]) -> None:
+        super().__init__()
+        self.window = window
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of spikes or counts, [… , C, H, W]."""
+        flat = whole_windows(x.flatten(0, -4) if x.dim() > 4 else x, self.window)
+        pooled = nnf.max_pool2d(flat, self.window)
+        return pooled.unflatten(0, x.shape[:-3]) if x.dim() > 4 else pooled
+
+    def current(self, current: Current) -> Current:
+        """Of a current the largest mean, and its own variance: a comparison, so that nothing is rounded."""
+        variance = current.variance
+        if variance is None:
+            return Current(self(current.mean))
+        means, spreads = (
+            whole_windows(part.flatten(0, -4) if part.dim() > 4 else part, self.window)
+            for part in (current.mean, variance)
+        )
+        largest, at = nnf.max_pool2d(means, self.window, return_indices=True)
+        chosen = spreads.flatten(2).gather(2, at.flatten(2)).reshape(largest.shape)
+        if current.mean.dim() <= 4:
+            return Current(largest, chosen)
+        lead = current.mean.shape[:-3]
+        return Current(largest.unflatten(0, lead), chosen.unflatten(0, lead))
+
+    def extra_repr(self) -> str:
+        """The window."""
+        return f"window={self.window[0]}×{self.window[1]}"
+
+
+def whole_windows(x: Tensor, window: tuple[int, int]) -> Tensor:
+    """The part of maps that windows side by side cover."""
+    height, width = (size // side * side for size, side in zip(x.shape[-2:], window, strict=True))
+    return x if (height, width) == tuple(x.shape[-2:]) else x[..., :height, :width]
 
 
 def _power_from(size: int) -> int:

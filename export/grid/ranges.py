@@ -115,15 +115,6 @@ def _mean(node: fx.Node, known: Known, where: str) -> Range:
     return found
 
 
-def _largest_of(node: fx.Node, known: Known, where: str) -> Range:
-    found = _same(node, known)
-    if found is None:
-        raise AxonnxError(
-            f"{where}: a maximum is taken of spikes or event counts, not of currents; pool what the neurons give"
-        )
-    return found
-
-
 def _joined(node: fx.Node, known: Known) -> Range | None:
     parts = [known[part] for part in operands(node)[0]]
     if any(part is None for part in parts):
@@ -157,6 +148,7 @@ RULES: dict[Any, Callable[[fx.Node, Known], Range | None]] = {
     aten.unsqueeze.default: _same,
     aten.squeeze.dim: _same,
     aten.expand_as.default: _same,
+    aten.max_pool2d.default: _same,
     aten.add.Tensor: _sum,
     aten.sub.Tensor: _sum,
     aten.mul.Tensor: _product,
@@ -184,8 +176,6 @@ def _range(node: fx.Node, known: Known, captured: Captured) -> Range | None:
         return SPIKES if OPS[op].outputs == (OPS[op].spikes,) else SPIKE_OP_RANGES[op](node, known)
     if node.target == aten.avg_pool2d.default:
         return _mean(node, known, captured.where(node))
-    if node.target == aten.max_pool2d.default:
-        return _largest_of(node, known, captured.where(node))
     rule = RULES.get(node.target)
     return None if rule is None else rule(node, known)
 

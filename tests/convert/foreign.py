@@ -166,6 +166,48 @@ def convolutional() -> nn.Module:
     )
 
 
+class Tutorial(nn.Module):
+    """snnTorch's convolutional network: the maximum of a convolution's currents, then neurons; maps leave a rest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        import snntorch
+
+        self.conv1, self.lif1 = nn.Conv2d(2, 6, 4, padding=1), snntorch.Leaky(beta=0.5)
+        self.conv2, self.lif2 = nn.Conv2d(6, 4, 2), snntorch.Leaky(beta=0.75)
+        self.fc1, self.lif3 = nn.Linear(4, CLASSES), snntorch.Leaky(beta=0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        mem1, mem2, mem3 = self.lif1.reset_mem(), self.lif2.reset_mem(), self.lif3.reset_mem()
+        spikes = []
+        for step in range(x.shape[0]):
+            spk1, mem1 = self.lif1(nn.functional.max_pool2d(self.conv1(x[step]), 2), mem1)
+            spk2, mem2 = self.lif2(nn.functional.max_pool2d(self.conv2(spk1), 2), mem2)
+            spk3, mem3 = self.lif3(self.fc1(spk2.flatten(1)), mem3)
+            spikes.append(spk3)
+        return torch.stack(spikes)
+
+
+@case("snntorch", MAPS)
+def maxima_of_currents() -> nn.Module:
+    return Tutorial()
+
+
+@case("snntorch", MAPS, exact=False)
+def means_over_thirds() -> nn.Module:
+    import snntorch
+
+    hidden = {"beta": 0.75, "init_hidden": True}
+    return sequential(
+        nn.Conv2d(2, 6, 3),
+        snntorch.Leaky(**hidden),
+        nn.AvgPool2d((3, 2)),
+        nn.Flatten(),
+        nn.Linear(6 * 2 * 3, CLASSES),
+        snntorch.Leaky(**hidden),
+    )
+
+
 @case("snntorch", LINE)
 def along_a_line() -> nn.Module:
     import snntorch

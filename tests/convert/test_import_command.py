@@ -134,13 +134,13 @@ def _changed(neuron):
     return replace(neuron, decay=neuron.decay * 0.9)
 
 
-def test_a_pool_of_currents_is_refused_before_anything_is_written(tmp_path):
+def test_an_average_of_currents_is_refused_before_anything_is_written(tmp_path):
     hidden = {"beta": 0.5, "init_hidden": True}
     network = nn.Sequential(
-        nn.Conv2d(2, 4, 3, padding=1), nn.MaxPool2d(2), snntorch.Leaky(**hidden), nn.Flatten(), nn.Linear(64, 3),
+        nn.Conv2d(2, 4, 3, padding=1), nn.AvgPool2d(3), snntorch.Leaky(**hidden), nn.Flatten(), nn.Linear(16, 3),
         snntorch.Leaky(**hidden),
     )  # fmt: skip
-    with pytest.raises(AxonnxError, match="1: a maximum over currents"):
+    with pytest.raises(AxonnxError, match="1: averages currents over 3 × 3, which is not exact"):
         import_network(network, tmp_path / "x.onnx", shape=(2, 8, 8))
     assert list(tmp_path.iterdir()) == []
 

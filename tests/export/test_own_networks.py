@@ -8,13 +8,15 @@ from torch import nn
 
 from axonnx.base.errors import AxonnxError
 from axonnx.export.collapsed import CollapseSettings
-from axonnx.models import LIF, Conv2d, Current, LeakyReadout, Linear, Network
+from axonnx.models import LIF, Conv2d, Current, FilledPool2d, LeakyReadout, Linear, MaxPool2d, Network
 from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.format.values import SPIKES
 from axonnx.runtime.model import load
 from axonnx.runtime.program.compilation import compile_file
 from axonnx.runtime.program.instructions import MaxPool
 
+from ..runtime.code.c.machine import Machine, needs_compiler
+from ..runtime.code.js.node import needs_node, node
 from .own_networks import LayersOfTorch, TwoBinaryBranches, TwoBranches, Wired
 from .running import Comparison, Exported, export
 from .small_networks import counts, stir
@@ -173,10 +175,67 @@ def test_a_maximum_over_windows_that_overlap_or_leave_a_rest(pool):
         export(Wired(compute, **layers, readout=LeakyReadout(2 * side * side, 3)), SPIKING)
 
 
-def test_a_maximum_of_currents():
-    def compute(net, x, run):
-        return net.readout(net.neuron(net.conv(x, run).each(net.pool), run).flatten(-3), run)
+class PoolsOfAll(Wired):
+    """Maxima of currents, of spikes that leave a rest, and means over thirds of spikes."""
 
-    layers = {"conv": Conv2d(2, 2, 3, padding=1), "neuron": LIF(), "pool": nn.MaxPool2d(2)}
-    with pytest.raises(AxonnxError, match="pool: a maximum is taken of spikes or event counts, not of currents"):
-        export(Wired(compute, **layers, readout=LeakyReadout(32, 3)), SPIKING)
+    def __init__(self) -> None:
+        def compute(net, x, run):
+            first = net.first(net.largest.current(net.conv(x, run)), run)
+            second = net.second(net.deep(net.wide(first), run), run)
+            return net.readout(net.thirds(second).flatten(-3), run)
+
+        super().__init__(
+            compute,
+            conv=Conv2d(2, 5, 2, padding=1),  # 9 × 9
+            largest=MaxPool2d((2, 1)),  # 4 × 9
+            first=LIF(),
+            wide=MaxPool2d((1, 2)),  # 4 × 4
+            deep=Conv2d(5, 3, 2, padding=1),  # 5 × 5
+            second=LIF(),
+            thirds=FilledPool2d(2, 3),  # 2 × 1
+            readout=LeakyReadout(6, 3),
+        )
+
+
+def test_pools_of_currents_and_of_any_sides_are_exact_in_every_engine(tmp_path):
+    network = made(PoolsOfAll)
+    exported = export(network, SPIKING)
+    compare(exported, 20).hold(("spikes", "membranes", "logits"))
+    onnx.save(exported.model, tmp_path / "model.onnx")
+    program = compile_file(tmp_path / "model.onnx")
+    largest = [i for i in program.instructions if isinstance(i, MaxPool)]
+    assert [str(program.buffers[i.writes[0]].values) for i in largest] == ["real", "spikes"]
+    x = counts(SPIKING, 1, 12)
+    plain, *others = [load(tmp_path / "model.onnx", engine).run(x.numpy(), trace=True) for engine in (*ENGINES, "auto")]
+    for other in others:
+        assert all(np.array_equal(plain.traces[name], other.traces[name]) for name in plain.traces)
+    assert np.array_equal(plain.member_logits[0], exported.on_torch(x, {})["logits"])
+    for run in written_out(program):
+        found = run(x.numpy()[:, 0])
+        assert all(np.array_equal(found[name], trace[:, 0]) for name, trace in plain.traces.items())
+
+
+def written_out(program):
+    """The program as C and as JavaScript, where there is a compiler and a node."""
+    if not needs_compiler.args[0]:
+        yield lambda x: Machine({"net": program}, quick=True).trace("net", x, seed=0)
+    if not needs_node.args[0]:
+        yield lambda x: node().trace(program, x, seed=0)
+
+
+def test_a_mean_over_thirds_is_a_mean_but_for_its_factor():
+    pool, x = FilledPool2d(2, 3), torch.randint(0, 4, (2, 1, 3, 5, 9)).double()
+    expected = torch.nn.functional.avg_pool2d(x.flatten(0, 1), (2, 3)).unflatten(0, (2, 1))
+    assert torch.allclose(pool(x) * pool.factor, expected, rtol=1e-14)
+    assert torch.equal(pool(x) * 8, (pool(x) * 8).round())
+
+
+def test_a_maximum_takes_its_variance_along():
+    torch.manual_seed(0)
+    current = Current(torch.randn(3, 2, 1, 5, 4), torch.rand(3, 2, 1, 5, 4))
+    found = MaxPool2d((2, 2)).current(current)
+    for place in np.ndindex(3, 2, 1, 2, 2):
+        *lead, y, z = place
+        means = current.mean[tuple(lead)][2 * y : 2 * y + 2, 2 * z : 2 * z + 2].flatten()
+        spreads = current.variance[tuple(lead)][2 * y : 2 * y + 2, 2 * z : 2 * z + 2].flatten()
+        assert (found.mean[place], found.variance[place]) == (means.max(), spreads[means.argmax()])

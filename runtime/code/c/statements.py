@@ -233,7 +233,7 @@ def _recurrent_activity(s: Statements, i: RecurrentActivity) -> None:
 def _pool(s: Statements, i: PoolPairs | AveragePool | MaxPool) -> None:
     kernel = {PoolPairs: "pool_pairs", AveragePool: "average_pool", MaxPool: "max_pool"}[type(i)]
     window = () if isinstance(i, PoolPairs) else i.window
-    if not isinstance(i, PoolPairs):
+    if isinstance(i, AveragePool):
         _check_exact(s, i)
     channels, rows, columns = s.program.buffers[i.writes[0]].shape
     words = [s.buffer(i.writes[0]), s.buffer(i.reads[0]), *map(str, (channels * rows, columns, *window))]
