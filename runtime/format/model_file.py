@@ -62,6 +62,8 @@ def _restored(proto: onnx.ModelProto, data: bytes, path: Path) -> onnx.ModelProt
 
 
 def _read(path: Path) -> bytes:
+    if path.is_dir():
+        raise AxonnxError(f"{path}: is a folder; expected an exported file. axonnx export makes one of a run folder")
     try:
         return read_at_most(path, MOST_BYTES)
     except AxonnxError:

@@ -61,6 +61,7 @@ def whole_records(path: Path, data: bytes, start: int, record: DTypeLike) -> NDA
     if over:
         raise AxonnxError(
             f"{path}: byte {len(data) - over}: the last record has {over} of its {size} bytes, the file was cut off"
-            f" (or is another format). Copy it again, or cut it to {len(data) - over} bytes to do without that record."
+            f" (or is another format). Copy it again, cut it to {len(data) - over} bytes to do without that record, or"
+            " take it away."
         )
     return np.frombuffer(data, record, offset=start)

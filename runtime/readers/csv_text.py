@@ -88,6 +88,11 @@ def parse_header(path: Path, line: str) -> list[str]:
     columns = [name.strip().strip('"').lower() for name in line.split(",")]
     unknown = [name for name in columns if name not in FIELDS]
     missing = [name for name in REQUIRED if name not in columns]
+    if all(WHOLE_NUMBER.fullmatch(name) for name in columns):
+        raise AxonnxError(
+            f"{path}: line 1: found numbers, {line.strip()!r}; expected the names of the columns, t,x,y,p in any order"
+            " (t in microseconds). Put such a line above them: sed -i '1i x,y,p,t' FILE, in the order of your columns."
+        )
     if unknown or missing or len(set(columns)) < len(columns):
         raise AxonnxError(
             f"{path}: line 1: found the columns {line.strip()!r}; expected t,x,y,p in any order (t in microseconds;"

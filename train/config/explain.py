@@ -28,6 +28,10 @@ def explain(error: Any) -> str:
     dotted = ".".join(place)
     if error["type"] == "missing":
         return f"{dotted}: is missing and has no default"
+    if error["type"] in ("model_type", "model_attributes_type", "dict_type") and _is_section(place):
+        names = _names_in(place)
+        meant = f"; did you mean {dotted}.name?" if "name" in names else ""
+        return f"{dotted}: is a section of settings ({', '.join(names[:4])}, …), found {error['input']!r}{meant}"
     if error["type"] != "extra_forbidden":
         return f"{dotted}: {error['msg'][0].lower()}{error['msg'][1:]} (found {error['input']!r})"
     return f"{dotted}: unknown key; {_meant(place)}"
@@ -44,6 +48,10 @@ def _meant(place: Sequence[str]) -> str:
     far = get_close_matches(name, elsewhere, n=1, cutoff=0.75)
     meant = elsewhere.get(name) or near or (elsewhere[far[0]] if far else [])
     return f"did you mean {' or '.join(map(repr, meant))}?" if meant else f"known here: {', '.join(here)}"
+
+
+def _is_section(place: Sequence[str]) -> bool:
+    return len(place) == 1 and any(key.startswith(f"{place[0]}.") for key, _ in fields())
 
 
 def _names_in(section: Sequence[str]) -> list[str]:

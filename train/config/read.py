@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from axonnx.base.errors import AxonnxError
 from axonnx.train.config.earlier import with_present_names
 from axonnx.train.config.explain import explain, fields
-from axonnx.train.config.settings import Config
+from axonnx.train.config.settings import OWN_NETWORK, Config
 
 Tree = dict[str, Any]
 
@@ -43,8 +43,16 @@ def shipped() -> dict[str, Tree]:
 
 def read_config(source: str, settings: Mapping[str, Any] | None = None) -> Config:
     """The configuration called ``source`` (a shipped name or a TOML file), with ``settings`` in it."""
-    tree = merged(_tree(source), as_tree(settings or {}))
-    return check_config(_without_listing(tree, source), source)
+    base, over = _tree(source), as_tree(settings or {})
+    if source in shipped() and _names_own_network(over):
+        base = {key: value for key, value in base.items() if key != "model"}  # sizes of another network
+    return check_config(_without_listing(merged(base, over), source), source)
+
+
+def _names_own_network(over: Tree) -> bool:
+    model = over.get("model")
+    named = model.get("network") if isinstance(model, Mapping) else None
+    return isinstance(named, str) and OWN_NETWORK.fullmatch(named) is not None
 
 
 def as_tree(settings: Mapping[str, Any]) -> Tree:
@@ -98,6 +106,8 @@ def _tree(source: str) -> Tree:
     if not source.endswith(".toml"):
         near = get_close_matches(source, known, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
+        if path.exists():  # recordings, or a run
+            hint = f" What stands there may be data: axonnx data {source} says how to train on it."
         raise AxonnxError(f"unknown configuration {source!r}.{hint} Give a shipped name or a .toml file")
     if not path.is_file():
         raise AxonnxError(f"{source}: no such file")

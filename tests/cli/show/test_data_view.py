@@ -89,3 +89,20 @@ def test_missing_settings_are_ready_to_copy(recordings, capsys):
     Path("own.toml").write_text('[data]\nname = "recordings"\n[model]\nnetwork = "spiking-mlp"\nhidden = [8]\n')
     assert main(["train", "own.toml", "--out", "runs/x"]) == 2
     assert "Add: --data.bins 20 --data.duration_ms 200" in capsys.readouterr().err
+
+
+def test_recordings_that_cannot_be_read(recordings, capsys):
+    for number in range(5):
+        Path(f"recordings/left/{number}.npz").write_bytes(b"PK\3\4 nothing")
+    assert main(["data", "recordings"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("recordings/left/") == 3
+    assert "2 more recordings cannot be read" in out
+    Path("numbers/all").mkdir(parents=True)
+    Path("numbers/all/one.csv").write_text("3,4,1,1000\n3,5,1,1001\n")
+    assert main(["data", "numbers"]) == 2
+    said = capsys.readouterr().err
+    assert "numbers: none of 1 recordings can be read. The first: numbers/all/one.csv: line 1: found numbers" in said
+    assert "sed -i '1i x,y,p,t' FILE" in said
+    assert main(["data", "numbers/all"]) == 2
+    assert "give the folder above it, numbers" in capsys.readouterr().err

@@ -39,7 +39,7 @@ def test_a_header_alone_is_a_recording_without_events(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("1,2,3,0\n", ["line 1", "found the columns '1,2,3,0'", "expected t,x,y,p"]),
+        ("1,2,3,0\n", ["line 1", "found numbers, '1,2,3,0'", "Put such a line above them", "t,x,y,p in any order"]),
         ("t,x,y,polarity\n", ["line 1", "polarity", "leave out any other"]),
         ("x,y,p\n1,2,0\n", ["line 1", "t and x are required"]),
         ("t,x,x\n", ["line 1", "each once"]),

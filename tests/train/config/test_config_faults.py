@@ -74,7 +74,7 @@ def test_an_unknown_key_without_a_near_one_lists_what_is_known():
         ("--data.augmentation.drop=2", ("data.augmentation.drop", "less than or equal to 1", "found 2")),
         ("--model.hidden=[8, -1]", ("model.hidden.1", "greater than 0", "found -1")),
         ("--model.network=mlp", ("model.network", "'binary-mlp'", "found 'mlp'")),
-        ("--model=3", ("model", "dictionary", "found 3")),
+        ("--model=3", ("model", "a section of settings", "found 3")),
         ("--seed=-1", ("seed", "greater than or equal to 0", "found -1")),
         (f"--seed={2**63}", ("seed", "less than", f"found {2**63}")),
     ],

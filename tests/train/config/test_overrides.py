@@ -159,3 +159,26 @@ def test_networks_that_no_machine_can_hold_are_refused(sizes):
         make_network(
             config := read_config("digits-static", parse_overrides([f"--model.hidden={sizes}"])), prepare(config.data)
         )
+
+
+def test_a_network_of_ones_own_takes_no_sizes_of_a_shipped_one():
+    own = {"model.network": "my_network.py:MyNet", "model.arguments": {"memory": 3}}
+    config = read_config("digits-saccade", own)
+    assert config.model.model_dump(exclude_defaults=True) == {
+        "network": "my_network.py:MyNet",
+        "arguments": {"memory": 3},
+    }
+    assert config.data == read_config("digits-saccade").data
+    assert read_config("digits-saccade", {"model.network": "recurrent-snn"}).model.hidden == (128, 128)
+
+
+def test_what_is_no_configuration_but_data_is_said(tmp_path):
+    with pytest.raises(AxonnxError, match=f"unknown configuration.*axonnx data {tmp_path} says how to train on it"):
+        read_config(str(tmp_path))
+
+
+def test_a_value_for_a_section_names_the_setting():
+    with pytest.raises(
+        AxonnxError, match=r"data: is a section of settings \(name, .*found 'x'; did you mean data.name"
+    ):
+        read_config("digits-saccade", {"data": "x"})

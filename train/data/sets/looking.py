@@ -14,11 +14,12 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.events.arrays import sort_events
 from axonnx.runtime.readers import Recording, read_recordings
 from axonnx.train.data.recordings import Recordings
-from axonnx.train.data.sets.listing import PARTS, Listing, has_parts, list_recordings
+from axonnx.train.data.sets.listing import PARTS, Listing, has_parts, is_recording, list_recordings
 from axonnx.train.data.sets.registry import DATA_SETS, load_data_set
 from axonnx.train.data.suggest import binning_for
 
 SIDE = 64  # pixels of a network's input that need no thought
+TOLD = 3  # recordings that cannot be read
 DRAWN = 12  # classes that are drawn,
 EACH = 4  # with so many samples each,
 FINEST = 128  # on so many pixels a side,
@@ -75,7 +76,8 @@ def look_at(path: str | Path, limit: int = 200, **options: Any) -> Look:
     listings = [list_recordings(each) for each in _folders(place)]
     files = [entry for listing in listings for entry in listing.recordings]
     if not files:
-        raise AxonnxError(f"{path}: no recordings; expected a folder for each class, with its recordings in it")
+        above = f"; it holds recordings itself: give the folder above it, {place.parent}" if _flat(place) else ""
+        raise AxonnxError(f"{path}: no recordings; expected a folder for each class, with its recordings in it{above}")
     spread = sorted({int(i) for i in np.linspace(0, len(files) - 1, min(limit, len(files)))})
     return _of_files(str(path), [files[i] for i in spread], len(files), _notes(listings), Counter(n for n, _ in files))
 
@@ -84,6 +86,11 @@ def _folders(place: Path) -> list[Path]:
     if not has_parts(place):
         return [place]
     return [place / part for part in PARTS if (place / part).is_dir()]
+
+
+def _flat(place: Path) -> bool:
+    """Whether recordings stand in the folder itself: it may be one class of several."""
+    return any(each.is_file() and is_recording(each) for each in place.glob("[!.]*"))
 
 
 def _notes(listings: list[Listing]) -> list[str]:
@@ -100,6 +107,7 @@ def _of_files(
 ) -> Look:
     look = Look(name, "events", dict(sorted((counts or Counter(c for c, _ in chosen)).items())), total, 0, notes=notes)
     formats: Counter[str] = Counter()
+    faults: list[str] = []
     lengths: list[int] = []
     sizes: list[int] = []
     brighter = 0
@@ -107,7 +115,7 @@ def _of_files(
         try:
             found = read_recordings(path)
         except AxonnxError as fault:
-            look.notes.append(str(fault))
+            faults.append(str(fault))
             continue
         for recording in found:
             events = sort_events(recording.events)
@@ -117,6 +125,10 @@ def _of_files(
             brighter += int(np.count_nonzero(events["p"]))
             _extend(look, recording)
             _draw(look, label, recording)
+    if faults and not sizes:
+        raise AxonnxError(f"{name}: none of {len(faults)} recordings can be read. The first: {faults[0]}")
+    more = [f"{len(faults) - TOLD} more recordings cannot be read"] if len(faults) > TOLD else []
+    look.notes += [*faults[:TOLD], *more]
     look.read, look.formats = len(sizes), dict(formats.most_common())
     look.lengths, look.events = np.array(lengths, np.int64), np.array(sizes, np.int64)
     look.brighter = brighter / max(1, int(look.events.sum()))
