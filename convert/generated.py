@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from axonnx.base.files import replacing
 from axonnx.convert.source import Source
 
 PARTS = {"train": 1, "test": 0}  # and the seed of each
+SHIFT = 8  # grey levels as parts of 256
 
 
 def random_frames(shape: tuple[int, ...], steps: int, samples: int, largest: int, seed: int) -> NDArray[np.uint8]:
@@ -26,6 +28,25 @@ def random_frames(shape: tuple[int, ...], steps: int, samples: int, largest: int
         begin = int(random.integers(0, max(1, steps - steps // 8)))
         sample[begin : begin + steps // 8] = 0
     return frames.astype(np.uint8)
+
+
+def random_images(shape: tuple[int, ...], samples: int, seed: int) -> NDArray[np.uint8]:
+    """[N, C, H, W]: grey levels, of which a share of its own is dark in every image."""
+    random = np.random.default_rng(seed)
+    bright = random.random((samples, *shape)) < random.uniform(0.05, 0.8, (samples, 1, 1, 1))
+    return (bright * random.integers(1, 256, (samples, *shape))).astype(np.uint8)
+
+
+def write_images(folder: Path, source: Source, shape: tuple[int, ...], samples: int) -> dict[str, Any]:
+    """As ``write_samples``, of images for a network that shows them by itself; the settings of such data."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for part, seed in PARTS.items():
+        images = random_images(shape, samples, seed)
+        x = torch.from_numpy(images).float() * 2.0**-SHIFT
+        outputs = source.observe(x.expand(source.repeats, *x.shape)).outputs
+        with replacing(folder / f"{part}.npz") as temporary, open(temporary, "wb") as file:
+            np.savez_compressed(file, frames=images, labels=outputs.double().mean(0).argmax(-1).numpy())
+    return {"data.repeat": source.repeats, "data.shift": SHIFT}
 
 
 def write_samples(folder: Path, source: Source, shape: tuple[int, ...], steps: int, samples: int, largest: int) -> None:

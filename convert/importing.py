@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
-from axonnx.convert.generated import write_samples
+from axonnx.convert.generated import write_images, write_samples
 from axonnx.convert.live import load_live
 from axonnx.convert.nir_source import nir_source
 from axonnx.convert.plan import Plan
@@ -87,11 +87,20 @@ def import_network(
     size = made.plan.shapes[INPUT] if size is None else size
     if not given:
         _refuse_taken(folder, overwrite)
-        tell(f"no data given: {samples} samples of {steps} steps are drawn")
-        write_samples(folder / "samples", made, size, steps, samples, largest)
+        tell(f"no data given: {samples} samples of {made.repeats or steps} steps are drawn")
         given = {"data.name": str(folder / "samples"), "data.options": {"classes": _classes(made, classes)}}
+        if made.repeats:
+            given |= write_images(folder / "samples", made, size, samples)
+        else:
+            write_samples(folder / "samples", made, size, steps, samples, largest)
     config = _config(made.plan, given)
     prepared = prepare(config.data)
+    if made.repeats and (not prepared.repeated or prepared.steps != made.repeats):
+        raise AxonnxError(
+            f"{made.name} shows one image in {made.repeats} time steps by itself; the data gives "
+            f"{list(prepared.shape)}. Give images, each repeated {made.repeats} times",
+            settings={"data.repeat": made.repeats},
+        )
     network = fill(make_network(config, prepared), made.plan)
     write_run(folder, config, prepared, network, overwrite)
     exported = export_run(folder, output, tell=tell)

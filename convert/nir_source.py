@@ -33,6 +33,11 @@ class NirSource:
     name: str
     weights: Mapping[str, tuple[Tensor, Tensor]]
 
+    @property
+    def repeats(self) -> int:
+        """None: a graph takes every step from outside."""
+        return 0
+
     def observe(self, x: Tensor) -> Seen:
         """Every neuron's spikes, and what reaches the output."""
         fired, outputs = Equations(self.graph, self.dt, self.weights).run(x)

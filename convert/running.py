@@ -16,6 +16,7 @@ from axonnx.convert.trace import Trace, recorded, tensors_in
 
 Layout = Literal["maps", "line", "flat"]
 TRIAL = 3  # steps, of two samples
+UNKNOWN = -1
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Form:
     sequence: bool
     layout: Layout
     output: int = 0  # which of the values it returns has the classes
+    repeats: int = 0  # time steps in which a network by itself shows one image [B, …]; 0: it does not
 
     def shaped(self, x: Tensor) -> Tensor:
         """[T, B, C, H, W] as the network takes it."""
@@ -58,12 +60,34 @@ def run(network: nn.Module, x: Tensor, form: Form) -> Recorded:
     given = form.shaped(x)
     reset(network)
     with recorded(network) as trace:
-        if form.sequence:
+        if form.repeats:
+            _check_image(x, form)
+            outputs = [_chosen(network(given[0]), form.output)]
+        elif form.sequence:
             out = network(given)
             outputs = [_chosen(out, form.output)]
         else:
             outputs = list(_steps(network, given, form.output))
-    return Recorded(trace, outputs, given, _spikes(network, trace, len(x)))
+    steps = len(x) if form.repeats != UNKNOWN else _own_steps(network, trace)
+    return Recorded(trace, outputs, given, _spikes(network, trace, steps))
+
+
+def _check_image(x: Tensor, form: Form) -> None:
+    """A network that shows its image by itself does so in its own number of steps."""
+    if form.repeats != UNKNOWN and (len(x) != form.repeats or not torch.equal(x, x[:1].expand_as(x))):
+        raise AxonnxError(
+            f"the network shows one image in {form.repeats} time steps by itself; the data has {len(x)} steps, or "
+            f"images that change. Give images, each repeated {form.repeats} times",
+            settings={"data.repeat": form.repeats},
+        )
+
+
+def _own_steps(network: nn.Module, trace: Trace) -> int:
+    """In how many time steps neurons ran, without having been told of any."""
+    counts = {len(trace.of(name)) for name, module in network.named_modules() if holds_neurons(module)} - {0}
+    if len(counts) != 1 or counts == {1}:
+        raise AxonnxError(f"its neurons run {sorted(counts)} times on one image; expected each as often")
+    return counts.pop()
 
 
 def _steps(network: nn.Module, x: Tensor, output: int) -> Iterator[Tensor]:
@@ -141,9 +165,16 @@ def find_form(network: nn.Module, shape: tuple[int, ...], output: int = 0) -> tu
             if sequence and not _in_time(network, seen.trace):
                 continue  # a step that took the sequence for a batch
             return form, seen
+    for layout in layouts:  # images, for which the network has a loop of its own
+        try:
+            seen = run(network, x, Form(True, layout, output, UNKNOWN))
+        except Exception as fault:
+            faults.append(AxonnxError(str(fault)))
+            continue
+        return Form(True, layout, output, _own_steps(network, seen.trace)), seen
     told = "; ".join(dict.fromkeys(str(fault).splitlines()[0] for fault in faults))
     raise AxonnxError(
-        f"{type(network).__name__} runs neither on sequences [T, B, …] nor step by step on [B, …], with "
+        f"{type(network).__name__} runs neither on sequences [T, B, …] nor step by step on [B, …] nor on images, with "
         f"samples of {list(shape)}: {told}"
     )
 

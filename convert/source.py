@@ -36,6 +36,10 @@ class Source(Protocol):
     def name(self) -> str:
         """What people call it."""
 
+    @property
+    def repeats(self) -> int:
+        """Time steps in which it shows one image by itself; 0 where it takes every step from outside."""
+
     def observe(self, x: Tensor) -> Seen:
         """What it does on [T, B, C, H, W], from rest."""
 
@@ -50,6 +54,11 @@ class TorchSource:
     network: nn.Module
     form: Form
     plan: Plan
+
+    @property
+    def repeats(self) -> int:
+        """Time steps of its own loop over an image."""
+        return self.form.repeats
 
     @property
     def name(self) -> str:

@@ -20,6 +20,7 @@ def input_contract(config: Config, prepared: Prepared) -> InputContract:
         binning=_deployed(prepared),
         fit=prepared.splits.fit,
         merging=prepared.merging,
+        repeated=prepared.repeated,
         centre=config.data.centre,
         shift=config.data.shift,
         largest=_largest(config, prepared),

@@ -40,6 +40,7 @@ class Prepared:
     binning: Binning | None
     shape: tuple[int, ...]  # [T, C, H, W] with time, [C, H, W] without
     merging: MergingContract | None = None  # of frames
+    repeated: bool = False  # an image for all time steps
 
     @property
     def steps(self) -> int | None:
@@ -63,8 +64,10 @@ def prepare(config: DataConfig) -> Prepared:
     merging = _merging(config, splits) if config.merge_frames > 1 else None
     if merging is not None:
         splits = _merged(splits, merging)
+    if config.repeat > 1:
+        splits = _repeated(config, splits)
     assert isinstance(splits.train, Frames)
-    return Prepared(splits, None, tuple(splits.train.frames.shape[1:]), merging)
+    return Prepared(splits, None, tuple(splits.train.frames.shape[1:]), merging, config.repeat > 1)
 
 
 def _with_validation(splits: DataSplits, how: ValidationConfig) -> DataSplits:
@@ -86,7 +89,7 @@ def _refuse_idle_settings(config: DataConfig, splits: DataSplits) -> None:
 
 
 EVENT_SETTINGS = ("bins", "duration_ms", "values", "downsample", "polarity")
-FRAME_SETTINGS = ("merge_frames", "centre")
+FRAME_SETTINGS = ("merge_frames", "repeat", "centre")
 
 
 def make_binning(config: DataConfig, splits: DataSplits) -> Binning:
@@ -124,6 +127,17 @@ def _merging(config: DataConfig, splits: DataSplits) -> MergingContract:
     if not isinstance(splits.train, Frames) or not splits.train.is_sequence:
         raise AxonnxError(f"data.merge_frames is for sequences of frames; {config.name} has none")
     return MergingContract(recorded=splits.train.frames.shape[1], frames=config.merge_frames, clip=config.clip)
+
+
+def _repeated(config: DataConfig, splits: DataSplits) -> DataSplits:
+    """Every image as a sequence of itself, without copies of it."""
+    shown: dict[str, Any] = {}
+    for name, data in splits.parts.items():
+        if not isinstance(data, Frames) or data.is_sequence:
+            raise AxonnxError(f"data.repeat is for images; {config.name} has frames in time already. Leave it out")
+        many = (len(data), config.repeat, *data.frames.shape[1:])
+        shown[name] = replace(data, frames=np.broadcast_to(data.frames[:, np.newaxis], many))
+    return replace(splits, **shown)
 
 
 def _merged(splits: DataSplits, rule: MergingContract) -> DataSplits:

@@ -7,9 +7,17 @@ models; a version that is not known, or a key that is not, is refused.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning.settings import MOST_BINS, Binning
@@ -76,9 +84,20 @@ class InputContract(Part):
     merging: MergingContract | None = Field(
         None, description="how recorded frames become time steps; None: as they are"
     )
+    repeated: bool = Field(
+        False, description="whether a sample is one image, shown in every time step; not written where it is not"
+    )
     centre: int = Field(0, ge=-UNITS, le=UNITS, description="subtracted from every value")
     shift: int = Field(0, ge=0, le=16, description="then divided by 2^shift, which is exact")
     largest: int = Field(255, ge=1, lt=UNITS, description="largest |value − centre|: the bound of the exact sums")
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, made: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Files of events and frames keep the bytes that they had before images could be repeated."""
+        found: dict[str, Any] = made(self)
+        if not self.repeated:
+            found.pop("repeated", None)
+        return found
 
     @property
     def unit(self) -> float:

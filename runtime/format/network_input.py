@@ -53,6 +53,8 @@ def describe_input(contract: InputContract) -> str:
     shape = "×".join(str(size) for size in contract.shape)
     if contract.steps is None:
         return f"images of {shape}"
+    if contract.repeated:
+        return f"images of {shape}, each shown in {contract.steps} time steps"
     rule = contract.merging
     merged = f" (sums of {rule.frames} of {rule.recorded} recorded frames)" if rule else ""
     return f"{contract.steps} frames of {shape}{merged}"

@@ -32,14 +32,20 @@ def read_frames(path: str | Path, contract: InputContract, index: int | None = N
 
 
 def as_steps(values: NDArray[Any], contract: InputContract, where: str) -> NDArray[np.int64]:
-    """Samples [N, …], recorded or merged already, as integers [N, T, *shape] within the contract's bounds."""
+    """Samples [N, …], recorded or merged already, as integers [N, T, *shape] within the contract's bounds.
+
+    Images that are shown in every time step are checked once and then repeated.
+    """
     rule, values = contract.merging, _samples(values, contract, where)
     if values.dtype.kind not in "biuf":
         raise AxonnxError(f"{where}: holds {values.dtype}; expected integers")
     if rule is not None and values.shape[1:] == (rule.recorded, *contract.shape):
         _check(values, values != np.rint(values), "integers", where)
         values = merge_frames(values.astype(np.int32), rule)
-    return _whole(values, contract, where).reshape(len(values), contract.steps or 1, *contract.shape)
+    steps, found = contract.steps or 1, _whole(values, contract, where)
+    if contract.repeated and found.shape[1:] == contract.shape:
+        return np.repeat(found[:, np.newaxis], steps, axis=1)
+    return found.reshape(len(values), steps, *contract.shape)
 
 
 def read_labels(path: str | Path, samples: int, classes: int) -> NDArray[np.int64] | None:
@@ -58,7 +64,18 @@ def read_labels(path: str | Path, samples: int, classes: int) -> NDArray[np.int6
 def _samples(values: NDArray[Any], contract: InputContract, where: str) -> NDArray[Any]:
     """The array as [N, …] of one of the shapes that the contract admits."""
     sample = (*(() if contract.steps is None else (contract.steps,)), *contract.shape)
+    if contract.repeated:  # an array [T, C, H, W] is T images
+        admitted = [contract.shape] if values.ndim <= len(sample) else [sample]
+        return _admitted(values, admitted, contract, where)
     admitted = [sample] if contract.merging is None else [sample, (contract.merging.recorded, *contract.shape)]
+    return _admitted(values, admitted, contract, where)
+
+
+def _admitted(
+    values: NDArray[Any], admitted: list[tuple[int, ...]], contract: InputContract, where: str
+) -> NDArray[Any]:
+    """One sample as many, or many as they are; refused where they are of no shape that is admitted."""
+    sample = admitted[0]
     if values.shape in admitted:
         values = values[np.newaxis]
     if values.shape[1:] not in admitted or len(values) == 0:

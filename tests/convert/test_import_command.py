@@ -1,8 +1,10 @@
 """``axonnx import`` as a user runs it: the page's own example, what it leaves behind, and what it refuses."""
 
+import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -20,29 +22,15 @@ snntorch = pytest.importorskip("snntorch", reason="snnTorch is not installed")
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """A folder in which the page's commands ran."""
+    """A folder in which the page's network was imported; tests/repository runs the page as it stands."""
     folder = tmp_path_factory.mktemp("page")
-    (code,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    (code,) = re.findall(r'^```python title="nmnist_snn.py"\n(.*?)^```', PAGE, re.MULTILINE | re.DOTALL)
     (folder / "my_snn.py").write_text(code, "utf-8")
-    (commands,) = re.findall(r"^```bash\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    shorter = {
-        "import": ["--samples", "8", "--steps", "20"],
-        "verify": ["--samples", "2", "--recordings", "2"],
-        "profile": [],
-    }
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        for line in commands.splitlines():
-            program, verb, *words = line.split()
-            assert program == "axonnx"
-            assert main([verb, *words, *shorter[verb]]) == 0, line
+        words = ["import", "my_snn.py:make", "-o", "net.onnx", "--shape", "2x34x34", "--samples", "8", "--steps", "20"]
+        assert main(words) == 0
     return folder
-
-
-def test_the_readme_shows_the_pages_command():
-    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-    shown = re.findall(r"^axonnx import .*", readme, re.MULTILINE)
-    assert shown == re.findall(r"^axonnx import .*", PAGE, re.MULTILINE)[:1]
 
 
 def test_an_import_is_fine_tuned_with_noise(page, monkeypatch):
@@ -132,6 +120,49 @@ def _changed(neuron):
     from dataclasses import replace
 
     return replace(neuron, decay=neuron.decay * 0.9)
+
+
+class Shown(nn.Module):
+    """An image in twelve time steps, as snnTorch's tutorials have it: the loop is the network's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.lif1 = nn.Conv2d(1, 4, 3), snntorch.Leaky(beta=0.875)
+        self.fc, self.lif2 = nn.Linear(4 * 9, 3), snntorch.Leaky(beta=0.875)
+
+    def forward(self, x):
+        mem1, mem2 = self.lif1.init_leaky(), self.lif2.init_leaky()
+        spikes, membranes = [], []
+        for _ in range(12):
+            hidden, mem1 = self.lif1(nn.functional.max_pool2d(self.conv(x), 2), mem1)
+            out, mem2 = self.lif2(self.fc(hidden.view(x.shape[0], -1)), mem2)
+            spikes.append(out)
+            membranes.append(mem2)
+        return torch.stack(spikes), torch.stack(membranes)
+
+
+def test_a_network_that_shows_its_image_by_itself(tmp_path, capsys):
+    torch.manual_seed(0)
+    network = Shown()
+    with torch.no_grad():
+        for value in network.parameters():
+            value.copy_(torch.round(value * 160) / 64)
+    done = import_network(network, tmp_path / "shown.onnx", shape=(1, 8, 8), samples=16)
+    assert done.proof.equal
+    assert done.proof.same_weights.spikes_differing == 0, done.proof.lines()
+    assert (done.exported.contract.input.steps, done.exported.contract.input.repeated) == (12, True)
+    assert verify_file(tmp_path / "shown.onnx", done.folder, **QUICK).verdict == "equal"
+    image = np.random.default_rng(0).integers(0, 256, (1, 8, 8))
+    np.save(tmp_path / "image.npy", image)
+    assert main(["run", str(tmp_path / "shown.onnx"), str(tmp_path / "image.npy"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[0])
+    with torch.no_grad():
+        theirs = network(torch.from_numpy(image).float()[None] / 256)[0].mean(0)[0]
+    assert np.array_equal(np.float32(found["logits"]), theirs.numpy())
+    np.savez(tmp_path / "data.npz", frames=np.zeros((20, 1, 8, 8), np.uint8), labels=np.arange(20) % 3)
+    with pytest.raises(AxonnxError, match="shows one image in 12 time steps by itself") as refusal:
+        import_network(network, tmp_path / "x.onnx", data=tmp_path / "data.npz", settings={"data.repeat": 5})
+    assert refusal.value.settings == {"data.repeat": 12}
 
 
 def test_an_average_of_currents_is_refused_before_anything_is_written(tmp_path):

@@ -59,6 +59,18 @@ def test_every_network_in_every_variant_gives_logits(time, model, kind, variant,
     assert network(x).logits.shape == (2, len(prepared.splits.classes))
 
 
+def test_images_are_shown_in_every_time_step(images, frames):
+    model = {"network": "spiking-mlp", "hidden": [5]}
+    network, prepared = tiny_network(tiny_config(images, time=False, model=model, data__repeat=6))
+    plain = prepare(tiny_config(images, time=False).data)
+    assert (prepared.shape, prepared.repeated, plain.repeated) == ((6, *plain.shape), True, False)
+    shown, image = prepared.splits.train.frames, plain.splits.train.frames
+    assert all(np.array_equal(shown[:, step], image) for step in range(6))
+    assert shown.strides[1] == 0  # no copies
+    assert type(network) is SpikingMLP
+    assert "data.repeat is for images" in refusal(frames, data__repeat=6)
+
+
 def test_weights_follow_from_the_seed_alone(frames):
     def first(seed):
         torch.rand(3)  # what was drawn before does not count

@@ -116,6 +116,9 @@ class DataConfig(Section):
         default="keep", description="one channel for each polarity, or one for both"
     )
     merge_frames: PositiveInt = Field(default=1, description="sum over this many consecutive frames (frame sequences)")
+    repeat: int = Field(
+        default=1, ge=1, le=4096, description="show each image in so many time steps: T, for spiking networks (images)"
+    )
     centre: NonNegativeInt = Field(default=0, description="subtracted from every pixel (images)")
     shift: int = Field(default=0, ge=0, le=16, description="input is divided by 2^shift, which is exact")
     augmentation: Augmentation = Field(default_factory=Augmentation)

@@ -153,3 +153,27 @@ def test_the_command_runs_frames_and_images(files, tmp_path, capsys):
 def test_what_is_for_events_is_refused_for_images(files, capsys, words, fault):
     assert main(["run", str(files["images"]), *words, "--engine", "numpy"]) == 2
     assert fault in capsys.readouterr().err
+
+
+def test_an_image_is_shown_in_every_time_step(tmp_path):
+    """As many images as time steps are images still; what has a time axis of its own stays as it is."""
+    contract = InputContract(name="events", shape=(1, 2, 3), steps=4, repeated=True)
+    for shape, samples in (((1, 2, 3), 1), ((4, 1, 2, 3), 4), ((5, 1, 2, 3), 5)):
+        images = np.abs(some(shape))
+        np.save(tmp_path / "images.npy", images)
+        found = read_frames(tmp_path / "images.npy", contract)
+        assert found.shape == (samples, 4, 1, 2, 3)
+        assert all(np.array_equal(found[:, step], images.reshape(samples, 1, 2, 3)) for step in range(4))
+    sequences = np.abs(some((2, 4, 1, 2, 3)))
+    np.save(tmp_path / "frames.npy", sequences)
+    assert np.array_equal(read_frames(tmp_path / "frames.npy", contract), sequences)
+    np.save(tmp_path / "other.npy", np.abs(some((4, 2, 3))))
+    with pytest.raises(AxonnxError, match=r"images of 1×2×3, each shown in 4 time steps: expected \[1, 2, 3\]"):
+        read_frames(tmp_path / "other.npy", contract)
+
+
+def test_contracts_without_repeated_images_are_written_as_before():
+    plain, shown = (InputContract(name="events", shape=(2,), steps=3, repeated=each) for each in (False, True))
+    assert "repeated" not in plain.model_dump_json()
+    assert InputContract.model_validate_json(plain.model_dump_json()) == plain
+    assert InputContract.model_validate_json(shown.model_dump_json()) == shown
