@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from axonnx.base.errors import AxonnxError
+from axonnx.export.collapsed import CollapseSettings
 from axonnx.runtime import load
 from axonnx.runtime.engines.choose import ENGINES, EngineName
 from axonnx.runtime.model import Model
@@ -26,7 +27,7 @@ from benchmarks import peers
 from benchmarks.machine import machine
 from benchmarks.networks import Timed, recurrent, resnet20
 from benchmarks.peers.onnxruntime_forms import layer_wise, session
-from benchmarks.timing import PROCESSOR, WALL, Times, side_by_side, table
+from benchmarks.timing import PROCESSOR, SETTLED, WALL, Times, side_by_side, table
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks-inference.md"
 COMPILED: tuple[EngineName, ...] = ("c", "numba")
@@ -49,11 +50,12 @@ def sequences(net: Timed, turns: int) -> str:
     traces = models["numpy"].run(x, trace=True).traces
     ours = [torch.from_numpy(traces[f"spikes/{layer.name}"]) for layer in models["numpy"].program.layers]
     notes = [peers.check(peer, tensor, ours, torch.from_numpy(logits)) for peer in others]
-    for _ in range(4):
+    for _ in range(SETTLED):
         models["auto"].run(x)  # it tries and chooses
     times = side_by_side(
         {
             **{f"axonnx {name}": lambda run=model.run: run(x) for name, model in models.items() if name != "numpy"},
+            **_integers(net, x),
             FOLDED: lambda: folded.run(None, {"events": x}),
             BEST: lambda: best.run(None, {"events": x}),
             "onnxruntime, Scan (the exported file)": lambda: scan.run(["logits"], {"events": x}),
@@ -67,6 +69,16 @@ def sequences(net: Timed, turns: int) -> str:
     title = f"700-256-256-20 recurrent, T = 100, batch 1, one thread; input 11 %, hidden {net.rate:.1%}"
     made = table(title, ["engine", "ms", "best ms", "× auto"], _rows(times, "axonnx auto"))
     return "\n".join([made, *_about_peers(notes, absent)])
+
+
+def _integers(net: Timed, x: np.ndarray, threads: int = 1) -> dict[str, Callable[[], object]]:
+    """The same network with integer weights, which are other weights and so other bits, on the fastest engine."""
+    folder, found = net.files["sequence"].parent, {}
+    for weights in ("int16", "int8"):
+        file = recurrent(folder, settings=CollapseSettings(weights=weights)).files["sequence"]
+        name, model = next(iter(our_engines(file, threads=threads).items()))
+        found[f"axonnx {name}, {weights} file"] = lambda run=model.run: run(x)
+    return found
 
 
 def _about_peers(notes: list[str], absent: list[str]) -> list[str]:
@@ -130,7 +142,7 @@ def residual(nets: list[tuple[str, Timed, float]], turns: int) -> str:
 def _against(net: Timed, x: np.ndarray, theirs: Callable[[], object], turns: int) -> tuple[dict[str, Times], float]:
     """Our engines beside onnxruntime, and the share of neurons that fire."""
     models = our_engines(net.files["sequence"], "auto")
-    for _ in range(4):
+    for _ in range(SETTLED):
         models["auto"].run(x)  # it tries and chooses
     first = next(iter(models.values()))
     spikes = sum(int(counts.sum()) for counts in first.run(x).activity.spikes.values())
@@ -147,11 +159,12 @@ def batches(net: Timed, turns: int) -> str:
         models = our_engines(net.files["sequence"], "auto", threads=threads)
         scan, best = session(str(net.files["sequence"]), threads), session(layer_wise(net.collapsed), threads)
         folded = session(layer_wise(net.collapsed, net.steps), threads)
-        for _ in range(4):
+        for _ in range(SETTLED):
             models["auto"].run(x)
         times = side_by_side(
             {
                 **{f"axonnx {name}": lambda run=model.run: run(x) for name, model in models.items()},
+                **_integers(net, x, threads),
                 FOLDED: lambda: folded.run(None, {"events": x}),
                 BEST: lambda: best.run(None, {"events": x}),
                 "onnxruntime, Scan": lambda: scan.run(["logits"], {"events": x}),

@@ -50,8 +50,8 @@ def recurrent(
 ) -> Timed:
     """700-256-256-20, both layers recurrent; T = 100."""
     torch.manual_seed(0)
-    members = settings.members if settings is not None else 1
-    name = folder / f"recurrent-{rate}-{width}-{steps}-{members}"
+    settings = settings or CollapseSettings()
+    name = folder / f"recurrent-{rate}-{width}-{steps}-{settings.members}-{settings.weights}"
     return _timed(RecurrentSNN(700, [width, width], 20), (700,), steps, density, rate, 20, name, settings)
 
 

@@ -22,7 +22,7 @@ Floats = NDArray[np.float32]
 BUSY = 0.35  # share of all synaptic operations from which a dense engine may be faster on one sample
 BUSY_BATCH = 0.15  # the same on batches, which a dense engine multiplies as matrices
 BATCH = 8
-TRIALS = 2  # the first run of an engine includes making it
+TRIALS = 3  # of each engine; the first includes making it
 SMALL = 2**20  # operations of a chunk if all inputs were active: done before a dense engine has begun
 QUIETER = 0.7  # of the input's density when the network was found busy
 
@@ -32,14 +32,17 @@ class Busy:
     """What is known of a network since it was found busy: the input's density, and seconds a step and sample."""
 
     density: float
-    events: float
+    events: float = np.inf
     dense: float = np.inf
-    trials: int = 0
+    tried: int = 0
+    dense_tried: int = 0
 
     @property
     def dense_next(self) -> bool:
-        """Whether the dense engine takes the next chunk."""
-        return self.trials < TRIALS or self.dense < self.events
+        """Whether the dense engine takes the next chunk: each is tried, then the faster one stays."""
+        if self.tried < TRIALS:
+            return False
+        return self.dense_tried < TRIALS or self.dense < self.events
 
 
 class AutoEngine:
@@ -70,11 +73,11 @@ class AutoEngine:
         chunk = engine.advance(state, x, noise, trace)
         seconds = (time.perf_counter() - began) / (x.shape[0] * x.shape[1])
         if busy is not None and engine is self.dense:
-            busy.dense, busy.trials = min(busy.dense, seconds), busy.trials + 1
+            busy.dense, busy.dense_tried = min(busy.dense, seconds), busy.dense_tried + 1
         elif self._is_busy(chunk.activity, x):
             if busy is None:
-                busy = self._busy = Busy(np.count_nonzero(x) / x.size, seconds)
-            busy.events = min(busy.events, seconds)
+                busy = self._busy = Busy(np.count_nonzero(x) / x.size)
+            busy.events, busy.tried = min(busy.events, seconds), busy.tried + 1
         else:
             self._busy = None
         return chunk

@@ -61,7 +61,7 @@ class CountedActivity(Activity):
 
     def total_operations(self) -> int:
         """Of all synapses and samples, without sorting them first."""
-        return int(self.counts[:, self.plan.synapse_rows].sum())
+        return int((self.counts @ self.plan.synapse_rows).sum())
 
     def plus(self, other: Activity) -> Activity:
         """Of two chunks, without sorting them first."""

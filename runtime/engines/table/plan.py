@@ -61,7 +61,8 @@ class Plan:
         self.trace_size = self.outside_size = 0
         self._lower()
         self.table = self.table_of(self.rows)
-        self.synapse_rows = [self.row_of[name] for name in program.synapses]
+        self.synapse_rows = np.zeros(len(self.rows), np.int64)  # 1 where a row is a synapse's
+        self.synapse_rows[[self.row_of[name] for name in program.synapses]] = 1
         self.constants = aligned(self.floats.size, np.float32)
         self.constants[:] = np.concatenate(self.floats.parts) if self.floats.parts else 0.0
         self.shorts, self.bytes = self._integers(SHORTS, np.int16), self._integers(BYTES, np.int8)
