@@ -130,6 +130,11 @@ def _compare(graph: onnx.GraphProto, expected: list[Call], where: str) -> None:
     for call in expected:
         node = found.get(call.outputs[0])
         there = None if node is None or node.domain else Call.of(node, where)
+        if there is None and call.op == "Constant":
+            raise AxonnxError(
+                f"{where}: the constant {call.outputs[0]!r} of its ensemble stands elsewhere: a tool that folds "
+                f"constants has moved it, as onnxsim does. Leave onnxsim out, and give the file as it was exported"
+            )
         if there != call:
             got = "nothing" if there is None else f"{there.op}({', '.join(there.inputs)})"
             raise AxonnxError(
