@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from axonnx.runtime.readers import FORMATS
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 _spec = importlib.util.spec_from_file_location("execute", DOCS / "execute.py")
@@ -123,6 +125,12 @@ def test_a_page_runs_and_prints_what_it_shows(name, tmp_path, begun, caches):
 @pytest.mark.parametrize("name", [*ALL, "../CONTRIBUTING.md"])
 def test_no_code_is_left_that_nobody_runs(name):
     assert not_run(read(name)) == [], "run it (docs/execute.py says how), or say above it <!-- not run: why -->"
+
+
+def test_every_format_of_recordings_has_its_row():
+    rows = re.findall(r"^\| `([\w.]+)` \| [^|]+ \| ([^|]+) \|[^|]*\|$", read("streams.md"), re.MULTILINE)
+    told = {name: tuple(suffixes.split()) for name, suffixes in rows if suffixes.startswith(".")}
+    assert told == {name: form.suffixes for name, form in FORMATS.items() if form.suffixes}
 
 
 def test_code_that_nobody_runs_is_found():
