@@ -103,7 +103,7 @@ class Equations:
         return convolve(x, weight.reshape(shape), bias, groups=int(node.groups), **how)
 
     def _neurons(self, name: str, node: Any, kind: str, x: Tensor) -> Tensor:
-        p = {part: torch.as_tensor(value).double() for part, value in vars(node).items() if _is_number(value)}
+        p = {part: _one(torch.as_tensor(value).double()) for part, value in vars(node).items() if _is_number(value)}
         leak = p.get("v_leak", torch.zeros(()).double())
         state = self.state.setdefault(name, {"v": leak + torch.zeros_like(x), "i": torch.zeros_like(x)})
         dt = self.dt or 1.0
@@ -124,6 +124,11 @@ class Equations:
 
 def _numbers(value: Any) -> list[int]:
     return [int(number) for number in torch.as_tensor(value).flatten().tolist()]
+
+
+def _one(value: Tensor) -> Tensor:
+    """One number where all neurons have the same."""
+    return value.flatten()[0] if value.numel() and bool((value == value.flatten()[0]).all()) else value
 
 
 def _is_number(value: Any) -> bool:

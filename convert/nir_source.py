@@ -53,8 +53,15 @@ class NirSource:
         found: dict[str, tuple[Tensor, Tensor]] = {}
         for layer in self.plan.layers:
             source = self.plan.sources[layer.name]
-            if layer.kind in SYNAPSES:
+            if layer.kind in SYNAPSES and source:
                 gain = self.plan.gains.get(layer.name, 1.0)
+                if layer.name in self.plan.merged:
+                    found[source] = weights[f"{layer.name}.weight"] / gain, weights[f"{layer.name}.bias"] / gain
+                    behind, biased = self.plan.merged[layer.name]
+                    outputs = len(weights[f"{layer.name}.weight"])
+                    shift = torch.zeros(outputs) if biased is None else weights[f"{biased}.bias"]
+                    found[behind] = torch.eye(outputs), shift
+                    continue
                 weight = put_together(weights[f"{layer.name}.weight"], self.graph.nodes[source].weight.shape)
                 weight = weight / self.plan.taken_in.get(layer.name, 1.0)
                 found[source] = weight / gain, weights[f"{layer.name}.bias"] / gain

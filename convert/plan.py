@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from axonnx.base.errors import AxonnxError
+from axonnx.convert.integrators import through_integrator
 from axonnx.convert.sources.neuron import Neuron, uniform, wide
 from axonnx.models.described import INPUT, Layer
 from axonnx.models.pooling import FilledPool2d
@@ -31,16 +32,25 @@ class Plan:
     gains: dict[str, float] = field(default_factory=dict)  # synapse -> what its weights were multiplied with
     factors: dict[str, float] = field(default_factory=dict)  # layer -> what its values lack; weights behind it have it
     taken_in: dict[str, float] = field(default_factory=dict)  # synapse -> the factor that its weights have taken in
+    merged: dict[str, tuple[str, str | None]] = field(default_factory=dict)  # synapse -> the source's second, its bias
+    gone: dict[str, str] = field(default_factory=dict)  # layer that was merged -> the source of the other
     folded: dict[str, list[str]] = field(default_factory=dict)  # synapse -> batch norms in its weights
     notes: list[str] = field(default_factory=list)
     read: int = 0  # which of the values that the last layer of neurons returns is the output
 
     def layer(self, name: str) -> Layer:
         """The layer of that name."""
+        if name in self.gone:
+            raise AxonnxError(
+                f"{self.sources[name]}: is heard twice, by {self.gone[name]!r} and by another; an integrator between "
+                f"weights has them alone behind it"
+            )
         return next(layer for layer in self.layers if layer.name == name)
 
     def add(self, source: str, kind: str, of: tuple[str, ...], shape: tuple[int, ...], **options: Any) -> str:
         """One more layer; its name."""
+        for each in set(of) - {INPUT}:
+            self.layer(each)  # refused where it is gone
         name = self._free(source or kind)
         self.layers.append(Layer(name, kind, of, options))
         self.shapes[name] = shape
@@ -85,10 +95,7 @@ class Plan:
     ) -> str:
         """Weights, with zeros where a source has no bias."""
         if of in self.currents:
-            raise AxonnxError(
-                f"{source}: hears the current of {self.sources[of]!r}; between two synapses there must be neurons that "
-                f"fire (merge the two into one layer)"
-            )
+            return through_integrator(self, source, weight, bias, of)
         if of in self.factors:
             weight = (weight.detach().double() * self.factors[of]).float()
         outputs, inputs = weight.shape[0], weight.shape[1] * int(how.get("groups", 1))
@@ -170,7 +177,7 @@ class Plan:
     def _free(self, source: str) -> str:
         base = re.sub(r"\W", "_", source)
         base = base if base and not base[0].isdigit() else f"layer_{base}".rstrip("_")
-        taken = {INPUT, *(layer.name for layer in self.layers)}
+        taken = {INPUT, *self.gone, *(layer.name for layer in self.layers)}
         name, number = base, 1
         while name in taken or hasattr(nn.ModuleDict, name):
             number += 1

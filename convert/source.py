@@ -87,11 +87,25 @@ class TorchSource:
         network = copy.deepcopy(self.network)
         for layer in self.plan.layers:
             source = self.plan.sources[layer.name]
-            if layer.kind in SYNAPSES:
+            if layer.name in self.plan.merged:
+                self._put_merged(network, layer.name, source, weights)
+            elif layer.kind in SYNAPSES and source:
                 self._put(network, layer.name, source, weights)
             elif layer.kind == "neurons" and layer.options.get("recurrent"):
                 _put_recurrent(network.get_submodule(source), weights[f"{layer.name}.recurrent_weight"])
         return TorchSource(network, self.form, self.plan)
+
+    def _put_merged(self, network: nn.Module, name: str, source: str, weights: Mapping[str, Tensor]) -> None:
+        """The product of two dense layers in the first; the second passes on what it hears, with its bias."""
+        behind, biased = self.plan.merged[name]
+        outputs, inputs = weights[f"{name}.weight"].shape
+        _replace(network, source, nn.Linear(inputs, outputs))
+        self._put(network, name, source, weights)
+        second = nn.Linear(outputs, outputs, bias=biased is not None)
+        second.weight = nn.Parameter(torch.eye(outputs))
+        if biased is not None:
+            second.bias = nn.Parameter(weights[f"{biased}.bias"])
+        _replace(network, behind, second)
 
     def _put(self, network: nn.Module, name: str, source: str, weights: Mapping[str, Tensor]) -> None:
         gain = self.plan.gains.get(name, 1.0)

@@ -325,6 +325,17 @@ def integrator_read_out() -> nn.Module:
 
 
 @case("norse", ROW, exact=False)
+def integrator_between_weights() -> nn.Module:
+    import norse.torch as norse
+
+    p = norse.LIFParameters(v_th=torch.tensor(0.5))
+    return norse.SequentialState(
+        nn.Linear(20, 16), norse.LIFCell(p), nn.Linear(16, 12), norse.LICell(), nn.Linear(12, CLASSES),
+        norse.LIFCell(p),
+    )  # fmt: skip
+
+
+@case("norse", ROW, exact=False)
 def recurrent_cells() -> nn.Module:
     import norse.torch as norse
 

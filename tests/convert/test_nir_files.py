@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from axonnx import verify_file
 from axonnx.base.errors import AxonnxError
 from axonnx.convert.importing import fill, import_network
 from axonnx.convert.nir_source import nir_source
@@ -82,6 +83,17 @@ def late():
     return chain(of_input, first, lif(HIDDEN), of_hidden, second, lif(CLASSES))
 
 
+def integrating():
+    """A leaky integrator between two layers of weights, which have biases."""
+    rng = np.random.default_rng(4)
+    first, second = (
+        nir.Affine(on_grid(rng, 6, INPUTS), on_grid(rng, 6)),
+        nir.Affine(on_grid(rng, HIDDEN, 6), full(HIDDEN, 0.25)),
+    )
+    inner = nir.LI(full(6, 8e-3), full(6, 2.0), full(6, 0.0))
+    return chain(first, inner, second, lif(HIDDEN), nir.Linear(on_grid(rng, CLASSES, HIDDEN)), lif(CLASSES))
+
+
 def late_maps():
     """Channels of a map with delays of their own, before a convolution."""
     graph = maps()
@@ -98,6 +110,7 @@ GRAPHS = {
     "integrator": lambda: dense(lif(HIDDEN), nir.LI(full(CLASSES, 1e-2), full(CLASSES, 2.0), full(CLASSES, 0.0))),
     "recurrent": looped,
     "maps": maps,
+    "integrator between weights": integrating,
     "delays": late,
     "delays of maps": late_maps,
 }
@@ -169,6 +182,25 @@ def test_what_has_no_exact_form_is_refused_by_name(written, monkeypatch):
     monkeypatch.setattr("axonnx.convert.nir_source.WEIGHTS", ("Affine",))
     with pytest.raises(AxonnxError, match="n2: a node of the kind Linear has no exact form here; known are Affine"):
         nir_source(written(dense(lif(HIDDEN), lif(CLASSES))), DT)
+
+
+def test_an_integrator_between_weights_leaks_for_all_alike_and_feeds_them_alone(written):
+    graph = integrating()
+    graph.nodes["n1"] = nir.LI(np.linspace(4e-3, 8e-3, 6), full(6, 1.0), full(6, 0.0))
+    with pytest.raises(AxonnxError, match=r"n1: its (gain|decay) differs from neuron to neuron"):
+        nir_source(written(graph), DT)
+    graph = integrating()
+    nodes = {**graph.nodes, "side": nir.Linear(on_grid(np.random.default_rng(5), HIDDEN, 6))}
+    beside = nir.NIRGraph(nodes, [*graph.edges, ("n1", "side"), ("side", "n3")], type_check=False)
+    with pytest.raises(AxonnxError, match="an integrator between weights has them alone behind it"):
+        nir_source(written(beside), DT)
+
+
+def test_the_files_weights_go_back_through_an_integrator(written, tmp_path):
+    done = import_network(written(integrating()), tmp_path / "i.onnx", dt=DT, samples=8, steps=20)
+    assert done.proof.equal, done.proof.lines()
+    assert any("stands in the weights before 'n1'" in note for note in done.notes)
+    assert verify_file(tmp_path / "i.onnx", done.folder, samples=2, limit=4, recordings=2).verdict == "equal"
 
 
 def test_a_file_that_is_none_is_refused(tmp_path):
