@@ -35,12 +35,13 @@ class Workspace:
 
 
 class NumbaEngine(TableEngine):
-    """The table, interpreted by a loop that numba compiles once for all networks."""
+    """The table, interpreted by a loop that numba has compiled for its kinds of rows."""
 
     name = "numba"
 
     def __init__(self, program: Program, threads: int = 1) -> None:
         super().__init__(Plan(program), threads)
+        self._run = compiled.run_for(frozenset(row[0] for row in self.plan.rows))
 
     def workspace(self) -> Workspace:
         """One thread's memory and event lists."""
@@ -53,5 +54,5 @@ class NumbaEngine(TableEngine):
     def call(self, work: Workspace, given: Given, low: int, high: int, resident: int) -> int:
         """Samples low … high − 1; see ``TableEngine``."""
         outside, memory, counts, trace, steps, step = given
-        refused: int = compiled.run(work.fixed, outside, memory, counts, trace, steps, step, low, high, resident)
+        refused: int = self._run(work.fixed, outside, memory, counts, trace, steps, step, low, high, resident)
         return refused

@@ -1,11 +1,15 @@
 """The compiled loop over samples, time steps and instructions: one call for a whole chunk.
 
 A program is a table of integers, one row for each instruction, over a flat memory of floats (plan.py makes both).
-The same compiled code runs every network, so it is compiled once and then found on disk.
+Networks are data to the compiled code. It is compiled in up to three forms, with the kinds of rows that dense networks
+have, those with convolutions, and all: the first network of a kind waits for it, the next finds it on disk.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -14,7 +18,7 @@ from numpy.typing import NDArray
 from axonnx.runtime.engines.numba.conv import conv
 from axonnx.runtime.engines.numba.events import scan, scan_input
 from axonnx.runtime.engines.numba.general import fire_general, leaky_current
-from axonnx.runtime.engines.numba.jit import Long, compiled
+from axonnx.runtime.engines.numba.jit import Long, compiled, inlined
 from axonnx.runtime.engines.numba.lists import floats_at, ints_at, longs_at
 from axonnx.runtime.engines.numba.neurons import (
     arithmetic,
@@ -283,3 +287,49 @@ def run(
         if not resident:
             copy_row(state, b * kept, memory, np.int64(0), kept)
     return -1
+
+
+# Who takes which rows: in ``run``, and in ``rest``.
+MAIN = {LINEAR: "linear", CONV: "conv", FIRE: "fire", FIRE_NOISY: "fire_noisy", FIRE_GENERAL: "fire_general"}
+OTHERS = {
+    ARITHMETIC: "operate",
+    MOVE: "move",
+    LEAKY_SUM: "sum_up",
+    LEAKY_CURRENT: "charge_synapses",
+    POOL_PAIRS: "pool_squares",
+    AVERAGE_POOL: "pool_windows",
+    MAX_POOL: "pool_windows",
+    ACTIVITY: "recurrent_activity",
+}
+
+
+@inlined
+def nothing(*_: Any) -> Any:
+    """In place of a kernel that no row asks for."""
+    return np.int64(0)
+
+
+DENSE = frozenset({LINEAR, FIRE, LEAKY_SUM, ARITHMETIC, MOVE})
+IMAGES = DENSE | {CONV, POOL_PAIRS, AVERAGE_POOL, MAX_POOL}
+
+
+def run_for(codes: frozenset[int]) -> Callable[..., Any]:
+    """``run`` for rows of these kinds: for dense networks, for convolutions too, or for everything."""
+    asked = codes & {*MAIN, *OTHERS}
+    return _run_with("_dense", DENSE) if asked <= DENSE else _run_with("_images", IMAGES) if asked <= IMAGES else run
+
+
+@cache
+def _run_with(name: str, codes: frozenset[int]) -> Callable[..., Any]:
+    return _with(run, name, MAIN, codes, {"rest": _with(rest, name, OTHERS, codes, {})})
+
+
+def _with(
+    function: Any, name: str, kernels: dict[int, str], codes: frozenset[int], more: dict[str, Any]
+) -> Callable[..., Any]:
+    """A compiled function once more, under another name and with only the kernels that are needed."""
+    plain = function.py_func
+    needed = {kernel for code, kernel in kernels.items() if code in codes}
+    left_out = {kernel: nothing for kernel in kernels.values() if kernel not in needed}
+    code = plain.__code__.replace(co_name=plain.__name__ + name, co_qualname=plain.__qualname__ + name)
+    return compiled(FunctionType(code, {**plain.__globals__, **left_out, **more}))
