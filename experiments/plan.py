@@ -108,6 +108,7 @@ ORDER = (
     "granularity",
     "uncertainty",
     "recipes",
+    "collapses",
 )
 
 

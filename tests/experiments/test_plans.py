@@ -23,6 +23,7 @@ def test_the_papers_experiments_are_all_there():
         "granularity",
         "uncertainty",
         "recipes",
+        "collapses",
     ]
 
 
