@@ -99,6 +99,9 @@ def test_links_point_to_files():
     links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link]
     assert links
     assert [link for link in links if not (ROOT / link.partition("#")[0]).exists()] == []
+    for page, _, anchor in (link.partition("#") for link in links if "#" in link):
+        headings = re.findall(r"^#+ (.*)$", (ROOT / page).read_text("utf-8"), re.MULTILINE)
+        assert anchor in {re.sub(r"[^\w -]", "", each).strip().lower().replace(" ", "-") for each in headings}
 
 
 def test_the_picture_has_a_title_for_screen_readers():
