@@ -2,9 +2,10 @@
 
     python -m benchmarks.imports [--only snntorch …] [--epochs 4] [--write]
 
-snnTorch on N-MNIST (1,000 recordings), SpikingJelly on the embedded digits, Norse on regenerated SHD, and a NIR file
-that snnTorch wrote of a network of its own. Each is trained there with that library's own neurons and gradients,
-imported, verified, run on a recording and profiled. Needs the recordings of AXONNX_DATA (or ../shared/data).
+snnTorch on N-MNIST (1,000 recordings) and on still images, SpikingJelly on the embedded digits, Norse on regenerated
+SHD, and a NIR file that snnTorch wrote of a network of its own. Each is trained there with that library's own neurons
+and gradients, imported, verified, run on a recording (or an image) and profiled. Needs the recordings of AXONNX_DATA
+(or ../shared/data).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as nnf
 from torch import Tensor, nn
@@ -28,9 +30,11 @@ from torch import Tensor, nn
 import axonnx
 from axonnx.cli import main as command
 from axonnx.convert.importing import Imported
+from axonnx.runtime.frame_pipeline import open_frames
 from axonnx.runtime.readers import write_npz
 from axonnx.train.build import prepare
 from axonnx.train.config.read import as_tree, check_config
+from axonnx.train.data.frames import Frames
 from axonnx.train.loop import part_feed
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "import.md"
@@ -38,6 +42,7 @@ BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 NMNIST = {"data.name": "nmnist-1000", "data.bins": 20, "data.duration_ms": 300, "data.downsample": 2, "data.clip": 3}
 DIGITS = {"data.name": "digits-saccade", "data.bins": 20, "data.duration_ms": 300, "data.clip": 3}
 SHD = {"data.name": "shd-regenerated", "data.bins": 40, "data.duration_ms": 1000, "data.clip": 3}
+IMAGES = {"data.name": "digits-static", "data.repeat": 25, "data.shift": 4}
 DT = 1e-4  # of the files that snnTorch writes
 
 
@@ -58,6 +63,46 @@ class Leaky(nn.Module):
             out, mem2 = self.lif2(self.fc2(hidden), mem2)
             spikes.append(out)
         return torch.stack(spikes)
+
+
+class Maxima(nn.Module):
+    """snnTorch's convolutional tutorial: a maximum of the currents, then neurons."""
+
+    def __init__(self, shape: tuple[int, ...], classes: int) -> None:
+        super().__init__()
+        import snntorch
+
+        flat = 8 * ((shape[1] - 4) // 2) * ((shape[2] - 4) // 2)
+        self.conv1, self.lif1 = nn.Conv2d(shape[0], 8, 5), snntorch.Leaky(beta=0.5)
+        self.fc1, self.lif2 = nn.Linear(flat, classes), snntorch.Leaky(beta=0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        mem1, mem2, spikes = self.lif1.reset_mem(), self.lif2.reset_mem(), []
+        for step in range(x.shape[0]):
+            hidden, mem1 = self.lif1(nnf.max_pool2d(self.conv1(x[step]), 2), mem1)
+            out, mem2 = self.lif2(self.fc1(hidden.flatten(1)), mem2)
+            spikes.append(out)
+        return torch.stack(spikes)
+
+
+class Images(nn.Module):
+    """snnTorch's first tutorials: the loop over time is the network's own, and every step sees the same image."""
+
+    def __init__(self, inputs: int, classes: int) -> None:
+        super().__init__()
+        import snntorch
+
+        self.fc1, self.lif1 = nn.Linear(inputs, 64), snntorch.Leaky(beta=0.95)
+        self.fc2, self.lif2 = nn.Linear(64, classes), snntorch.Leaky(beta=0.95)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        mem1, mem2, spikes, membranes = self.lif1.reset_mem(), self.lif2.reset_mem(), [], []
+        for _ in range(IMAGES["data.repeat"]):
+            hidden, mem1 = self.lif1(self.fc1(x.view(x.shape[0], -1)), mem1)
+            out, mem2 = self.lif2(self.fc2(hidden), mem2)
+            spikes.append(out)
+            membranes.append(mem2)
+        return torch.stack(spikes), torch.stack(membranes)
 
 
 def snntorch_network(shape: tuple[int, ...], classes: int) -> nn.Module:
@@ -114,8 +159,10 @@ def sequence(network: nn.Module, x: Tensor) -> Tensor:
 
         functional.reset_net(network)
         return network(x)
-    if isinstance(network, Leaky):
+    if isinstance(network, Leaky | Maxima):
         return network(x)
+    if isinstance(network, Images):
+        return network(x[0])[0]
     from snntorch import utils
 
     utils.reset(network)
@@ -133,6 +180,11 @@ class Trial:
 
 TRIALS = {
     "snntorch": Trial("snnTorch: Linear, Leaky, Linear, Leaky", NMNIST, snntorch_network),
+    "maxima": Trial("snnTorch: Conv2d, max_pool2d, Leaky, Linear, Leaky", NMNIST, Maxima),
+    "images": Trial(
+        "snnTorch: Linear, Leaky, Linear, Leaky, on an image in 25 time steps", IMAGES,
+        lambda shape, classes: Images(math.prod(shape), classes),
+    ),
     "spikingjelly": Trial(
         "SpikingJelly: Conv2d, BatchNorm2d, LIFNode, MaxPool2d, Linear, LIFNode", DIGITS, spikingjelly_network
     ),
@@ -189,9 +241,14 @@ def row(trial: Trial, epochs: int, folder: Path) -> str:
     if verdict != "equal":
         print([(stage.name, stage.lines) for stage in verified.stages if not stage.ok])
     run = axonnx.open_run(done.folder)
-    recording = folder / "recording.npz"
-    write_npz(recording, run.prepared.splits.test[0], run.prepared.splits.sensor)
-    label = axonnx.load(done.exported.path).predict(recording).label
+    recording, test = folder / "recording.npz", run.prepared.splits.test
+    model = axonnx.load(done.exported.path)
+    if isinstance(test, Frames):
+        np.savez(recording, frames=test.frames[:1, 0])
+        label = next(open_frames(model.engine, str(recording)).decisions()).label
+    else:
+        write_npz(recording, test[0], run.prepared.splits.sensor)
+        label = model.predict(recording).label
     with contextlib.redirect_stdout(io.StringIO()):
         assert command(["profile", str(done.exported.path), "--run", str(done.folder), "--limit", "32", "--json"]) == 0
     p = done.proof
