@@ -144,6 +144,11 @@ static int run(const char *path)
         if (network_step(&network, frame)) return fail(path, bin + 1, "not what the contract promises");
         spent += board_count() - before;
     }
+#if NETWORK_TAKES_EVENTS
+    if (2 * left_out > events)
+        fprintf(stderr, "%s: most events are off the %d x %d sensor or outside the window; a larger camera's events have "
+                "to be brought onto this sensor first\n", path, NETWORK_SENSOR_WIDTH, NETWORK_SENSOR_HEIGHT);
+#endif
     printf("%s  (%ld events, %ld left out, %d steps", network_labels[network_decision(&network)], events, left_out,
            NETWORK_BINS);
     if (spent) printf(", %lu instructions a step", (unsigned long)(spent / NETWORK_BINS));

@@ -117,6 +117,18 @@ def test_a_desktop_says_what_is_wrong(files, tmp_path, text, why):
 
 
 @needs_compiler
+def test_a_desktop_says_that_most_events_are_off_the_sensor(files, tmp_path):
+    near, far = make_events([0, 1, 2], [1, 2, 90], 1), make_events([0, 1, 2], [1, 80, 90], 1)
+    folder = compiled(files["plain"], tmp_path, [near, far], "c")
+    program = built(folder)
+    said = [
+        subprocess.run([program, folder / name], capture_output=True, text=True).stderr for name in ("0.csv", "1.csv")
+    ]
+    assert said[0] == ""
+    assert "1.csv: most events are off the 8 x 6 sensor" in said[1]
+
+
+@needs_compiler
 def test_times_at_the_ends_of_64_bits_are_left_out(files, tmp_path):
     folder = compiled(files["first"], tmp_path, [], "c")
     (folder / "a.csv").write_text("t,x,y,p\n-9223372036854775808,1,1,1\n9223372036854775807,1,1,1\n5,1,1,0\n")
