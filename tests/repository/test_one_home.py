@@ -71,7 +71,14 @@ def products_with_logarithms(tree: ast.AST) -> Iterator[str]:
 PLAIN = "export/verify/plain/ensembles.py"  # shares no formula with what it judges, on purpose
 # rule -> what gives a copy away, its home, and where the same signs mean something else
 HOMES = {
-    "softmax": (exponentials, "runtime/streams/probabilities.py", {PLAIN}),
+    "softmax": (
+        exponentials,
+        "runtime/streams/probabilities.py",
+        {
+            PLAIN,
+            "train/data/augment_events.py",  # loudness, whose logarithm is drawn
+        },
+    ),
     "entropy": (products_with_logarithms, "runtime/streams/probabilities.py", {PLAIN}),
     "the unit of the input": (
         units_of_the_input,

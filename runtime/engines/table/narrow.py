@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.engines.table.layout import weight_rows
+from axonnx.runtime.format.values import UNITS
 from axonnx.runtime.program.instructions import Conv, Linear, Program
 
 FLOATS, SHORTS, BYTES = range(3)  # how a kernel finds the weights of a synapse
 FINEST_UNIT = 120  # 2^−s is a normal float32
-SUMS = 2**24  # units up to which floats are whole numbers
 
 
 class Narrow(NamedTuple):
@@ -48,7 +48,7 @@ def narrowed(rows: NDArray[np.float32]) -> Narrow | None:
     largest, most = np.abs(numbers).max(initial=0.0), np.abs(numbers).sum(0).max(initial=0.0)
     if largest <= np.iinfo(np.int8).max and most <= np.iinfo(np.int16).max:
         return Narrow(BYTES, unit, numbers.astype(np.int8))
-    if largest <= np.iinfo(np.int16).max and most < SUMS:
+    if largest <= np.iinfo(np.int16).max and most < UNITS:
         return Narrow(SHORTS, unit, numbers.astype(np.int16))
     return None
 
