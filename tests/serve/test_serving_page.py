@@ -1,6 +1,7 @@
 """docs/serving.md: its client is run as it stands against a server, and what it names exists."""
 
 import re
+import sys
 from pathlib import Path
 
 from axonnx.runtime.events.arrays import make_events
@@ -17,9 +18,10 @@ PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text("utf-8")
 def test_the_client_runs(files, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_npz("recording.npz", make_events([100, 200, 7_000, 7_100], [1, 2, 3, 40]), Sensor(width=64, height=6))
-    (client,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    (client,) = re.findall(r'^```python title="client.py"\n(.*?)^```', PAGE, re.MULTILINE | re.DOTALL)
     with serving(files["plain"]) as live:
-        exec(compile(client.replace(":8080", f":{live.port}"), "docs/serving.md", "exec"), {"__name__": "client"})
+        monkeypatch.setattr(sys, "argv", ["client.py", f"127.0.0.1:{live.port}"])
+        exec(compile(client, "docs/serving.md", "exec"), {"__name__": "client"})
     hello, answer = capsys.readouterr().out.splitlines()
     assert hello.startswith("plain.onnx ['left', 'right', 'up', 'down'] {'width': 8, 'height': 6")
     assert re.fullmatch(r"\['\w+', '\w+'\] 4 \{'off_sensor': 1\}", answer)
