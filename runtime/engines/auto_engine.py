@@ -24,6 +24,7 @@ BUSY_BATCH = 0.15  # the same on batches, which a dense engine multiplies as mat
 BATCH = 8
 TRIALS = 3  # of each engine; the first includes making it
 SMALL = 2**20  # operations of a chunk if all inputs were active: done before a dense engine has begun
+LOOK = 8  # every so many chunks it is looked whether a network is busy: looking takes time too
 QUIETER = 0.7  # of the input's density when the network was found busy
 
 
@@ -56,6 +57,7 @@ class AutoEngine:
         self.events, self.dense = events, dense
         self._full = dense_operations(self.program)
         self._busy: Busy | None = None
+        self._chunks = 0  # of a network that was not found busy
 
     def initial_state(self, batch: int) -> State:
         """All-zero state."""
@@ -63,9 +65,9 @@ class AutoEngine:
 
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:
         """The chunk by the engine that should be faster on it."""
-        if self._full * x.shape[0] * x.shape[1] < SMALL:
-            return self.events.advance(state, x, noise, trace)
         busy = self._busy
+        if self._full * x.shape[0] * x.shape[1] < SMALL or (busy is None and self._passes_by()):
+            return self.events.advance(state, x, noise, trace)
         if busy is not None and np.count_nonzero(x) < QUIETER * busy.density * x.size:
             busy = self._busy = None
         engine = self.dense if busy is not None and busy.dense_next else self.events
@@ -87,6 +89,11 @@ class AutoEngine:
         made = getattr(self.events, "stepper", None)
         assert made is not None
         return made(state)
+
+    def _passes_by(self) -> bool:
+        """Whether a chunk is not looked at: the first is, and then every eighth."""
+        self._chunks += 1
+        return self._chunks % LOOK != 1
 
     def _is_busy(self, activity: Activity | None, x: Floats) -> bool:
         if activity is None:

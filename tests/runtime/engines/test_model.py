@@ -167,6 +167,12 @@ def test_auto_hands_dense_chunks_to_onnxruntime_and_takes_sparse_ones_back(expor
     model.engine._full = 1  # as if anything were much
     assert [model.run(dense).activity is not None for _ in range(3)] == [True] * 3  # too small for a second thought
     monkeypatch.setattr(auto_engine, "SMALL", 0)
+    assert model.run(dense).activity is not None  # this one is looked at, and found busy
+    assert model.engine._busy is not None
+    model.engine._busy = None
+    assert model.run(dense).activity is not None  # this one is not
+    assert model.engine._busy is None
+    model.engine._chunks = 0
     for _ in range(auto_engine.TRIALS):
         assert model.run(dense).activity is not None  # the first is found busy, the others are timed
     assert model.run(dense).activity is None  # so these are onnxruntime's, which does not count
