@@ -74,14 +74,15 @@ def bootstrap_intervals(
 
 
 def wilson_interval(successes: int, trials: int, z: float = 1.959964) -> Interval:
-    """The 95 % Wilson score interval of a proportion."""
+    """The 95 % Wilson score interval of a proportion, which lies in it whatever is rounded."""
     if trials < 1:
         raise AxonnxError("a proportion of no trials has no interval")
     share = successes / trials
     centre = share + z * z / (2 * trials)
     half_width = z * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
     scale = 1 + z * z / trials
-    return max(0.0, float((centre - half_width) / scale)), min(1.0, float((centre + half_width) / scale))
+    low, high = float((centre - half_width) / scale), float((centre + half_width) / scale)
+    return max(0.0, min(low, share)), min(1.0, max(high, share))
 
 
 def calibration_bin(confidence: NDArray[np.floating]) -> Integers:

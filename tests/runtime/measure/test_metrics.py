@@ -69,6 +69,12 @@ def test_against_scikit_learn(seed):
     assert found.accuracy == (p.argmax(1) == labels).mean()
 
 
+def test_a_share_lies_in_its_interval_at_both_ends():
+    for trials in range(1, 200):
+        assert wilson_interval(0, trials)[0] == 0.0
+        assert wilson_interval(trials, trials)[1] == 1.0
+
+
 @given(st.integers(0, 2**31), st.integers(1, 60), st.integers(2, 12))
 def test_bounds_that_always_hold(seed, samples, classes):
     found = metrics_of(*random_predictions(seed, samples, classes))
