@@ -15,11 +15,20 @@ from axonnx.base.errors import AxonnxError
 
 def load_live(source: nn.Module | str | Path) -> nn.Module:
     """The module itself, or what a class or function of that name in a Python file gives, called without arguments."""
-    return source if isinstance(source, nn.Module) else _made(str(source))
+    return source if isinstance(source, nn.Module) else _made(str(source), _version(str(source)))
+
+
+def _version(source: str) -> tuple[object, ...]:
+    """Which file a source is in, and as of when: another folder's file, or a changed one, is another source."""
+    path = Path(source.rpartition(":")[0])
+    if not path.is_file():
+        return ()
+    found = path.stat()
+    return path.resolve(), found.st_mtime_ns, found.st_size
 
 
 @cache
-def _made(source: str) -> nn.Module:
+def _made(source: str, version: tuple[object, ...]) -> nn.Module:
     place, _, name = source.rpartition(":")
     if not place or not name:
         raise AxonnxError(

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning import Binner, Binning, Sensor
 from axonnx.runtime.binning import stream as binner_module
 from axonnx.runtime.events.arrays import EVENT, make_events
@@ -35,9 +36,17 @@ def facts(binner, completed):
     return completed.first, completed.stop, completed.counted, frames, counters, state.counts.tobytes()
 
 
+def told(binner, act):
+    """What a step shows, or why it is refused: after the last bin of int64 time nothing more is taken."""
+    try:
+        return facts(binner, act(binner))
+    except AxonnxError as fault:
+        return str(fault)
+
+
 def assert_same(steps, plain, fast):
     for act in steps:
-        assert facts(plain, act(plain)) == facts(fast, act(fast))
+        assert told(plain, act) == told(fast, act)
 
 
 @settings(deadline=None, max_examples=150)
