@@ -7,7 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from axonnx.base.errors import AxonnxError
 from axonnx.train.data.splits import Kind
 
-EVENTS_ONLY = ("blend", "drop", "gain", "time_jitter_us", "time_stretch", "jitter_x")
+EVENTS_ONLY = ("blend", "gain", "time_jitter_us", "jitter_x")
+SEQUENCES = ("drop", "time_stretch")  # of events or of frames
 
 
 class Augmentation(BaseModel):
@@ -32,6 +33,7 @@ class Augmentation(BaseModel):
     jitter_x: float = Field(
         default=0.0, ge=0, description="std of the noise on every event's column (channel of a cochlea)"
     )
+    zoom: float = Field(default=0.0, ge=0, lt=1, description="samples become smaller or larger by this share")
     crop: int = Field(default=0, ge=0, description="padding around frames, of which the old size is cut out anywhere")
     flip: bool = Field(default=False, description="mirror every other sample from left to right")
 
@@ -42,8 +44,12 @@ class Augmentation(BaseModel):
 
     def check(self, kind: Kind) -> None:
         """Refuse what has no meaning for samples of this kind."""
-        wrong = ("crop",) if kind == "events" else EVENTS_ONLY
+        wrong = {"events": ("crop",), "frames": EVENTS_ONLY, "images": (*EVENTS_ONLY, *SEQUENCES)}[kind]
         for name in wrong:
             if getattr(self, name):
-                instead = "use shift_x and shift_y" if kind == "events" else "it needs the times of single events"
+                instead = "use shift_x and shift_y" if kind == "events" else _needs(name)
                 raise AxonnxError(f"augmentation: {name} does not work on {kind}; {instead}")
+
+
+def _needs(name: str) -> str:
+    return "it needs a sequence in time" if name in SEQUENCES else "it needs single events and their times"

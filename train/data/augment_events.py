@@ -96,9 +96,15 @@ def _new_times(times: NDArray[np.int64], draw: _Draw, how: Augmentation) -> NDAr
 def _new_places(
     x: NDArray[np.int64], y: NDArray[np.int64], draw: _Draw, sensor: Sensor, how: Augmentation
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Columns and rows after a flip, a shift and jitter; they may lie off the sensor."""
+    """Columns and rows after a flip, a zoom, a shift and jitter; they may lie off the sensor."""
     if how.flip:
         x = np.where(draw.whole(0, 1) == 1, sensor.width - 1 - x, x)
+    if how.zoom:
+        larger = draw.uniform(1 - how.zoom, 1 + how.zoom)
+        x, y = (
+            np.rint((place - (side - 1) / 2) * larger + (side - 1) / 2).astype(np.int64)
+            for place, side in ((x, sensor.width), (y, sensor.height))
+        )
     if how.shift_x:
         x = x + draw.whole(-how.shift_x, how.shift_x)
     if how.shift_y:

@@ -199,3 +199,12 @@ def test_gain_makes_recordings_louder_and_quieter_and_moves_nothing():
     for before, after in zip(split(events, offsets), split(made.events, made.offsets), strict=True):
         assert set(after.tolist()) <= set(before.tolist())
         assert (np.diff(after["t"]) >= 0).all()
+
+
+def test_zoom_scales_places_about_the_middle_of_the_sensor():
+    events = make_events(np.zeros(600), np.full(600, 24), np.full(600, 16), np.zeros(600))
+    sensor, offsets = Sensor(width=33, height=33), np.arange(601)
+    zoomed = augment_events(events, offsets, sensor, Augmentation(zoom=0.5), np.random.default_rng(0))
+    assert not zoomed.off_sensor.any()
+    assert (zoomed.events["y"] == 16).all()
+    assert (zoomed.events["x"].min(), zoomed.events["x"].max()) == (20, 28)

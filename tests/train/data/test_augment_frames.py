@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from axonnx.base.errors import AxonnxError
 from axonnx.train.data.augment import Augmentation
-from axonnx.train.data.augment_frames import _paste, augment_frames
+from axonnx.train.data.augment_frames import _taken, _zoomed, augment_frames
 
 
 def images(count, shape=(3, 8, 6), seed=0):
@@ -19,8 +19,7 @@ def augment(frames, seed=0, **settings):
 @given(st.integers(-10, 10), st.integers(-10, 10))
 def test_a_move_is_a_cut_out_of_the_padded_image(down, right):
     image = images(1)[0]
-    moved = np.zeros_like(image)
-    _paste(image, moved, down, right)
+    moved = _taken(_taken(image, _zoomed(8, 1.0, down), -2), _zoomed(6, 1.0, right), -1)
     padded = np.pad(image, ((0, 0), (10, 10), (10, 10)))
     assert np.array_equal(moved, padded[:, 10 - down : 18 - down, 10 - right : 16 - right])
 
@@ -68,7 +67,44 @@ def test_the_generator_decides_and_the_input_stays():
     assert np.array_equal(augment(frames), frames)
 
 
-@pytest.mark.parametrize("name", ["drop", "time_jitter_us", "time_stretch"])
+def test_zoom_scales_about_the_middle():
+    frames = np.zeros((300, 1, 2, 33, 33), np.uint8)
+    frames[..., 16, 16], frames[..., 16, 24], frames[..., 8, 16] = 1, 2, 3
+    zoomed = augment(frames, zoom=0.5)
+    assert (zoomed[..., 16, 16] == 1).all()
+    for value, axis in ((2, -1), (3, -2)):
+        distance = np.abs(np.argwhere(zoomed == value)[:, axis] - 16)
+        assert (distance.min(), distance.max()) == (4, 12)
+
+
+def test_a_slower_recording_shows_its_beginning_longer_and_a_faster_one_ends_early():
+    frames = np.broadcast_to(np.arange(1, 13, dtype=np.uint8)[:, None, None, None], (200, 12, 2, 4, 4)).copy()
+    seen = augment(frames, time_stretch=0.5)[:, :, 0, 0, 0]
+    assert {tuple(row) for row in seen.tolist()} >= {tuple(range(1, 13))}
+    for row in seen.tolist():
+        shown = [frame for frame in row if frame]
+        assert shown == sorted(shown)
+        assert row == shown + [0] * (12 - len(shown))
+        assert len(shown) == 12 or max(shown) >= 11
+    assert seen[:, -1].min() == 0
+    assert seen[:, -1].max() > 8
+
+
+def test_drop_takes_single_events():
+    frames = np.full((300, 4, 2, 8, 8), 10, np.uint8)
+    kept = augment(frames, drop=0.6).mean((1, 2, 3, 4)) / 10
+    assert 0.38 < kept.min() < 0.45
+    assert 0.95 < kept.max() < 1.02
+    assert abs(kept.mean() - 0.7) < 0.03
+
+
+@pytest.mark.parametrize("name", ["drop", "time_stretch"])
+def test_what_needs_a_sequence_is_refused_for_images(name):
+    with pytest.raises(AxonnxError, match=f"{name} does not work on images; it needs a sequence in time"):
+        augment(images(2, (1, 4, 4)), **{name: 0.5})
+
+
+@pytest.mark.parametrize("name", ["gain", "time_jitter_us", "jitter_x"])
 @pytest.mark.parametrize(("shape", "kind"), [((1, 4, 4), "images"), ((2, 1, 4, 4), "frames")])
 def test_what_needs_single_events_is_refused(name, shape, kind):
     with pytest.raises(AxonnxError, match=f"{name} does not work on {kind}"):
