@@ -56,6 +56,8 @@ def prepare(config: DataConfig) -> Prepared:
         splits = splits.with_classes(config.classes)
     if config.held_out is not None:
         splits = splits.with_test_groups(config.held_out)
+    elif config.unseen:
+        splits = splits.with_unseen_groups()
     splits = _with_validation(splits, config.validation)
     _refuse_idle_settings(config, splits)
     if splits.kind == "events":

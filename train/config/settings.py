@@ -92,6 +92,9 @@ class DataConfig(Section):
     held_out: tuple[NonNegativeInt, ...] | None = Field(
         default=None, description="test on these speakers or users of the training part, and not on the test part"
     )
+    unseen: bool = Field(
+        default=False, description="leave speakers or users who are in the training part out of the test part"
+    )
     validation: ValidationConfig = Field(default_factory=ValidationConfig)
     crop: Annotated[tuple[Pixels, Pixels] | tuple[Corner, Corner, Pixels, Pixels] | None, BeforeValidator(_numbers)] = (
         Field(

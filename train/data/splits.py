@@ -111,6 +111,15 @@ class DataSplits:
         train, out = self._without_groups(groups, "held-out groups")
         return replace(self, train=self.train.subset(train), test=self.train.subset(out), validation=None)
 
+    def with_unseen_groups(self) -> DataSplits:
+        """The same, tested on those speakers or users alone who are not in the training part."""
+        if self.test.groups is None:
+            raise AxonnxError(f"{self.name}: nothing is known about speakers or users of the test part")
+        unseen = np.flatnonzero(~np.isin(self.test.groups, self.groups))
+        if not len(unseen):
+            raise AxonnxError(f"{self.name}: everyone in the test part is in the training part, too: {self.groups}")
+        return replace(self, test=self.test.subset(unseen))
+
     @property
     def groups(self) -> list[int]:
         """The speakers or users of the training part."""

@@ -106,6 +106,18 @@ def test_validation_may_be_speakers(make_recordings):
     assert [len(each) for each in map(splits.validation.__getitem__, range(3))] == [0, 1, 6]
 
 
+def test_who_is_in_training_can_be_left_out_of_the_test(make_recordings):
+    heard, asked = np.array([4, 4, 5, 6, 6, 6, 7]), np.array([7, 8, 8, 4, 9, 9, 9])
+    splits = DataSplits("mine", make_recordings(groups=heard), make_recordings(groups=asked))
+    unseen = splits.with_unseen_groups()
+    assert unseen.test.groups.tolist() == [8, 8, 9, 9, 9]
+    assert unseen.train.groups.tolist() == heard.tolist()
+    with pytest.raises(AxonnxError, match="everyone in the test part"):
+        DataSplits("mine", splits.train, splits.train).with_unseen_groups()
+    with pytest.raises(AxonnxError, match="nothing is known about speakers or users of the test part"):
+        DataSplits("mine", splits.train, make_recordings()).with_unseen_groups()
+
+
 def test_unknown_speakers_are_refused(make_recordings):
     known = DataSplits("mine", make_recordings(groups=np.arange(7)), make_recordings())
     with pytest.raises(AxonnxError, match=r"\[9\]; known: \[0, 1, 2, 3, 4, 5, 6\]"):
