@@ -13,6 +13,7 @@ ALL = plan_names()
 def test_the_papers_experiments_are_all_there():
     assert ALL == [
         "cifar10",
+        "cifar10-deep",
         "dvs-gesture",
         "shd-regenerated",
         "estimators",

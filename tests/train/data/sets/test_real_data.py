@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from axonnx.runtime.binning import Binning, bin_batch
+from axonnx.train.build import prepare
+from axonnx.train.config.settings import DataConfig
 from axonnx.train.data.sets.registry import load_data_set
 from axonnx.train.data.sets.shd import read_shd
 
@@ -31,6 +33,12 @@ def test_gestures_as_frames(real_data):
     assert (splits.train.frames.shape, splits.test.frames.shape) == ((935, 49, 2, 32, 32), (240, 49, 2, 32, 32))
     assert (splits.train.groups.min(), splits.test.groups.max()) == (1, 23)
     assert np.bincount(splits.test.labels).min() > 10
+
+
+def test_gestures_of_users_whom_training_does_not_have(real_data):
+    config = DataConfig(name="dvs-gesture-32x32", root=str(real_data), unseen=True)
+    splits = prepare(config).splits
+    assert (len(splits.train), set(splits.test.groups.tolist())) == (935, {20, 21, 22, 23})
 
 
 def test_the_first_thousand_of_nmnist(real_data):
