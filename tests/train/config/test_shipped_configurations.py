@@ -22,7 +22,15 @@ TABLES = {
 }
 SHIPPED = sorted((Path(__file__).parents[3] / "train/config/shipped").glob("*.toml"))
 ROWS = [f"{table}-{row}" for table, rows in TABLES.items() for row in rows]
-OURS = ["digits-saccade", "digits-static", "shd-cpu", "shd-cpu-recurrent", "shd-cpu-700", "dvs-gesture-cpu"]
+OURS = [
+    "digits-saccade",
+    "digits-static",
+    "shd-cpu",
+    "shd-cpu-recurrent",
+    "shd-cpu-700",
+    "dvs-gesture-cpu",
+    "dvs-gesture-cpu-resnet",
+]
 
 # What each data set gives: its sensor and classes, or the shape of its samples and classes.
 COCHLEA, CAMERA = Sensor(width=700, height=1, polarities=1), Sensor(width=128, height=128)
