@@ -98,6 +98,7 @@ def plan_names() -> list[str]:
 
 ORDER = (
     "cifar10",
+    "cifar10-deep",
     "dvs-gesture",
     "shd-regenerated",
     "estimators",
