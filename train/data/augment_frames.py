@@ -50,12 +50,14 @@ def _shifts(most: int, how: Augmentation, count: int, generator: np.random.Gener
 def _zoomed(size: int, larger: float, moved: int) -> NDArray[np.int64]:
     """Which of ``size`` pixels is seen in each place: the nearest one to (place − moved − middle)/larger + middle."""
     middle = (size - 1) / 2
-    return np.rint((np.arange(size) - moved - middle) / larger + middle).astype(np.int64)
+    seen: NDArray[np.int64] = np.rint((np.arange(size) - moved - middle) / larger + middle).astype(np.int64)
+    return seen
 
 
 def _stretched(steps: int, slower: float) -> NDArray[np.int64]:
     """Which frame is seen in each step of a recording that takes ``slower`` times as long."""
-    return np.floor((np.arange(steps) + 0.5) / slower).astype(np.int64)
+    seen: NDArray[np.int64] = np.floor((np.arange(steps) + 0.5) / slower).astype(np.int64)
+    return seen
 
 
 def _taken(source: NDArray[np.uint8], places: NDArray[np.int64], axis: int) -> NDArray[np.uint8]:
