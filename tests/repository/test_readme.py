@@ -74,7 +74,7 @@ def assert_same_bits(told: list[str], expected: np.ndarray) -> None:
 
 def test_figures_of_the_first_table_are_those_of_the_pages_that_it_names():
     rows = re.findall(r"^\| \[[^]]+\]\(([^)]+)\)(.*)$", README, re.MULTILINE)
-    assert len(rows) == 6
+    assert len(rows) == 7
     for page, row in rows:
         source = README.split("## Five minutes")[1] if "verify" in page else (ROOT / page).read_text("utf-8")
         figures = re.findall(r"\d[\d.,]*\d(?= (?:ms|%|spikes|membranes|logits))", row.split("|", 1)[1])
