@@ -26,6 +26,7 @@ OURS = [
     "digits-saccade",
     "digits-static",
     "shd-cpu",
+    "shd-cpu-25",
     "shd-cpu-recurrent",
     "shd-cpu-700",
     "dvs-gesture-cpu",
