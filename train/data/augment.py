@@ -52,4 +52,4 @@ class Augmentation(BaseModel):
 
 
 def _needs(name: str) -> str:
-    return "it needs a sequence in time" if name in SEQUENCES else "it needs single events and their times"
+    return "it needs a sequence in time" if name in SEQUENCES else "it needs single events"
