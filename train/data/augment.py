@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from axonnx.base.errors import AxonnxError
 from axonnx.train.data.splits import Kind
 
-EVENTS_ONLY = ("blend", "gain", "time_jitter_us", "jitter_x")
+EVENTS_ONLY = ("blend", "gain", "tone", "time_jitter_us", "jitter_x")
 SEQUENCES = ("drop", "time_stretch")  # of events or of frames
 
 
@@ -25,6 +25,12 @@ class Augmentation(BaseModel):
     drop: float = Field(default=0.0, ge=0, le=1, description="largest share of a recording's events left out")
     gain: float = Field(
         default=0.0, ge=0, le=2, description="events become fewer or more (repeated), at most e^gain times: loudness"
+    )
+    tone: float = Field(
+        default=0.0,
+        ge=0,
+        le=2,
+        description="the same for each column (channel of a cochlea), by a curve with eight random corners: voices",
     )
     time_jitter_us: float = Field(default=0.0, ge=0, description="std of the noise on every event's time")
     time_stretch: float = Field(default=0.0, ge=0, lt=1, description="recordings run slower or faster by this share")

@@ -12,6 +12,8 @@ from axonnx.runtime.binning import Sensor
 from axonnx.runtime.events.arrays import EVENT
 from axonnx.train.data.augment import Augmentation
 
+TONE_CORNERS = 8  # columns, evenly spread from the first to the last, where a curve of `tone` may turn
+
 
 class AugmentedEvents(NamedTuple):
     """A valid batch of recordings, and how many events of each were moved off the sensor and are gone."""
@@ -35,7 +37,7 @@ def augment_events(
     times = _new_times(events["t"], draw, how)
     x, y = _new_places(events["x"].astype(np.int64), events["y"].astype(np.int64), draw, sensor, how)
     inside = (x >= 0) & (x < sensor.width) & (y >= 0) & (y < sensor.height)
-    copies = _copies(draw, how) * (kept & inside)
+    copies = _copies(np.clip(x, 0, sensor.width - 1), draw, sensor, how) * (kept & inside)
     chosen = np.repeat(np.arange(len(copies)), copies)
     if how.time_jitter_us:  # nothing else brings events out of order
         chosen = chosen[_time_order(draw.owner[chosen], times[chosen])]
@@ -73,12 +75,27 @@ def _kept(draw: _Draw, how: Augmentation) -> NDArray[np.bool_]:
     return draw.generator.random(len(share)) >= share
 
 
-def _copies(draw: _Draw, how: Augmentation) -> NDArray[np.int64]:
-    """How often every event occurs: f times in the mean, with ln f drawn between ±`gain` for each recording."""
-    if not how.gain:
+def _copies(x: NDArray[np.int64], draw: _Draw, sensor: Sensor, how: Augmentation) -> NDArray[np.int64]:
+    """How often every event occurs: f·g(x) times in the mean.
+
+    ln f is drawn between ±`gain` for each recording; ln g(x) runs straight between corners drawn between ±`tone`.
+    """
+    if not how.gain and not how.tone:
         return np.ones(len(draw.owner), np.int64)
-    factor = np.exp(draw.uniform(-how.gain, how.gain))
-    return np.floor(factor + draw.generator.random(len(factor))).astype(np.int64)
+    log_factor = draw.uniform(-how.gain, how.gain) if how.gain else np.zeros(len(draw.owner))
+    if how.tone:
+        log_factor += _tones(x, draw, sensor, how.tone)
+    return np.floor(np.exp(log_factor) + draw.generator.random(len(log_factor))).astype(np.int64)
+
+
+def _tones(x: NDArray[np.int64], draw: _Draw, sensor: Sensor, most: float) -> NDArray[np.float64]:
+    """ln g of each event's column, on a curve for each recording."""
+    corners = draw.generator.uniform(-most, most, (draw.recordings, TONE_CORNERS))
+    place = x * (TONE_CORNERS - 1) / max(sensor.width - 1, 1)
+    left = np.minimum(place.astype(np.int64), TONE_CORNERS - 2)
+    low, high = corners[draw.owner, left], corners[draw.owner, left + 1]
+    tones: NDArray[np.float64] = low + (high - low) * (place - left)
+    return tones
 
 
 def _new_times(times: NDArray[np.int64], draw: _Draw, how: Augmentation) -> NDArray[np.int64]:

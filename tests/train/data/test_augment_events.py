@@ -46,6 +46,7 @@ def split(events, offsets):
         Augmentation,
         drop=st.sampled_from([0, 0.3, 1]),
         gain=st.sampled_from([0, 0.5, 2]),
+        tone=st.sampled_from([0, 0.5, 2]),
         time_jitter_us=st.sampled_from([0, 10, 5000]),
         time_stretch=st.sampled_from([0, 0.2, 0.9]),
         shift_x=st.sampled_from([0, 3, 40]),
@@ -61,7 +62,7 @@ def test_whatever_happens_the_result_is_a_valid_batch_and_the_input_untouched(si
     Recordings(made.events, made.offsets, np.zeros(len(sizes), np.int64), ("all",), SENSOR)
     lost = np.diff(offsets) - np.diff(made.offsets)
     assert (made.off_sensor >= 0).all()
-    if not how.gain:
+    if not how.gain and not how.tone:
         assert (lost >= made.off_sensor).all()
         assert how.drop or np.array_equal(lost, made.off_sensor)
     assert np.array_equal(events, before[0])
@@ -199,6 +200,36 @@ def test_gain_makes_recordings_louder_and_quieter_and_moves_nothing():
     for before, after in zip(split(events, offsets), split(made.events, made.offsets), strict=True):
         assert set(after.tolist()) <= set(before.tolist())
         assert (np.diff(after["t"]) >= 0).all()
+
+
+def test_tone_makes_columns_louder_and_quieter_each_recording_in_its_own_way():
+    columns = np.tile(np.arange(20), 2000)
+    events, offsets = join_events([make_events(np.zeros(40_000), columns)] * 30)
+    made = augment((events, offsets), tone=1.0)
+    parts = split(made.events, made.offsets)
+    factors = np.log([np.bincount(part["x"], minlength=20) / 2000 for part in parts])
+    assert -1.1 < factors.min() < -0.6
+    assert 0.6 < factors.max() < 1.1
+    assert np.ptp(factors, axis=0).min() > 0.6  # every column is louder in one recording than in another
+    assert np.ptp(factors, axis=1).min() > 0.3  # and louder than other columns of its recording
+    assert np.abs(np.diff(factors)).max() < 2 * 7 / 19 + 0.2  # neighbours differ by what a straight line allows
+
+
+def test_tone_runs_straight_between_eight_corners():
+    sensor = Sensor(width=71, height=1)  # corners at every tenth column
+    events, offsets = join_events([make_events(np.zeros(71_000), np.tile(np.arange(71), 1000))])
+    made = augment_events(events, offsets, sensor, Augmentation(tone=1.0), np.random.default_rng(3))
+    curve = np.log(np.bincount(made.events["x"], minlength=71) / 1000)
+    straight = np.interp(np.arange(71), np.arange(0, 71, 10), curve[::10])
+    assert np.abs(curve - straight).max() < 0.15
+    assert np.ptp(curve) > 0.5
+
+
+def test_a_sensor_of_one_column_has_a_tone():
+    events, offsets = join_events([make_events(np.zeros(1000), np.zeros(1000))] * 50)
+    made = augment_events(events, offsets, Sensor(width=1, height=1), Augmentation(tone=0.5), np.random.default_rng(0))
+    assert 0.5 < np.diff(made.offsets).min() / 1000 < 0.75
+    assert 1.4 < np.diff(made.offsets).max() / 1000 < 1.8
 
 
 def test_zoom_scales_places_about_the_middle_of_the_sensor():

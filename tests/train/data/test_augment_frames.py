@@ -104,7 +104,7 @@ def test_what_needs_a_sequence_is_refused_for_images(name):
         augment(images(2, (1, 4, 4)), **{name: 0.5})
 
 
-@pytest.mark.parametrize("name", ["gain", "time_jitter_us", "jitter_x"])
+@pytest.mark.parametrize("name", ["gain", "tone", "time_jitter_us", "jitter_x"])
 @pytest.mark.parametrize(("shape", "kind"), [((1, 4, 4), "images"), ((2, 1, 4, 4), "frames")])
 def test_what_needs_single_events_is_refused(name, shape, kind):
     with pytest.raises(AxonnxError, match=f"{name} does not work on {kind}"):
