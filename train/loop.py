@@ -33,6 +33,7 @@ from axonnx.train.noise import fire_of_batch
 from axonnx.train.objective import Objective, cosine_rate
 from axonnx.train.output.progress import Progress, Silent
 from axonnx.train.pieces import Piece, mean_squares, pieces_of, refuse_statistics_of_pieces
+from axonnx.train.temper import temper
 
 AfterEpoch = Callable[["Training"], None]
 
@@ -60,6 +61,11 @@ def new_training(network: Network, config: Config, device: torch.device) -> Trai
 
 def make_feeds(prepared: Prepared, config: Config, device: torch.device, world: World) -> dict[str, Feed]:
     """Training batches, shuffled, augmented and split over processes; and every part as it is, for evaluation."""
+    plain = {name: part_feed(prepared, config, device, name) for name in prepared.splits.parts}
+    return {"learn": _learn_feed(prepared, config, device, world), **plain}
+
+
+def _learn_feed(prepared: Prepared, config: Config, device: torch.device, world: World) -> Feed:
     learn = _batches(
         prepared.splits.train,
         prepared,
@@ -70,8 +76,7 @@ def make_feeds(prepared: Prepared, config: Config, device: torch.device, world: 
         shuffle=True,
         shard=(world.rank, world.size),
     )
-    plain = {name: part_feed(prepared, config, device, name) for name in prepared.splits.parts}
-    return {"learn": Feed(learn, config.data.shift, device), **plain}
+    return Feed(learn, config.data.shift, device)
 
 
 def part_feed(
@@ -122,6 +127,9 @@ def fit(
         with _seeded(training.noise, config.seed, epoch, world.rank):
             row = _epoch(wrapped, training, feeds["learn"], epoch, config, progress, world)
         world.same_buffers(network)
+        if config.noise.temper:
+            last = epoch + 1 == total
+            row["noise_scale"] = _temper(network, data, config, device, total) if last else 1.0
         row |= _test(network, feeds["test"], world)
         row["seconds"] = time.perf_counter() - began
         training.epochs_done = epoch + 1
@@ -133,6 +141,12 @@ def fit(
         world.wait()
     progress.finish()
     return training
+
+
+def _temper(network: Network, data: Prepared, config: Config, device: torch.device, epoch: int) -> float:
+    """Every process looks at the same samples, those of an epoch that is not trained, and finds the same scale."""
+    feed = _learn_feed(data, config, device, World())
+    return temper(network, feed, epoch, config.noise.temper, config.seed)
 
 
 def final_predictions(

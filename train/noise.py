@@ -17,6 +17,10 @@ def refuse_idle_noise(config: Config, variant: Variant) -> None:
                 f"noise.{key} is for training with noise; {config.variant.name!r} fires mean-field. "
                 f"Leave it out, or set variant.fire = 'sample'"
             )
+    if config.noise.temper and variant.spread == "none":
+        raise AxonnxError(
+            f"noise.temper is for networks with a posterior; {config.variant.name!r} has no σ to shrink. Leave it out"
+        )
 
 
 def noise_scale(progress: float, anneal: float) -> float:

@@ -176,6 +176,7 @@ def _go_on(
 ) -> None:
     """Train to the end, with a checkpoint after each epoch."""
     board = open_board(folder.tensorboard, training.epochs_done) if here.leads else None
+    total = config.optimiser.epochs + config.finetune.epochs
 
     def keep(current: Training) -> None:
         folder.write_results(current.rows)
@@ -186,6 +187,10 @@ def _go_on(
         save_checkpoint(folder.checkpoint, current.network, current.optimiser, position)
         for text in new_warnings(current.rows):
             line = f"warning: epoch {current.epochs_done}: {text}"
+            folder.log(line)
+            progress.note(line)
+        if current.epochs_done == total and config.noise.temper:
+            line = f"noise.temper: every σ times {current.rows[-1]['noise_scale']:.3g}"
             folder.log(line)
             progress.note(line)
         if board is not None:

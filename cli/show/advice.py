@@ -9,8 +9,9 @@ from axonnx.runtime.measure.ways import way_text
 
 NOTABLE, BAD = 0.01, 0.05  # of the test samples
 NOISY = (
-    "its weights were not trained to be drawn: export with --collapse mfa, or train with noise (--variant.fire sample) "
-    "and every batch in turn without (--noise.mean_field 0.5)"
+    "its weights were not trained to be drawn: export with --collapse mfa, let σ shrink after training "
+    "(--noise.temper 0.01), or train with noise (--variant.fire sample) and every batch in turn without "
+    "(--noise.mean_field 0.5)"
 )
 TRAINED = (
     "train with noise that falls to zero (--noise.anneal 0.5), or with a closing mean-field phase (--finetune.epochs 3)"

@@ -261,10 +261,16 @@ class RegulariserConfig(Section):
 
 
 class NoiseConfig(Section):
-    """Sampled training of a network that is to run without noise, too."""
+    """Noise in training and after it, for a network that is to run with and without it."""
 
     anneal: float = Field(default=0.0, ge=0, le=1, description="noise falls to zero over this last share of the epochs")
     mean_field: float = Field(default=0.0, ge=0, lt=1, description="this share of the batches is without noise")
+    temper: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="after the last epoch σ shrinks until noise costs at most this share of the decisions; 0: it stays",
+    )
 
 
 class FinetuneConfig(Section):

@@ -46,6 +46,7 @@ def test_noise_that_was_never_trained_is_told_to_be_left_out(mode):
     text = advice(scored(bayesian=550, mean_field=781, file=237), mode, False)
     assert "23.7 %, mean-field, as trained 78.1 % (54.4 points less)" in text
     assert "export with --collapse mfa" in text
+    assert "--noise.temper 0.01" in text
 
 
 def test_what_pruning_and_rounding_cost_has_a_remedy_of_its_own():
