@@ -38,7 +38,7 @@ def temper(network: Network, feed: Feed, epoch: int, most: float, seed: int) -> 
 def largest_scale(share_right: Callable[[float], float], most: float) -> float:
     """The largest s = 2^(−k/2) whose share of right decisions is at most ``most`` below that of s = 0."""
     least = share_right(0.0) - most
-    scales = [2.0 ** (-k / 2) for k in range(STEPS + 1)]
+    scales = [math.pow(2.0, -k / 2) for k in range(STEPS + 1)]
     return next((scale for scale in scales if share_right(scale) >= least), scales[-1])
 
 
