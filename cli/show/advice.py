@@ -26,7 +26,17 @@ def advice(scores: Sequence[AccuracyContract], mode: str, calibrated: bool) -> s
         return None
     found = f"this file has {100 * shipped.accuracy:.1f} %, {way_text(best)} {100 * best.accuracy:.1f} %"
     head = "warning: this collapse is a bad choice" if lost > BAD else "the collapse costs accuracy"
-    return f"{head}: {found} ({100 * lost:.1f} points less). {_remedy(mode, calibrated, best.way)}"
+    remedy = _other_collapse(scores) if mode == "mfa" and best.way != "unreduced" else ""
+    return f"{head}: {found} ({100 * lost:.1f} points less). {remedy}{_remedy(mode, calibrated, best.way)}"
+
+
+def _other_collapse(scores: Sequence[AccuracyContract]) -> str:
+    """The best collapse that keeps noise or members, where it is notably better than this file."""
+    others = [way for way in scores if way.way in ("sampled", "stochastic")]
+    other = max(others, key=lambda way: way.accuracy, default=scores[-1])
+    if other.right - scores[-1].right <= NOTABLE * other.samples:
+        return ""
+    return f"--collapse {other.way} has {100 * other.accuracy:.1f} %. "
 
 
 def _remedy(mode: str, calibrated: bool, best: Way) -> str:
