@@ -98,6 +98,19 @@ def evaluated(data: str, here: World) -> list[dict[str, object]]:
     return [*everywhere, alone]
 
 
+def tempered(data: str, here: World) -> list[tuple[float, list[float]]]:
+    """The factor of a tempered network's σ, and log σ, in every process."""
+    tree = tiny(data, BATCH, name="mfa", initial_std=30.0).model_dump(exclude_none=True)
+    config = check_config({**tree, "noise": {"temper": 0.01}}, "tempered")
+    prepared = prepare(config.data)
+    network = make_network(config, prepared)
+    scale = loop.fit(network, prepared, config, world=here).rows[-1]["noise_scale"]
+    stds = [
+        value for name, tensor in network.state_dict().items() if "log_" in name for value in tensor.flatten().tolist()
+    ]
+    return here.gather((scale, stds))
+
+
 def killed(words: list[str]) -> int:
     """The command line, in which the second process does not survive its second epoch."""
     from axonnx.cli import main
@@ -146,6 +159,7 @@ if __name__ == "__main__":
             "shards": shards(plain, here),
             "rows": first_rows(data, here),
             "evaluated": evaluated(f"{folder}/many.npz", here),
+            "tempered": tempered(data, here),
             "means": here.mean({"layer": torch.tensor(float(here.rank))}, share=(0.5, 1.5)[here.rank]),
             "size": here.size,
         }

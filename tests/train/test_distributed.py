@@ -107,6 +107,13 @@ def test_all_processes_evaluate_and_the_figures_are_those_of_one_to_the_bit(toge
     assert first == second == alone
 
 
+def test_all_processes_temper_alike(together):
+    first, second = together[0]["tempered"]
+    assert first == second
+    assert first[0] < 1.0
+    assert len(first[1]) >= 2
+
+
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory, frames, cache):
     """A run of two processes, its folder and its configuration."""
