@@ -10,6 +10,7 @@ import torch
 
 from axonnx.models import MEAN_FIELD, Fire, Network, Sample
 from axonnx.train.feed import Batch, Feed
+from axonnx.train.output.checkpoint import SPREADS
 
 SAMPLES = 2048  # training samples, augmented as in training, that are looked at
 STEPS = 16  # of √½ each, down to σ/256: a network that bears no more than that has no noise to speak of
@@ -56,5 +57,5 @@ def right(network: Network, batches: Iterable[Batch], fire: Fire) -> float:
 def multiply_stds(network: Network, scale: float) -> None:
     """σ ← s·σ of every posterior and of the base noise, so that κ ← s·κ: the noise of ``Sample(…, scale=s)``."""
     for name, tensor in network.state_dict().items():
-        if name.endswith(("log_std", "log_base_std")):
+        if name.endswith(SPREADS):
             tensor += math.log(scale)
