@@ -46,13 +46,13 @@ def test_smaller_stds_are_the_noise_of_a_smaller_scale(spread):
     for name, tensor in network.state_dict().items():
         after = scaled.state_dict()[name]
         if name.endswith("std"):
-            assert torch.allclose(torch.exp(after), 0.25 * torch.exp(tensor))
+            assert torch.allclose(torch.exp(after), 0.25 * torch.exp(tensor))  # exp and log round
         else:
             assert torch.equal(after, tensor)
     assert torch.equal(scaled(x, MEAN_FIELD).logits, network(x, MEAN_FIELD).logits)
     less = network(x, Sample(torch.Generator().manual_seed(1), 0.25))
     now = scaled(x, Sample(torch.Generator().manual_seed(1)))
-    assert torch.allclose(now.logits, less.logits)
+    assert torch.allclose(now.logits, less.logits)  # κ′ε against s·κε: other roundings of the same noise
     assert not torch.equal(now.logits, network(x, Sample(torch.Generator().manual_seed(1))).logits)
 
 
@@ -67,7 +67,7 @@ def test_a_noisy_network_is_tempered_until_its_decisions_hold(frames):
     assert scale < 0.5
     for name, tensor in network.state_dict().items():
         changed = torch.log(torch.tensor(scale)) if name.endswith("std") else 0.0
-        assert torch.allclose(tensor, before[name] + changed)
+        assert torch.allclose(tensor, before[name] + changed)  # ln s in float32, there in float64
 
 
 def test_a_run_is_tempered_once_after_its_last_epoch(frames, tmp_path):
