@@ -9,11 +9,12 @@ multiply-adds.
 from __future__ import annotations
 
 from functools import cache
-
-import onnx
-from onnx import parser
+from typing import TYPE_CHECKING
 
 from axonnx.runtime.format.spike_op import ADAPTATION, DOMAIN, ONNX_OPSET, SpikeOp
+
+if TYPE_CHECKING:
+    import onnx
 
 __all__ = ["DOMAIN", "IR_VERSION", "ONNX_OPSET", "OPS", "VERSION", "SpikeOp", "function"]
 
@@ -244,4 +245,6 @@ OPS: dict[str, SpikeOp] = {
 @cache
 def function(name: str) -> onnx.FunctionProto:
     """The operator ``name`` as an ONNX local function."""
+    from onnx import parser  # the native core is built from the bodies before anything is installed
+
     return parser.parse_function(OPS[name].text)

@@ -1,0 +1,4 @@
+/* Passes over events. */
+#include "vectors.h"
+#include "generated.h"
+#include "program.h"

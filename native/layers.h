@@ -1,0 +1,219 @@
+/* Layers: sums of one synapse, or of two that share them, what follows, and the neurons that take them. */
+
+/* ---------------------------------------------------------------- linear */
+
+INLINE void linear_part(const int stored, const int vectors, const synapse *s, const part *b, const int32_t *list,
+                        int32_t count, float *sums)
+{
+    add_events(stored, vectors, sums + b->done, s, b->at, b->width, list, count, list);
+}
+
+#if HAS_PAIRS
+/* W·x of one time step, or of several: `programs[n]` is the program as step n sees it. */
+static void linear_dense(const program *const *programs, int32_t steps, int32_t number)
+{
+    const int32_t *r = row_of(programs[0], number), *last = row_of(programs[steps - 1], number), no_offset[1] = {0};
+    const int32_t inputs = r[LINEAR_inputs];
+    const int bytes = r[LINEAR_dense_stored] == BYTES;
+    int16_t *packed = programs[0]->packed;
+    memset(packed, 0, (size_t)inputs * (size_t)steps * (bytes ? 1 : 2));
+    for (int32_t n = 0; n < steps; n++) {
+        const int32_t *own = row_of(programs[n], number);
+        pack_listed(programs[n], own, 0, programs[n]->events[own[LINEAR_counted]], 0,
+                    bytes ? (int16_t *)(void *)((int8_t *)packed + (int64_t)n * inputs) : packed + (int64_t)n * inputs);
+    }
+    float *first = programs[0]->memory + r[LINEAR_out];
+    const int64_t apart = steps == 1 ? 0 : (programs[steps - 1]->memory + last[LINEAR_out] - first) / (steps - 1);
+    const tile t = {.x = packed, .offsets = no_offset, .weights = programs[0]->weights + 64 * (int64_t)r[LINEAR_dense],
+                    .row_step = inputs, .out_step = apart, .taps = 1, .inputs = inputs, .size = r[LINEAR_size],
+                    .unit = unit_of_dense(programs[0], r), .out = first};
+    add_tiles(r[LINEAR_dense_stored], &t, steps, r[LINEAR_size]);
+}
+#endif
+
+/* W·x of one synapse, added to its sums. */
+static void add_linear(const program *p, int32_t number)
+{
+    const int32_t *r = row_of(p, number);
+    float *sums = p->memory + r[LINEAR_out];
+#if HAS_PAIRS
+    if (is_dense(p, r, r[LINEAR_inputs])) {
+        linear_dense(&p, 1, number);
+        return;
+    }
+#endif
+    const synapse s = synapse_of(p, r, r[LINEAR_inputs] + 1, r[LINEAR_size]);
+    const int32_t *list = p->events + r[LINEAR_listed], count = p->events[r[LINEAR_counted]];
+    for (int32_t done = 0; done < s.size;) {
+        const part b = part_at(&s, done);
+        FOR_VECTORS(s.stored, b.vectors, linear_part, &s, &b, list, count, sums)
+        done += b.vectors * LANES;
+    }
+}
+
+/* ---------------------------------------------------------------- convolutions, channels last
+   For each output pixel, the rows of weights of all events in its window. Events are listed pixel by pixel, so those in
+   one row of a window are neighbours in the list where its taps are, and the row of weights of event e is e plus a number
+   that belongs to the window. */
+
+/* A part of an event list as the rows of weights that its events use; the new end. */
+INLINE int32_t list_rows(int32_t *rows, int32_t end, const int32_t *list, int32_t from, int32_t to, int32_t offset)
+{
+#if LANES == 1
+    for (int32_t k = from; k < to; k++) rows[end + k - from] = list[k] + offset;
+#else
+    int32_t k = from;
+    do { /* sixteen are copied before it is known whether there is any: a branch costs more */
+        ivec some;
+        memcpy(&some, list + k, sizeof some);
+        some += offset;
+        memcpy(rows + end + k - from, &some, sizeof some);
+        k += LANES;
+    } while (k < to);
+#endif
+    return end + to - from;
+}
+
+/* The rows of weights for the window of one output pixel, and the inputs they belong to where those are graded. */
+INLINE int32_t list_window(const int32_t *r, int32_t y, int32_t x, int graded, const int32_t *list,
+                           const int32_t *starts, int32_t *rows, int32_t *inputs)
+{
+    const int32_t width = r[CONV_width], pitch = r[CONV_pitch], taps = r[CONV_window_width], ahead = r[CONV_dilation_x];
+    const int32_t span = ahead == 1 ? taps : 1, parts = ahead == 1 ? 1 : taps;
+    int32_t end = 0;
+    for (int32_t ky = 0; ky < r[CONV_window_height]; ky++) {
+        const int32_t row = y * r[CONV_stride_y] - r[CONV_top] + ky * r[CONV_dilation_y];
+        if (row < 0 || row >= r[CONV_height]) continue;
+        for (int32_t part = 0; part < parts; part++) {
+            const int32_t first = x * r[CONV_stride_x] - r[CONV_left] + part * ahead;
+            const int32_t left = first < 0 ? 0 : first, right = first + span < width ? first + span : width;
+            if (left >= right) continue;
+            const int32_t from = starts[row * width + left], to = starts[row * width + right];
+            if (graded) list_rows(inputs, end, list, from, to, 0);
+            end = list_rows(rows, end, list, from, to, (ky * taps + part - row * width - first) * pitch);
+        }
+    }
+    return end;
+}
+
+/* The rows of the image that the windows of one row of output pixels see, where a window's taps are neighbours. */
+enum { MOST_TALL = 16 };
+typedef struct {
+    const int32_t *starts[MOST_TALL], *list;
+    int32_t offsets[MOST_TALL], tall, wide, stride, left, width, pitch;
+} band;
+
+INLINE int is_band(const int32_t *r)
+{
+    return r[CONV_dilation_x] == 1 && r[CONV_window_height] <= MOST_TALL;
+}
+
+INLINE band band_of(const program *p, const int32_t *r, int32_t y)
+{
+    band b = {.list = p->events + r[CONV_listed], .wide = r[CONV_window_width], .stride = r[CONV_stride_x],
+              .left = r[CONV_left], .width = r[CONV_width], .pitch = r[CONV_pitch]};
+    for (int32_t ky = 0; ky < r[CONV_window_height]; ky++) {
+        const int32_t row = y * r[CONV_stride_y] - r[CONV_top] + ky * r[CONV_dilation_y];
+        if (row < 0 || row >= r[CONV_height]) continue;
+        b.starts[b.tall] = p->events + r[CONV_starts] + row * b.width;
+        b.offsets[b.tall++] = (ky * b.wide - row * b.width) * b.pitch;
+    }
+    return b;
+}
+
+/* `list_window` for spikes: what does not change along a row of pixels has been worked out. */
+INLINE int32_t list_in_band(const band *b, int32_t x, int32_t *rows)
+{
+    const int32_t first = x * b->stride - b->left, end = first + b->wide;
+    const int32_t from = first < 0 ? 0 : first, to = end < b->width ? end : b->width;
+    int32_t count = 0;
+    if (from >= to) return 0;
+    for (int32_t n = 0; n < b->tall; n++)
+        count = list_rows(rows, count, b->list, b->starts[n][from], b->starts[n][to], b->offsets[n] - first * b->pitch);
+    return count;
+}
+
+/* One row of output pixels, for one part of the outputs; the (event, pixel) pairs that there were. */
+INLINE int64_t conv_part(const int stored, const int vectors, const program *p, const int32_t *r, const synapse *s,
+                         const part *b, int32_t y, float *sums)
+{
+    const int32_t *list = p->events + r[CONV_listed], *starts = p->events + r[CONV_starts];
+    int32_t *rows = p->events + r[CONV_rows], *inputs = p->events + r[CONV_sources];
+    const int32_t nothing = (int32_t)s->rows - 1, across = r[CONV_out_width], pitch = r[CONV_out_pitch];
+    const int64_t at = b->at, width = b->width;
+    const int banded = !s->x && is_band(r);
+    band rows_seen = {.tall = 0};
+    int64_t seen = 0;
+    if (banded) rows_seen = band_of(p, r, y);
+    sums += b->done;
+    for (int32_t x = 0; x < across; x++, sums += pitch) {
+        const int32_t count = banded ? list_in_band(&rows_seen, x, rows)
+                                     : list_window(r, y, x, s->x != NULL, list, starts, rows, inputs);
+        close_list(rows, count, nothing);
+        add_events(stored, vectors, sums, s, at, width, rows, count, inputs);
+        seen += count;
+    }
+    return seen;
+}
+
+#define CONV_PART(stored, vectors, ...) seen = conv_part(stored, vectors, __VA_ARGS__)
+
+static int64_t conv_row_sparse(const program *p, const int32_t *r, const synapse *s, int32_t y, float *sums)
+{
+    int64_t seen = 0;
+    for (int32_t done = 0; done < s->size;) {
+        const part b = part_at(s, done);
+        FOR_VECTORS(s->stored, b.vectors, CONV_PART, p, r, s, &b, y, sums)
+        done += b.vectors * LANES;
+    }
+    return seen;
+}
+
+#if HAS_PAIRS
+/* All inputs as small integers, with the image's padding around them. */
+static void pack_image(const program *p, const int32_t *r)
+{
+    const int32_t *starts = p->events + r[CONV_starts], across = r[CONV_dense_width], channels = r[CONV_dense_channels];
+    const size_t bytes = r[CONV_dense_stored] == BYTES ? 1 : 2;
+    memset(p->packed, 0, (size_t)r[CONV_dense_height] * (size_t)across * (size_t)channels * bytes);
+    for (int32_t y = 0, pixel = 0; y < r[CONV_height]; y++)
+        for (int32_t x = 0; x < r[CONV_width]; x++, pixel++) {
+            if (y + r[CONV_top] >= r[CONV_dense_height] || x + r[CONV_left] >= across) continue;
+            const int32_t to = ((y + r[CONV_top]) * across + x + r[CONV_left]) * channels;
+            pack_listed(p, r, starts[pixel], starts[pixel + 1], pixel * r[CONV_pitch],
+                        (int16_t *)(void *)((int8_t *)p->packed + (size_t)to * bytes));
+        }
+}
+
+static void conv_row_dense(const program *p, const int32_t *r, int32_t y, float *sums)
+{
+    const int32_t across = r[CONV_dense_width], channels = r[CONV_dense_channels];
+    const tile t = {
+        .x = (const int16_t *)(const void *)((const int8_t *)p->packed +
+                                             (int64_t)y * r[CONV_stride_y] * across * channels * (r[CONV_dense_stored] == BYTES ? 1 : 2)),
+        .offsets = p->tables + r[CONV_offsets], .weights = p->weights + 64 * (int64_t)r[CONV_dense],
+        .row_step = (int64_t)r[CONV_stride_x] * channels, .out_step = r[CONV_out_pitch],
+        .taps = r[CONV_window_height] * r[CONV_window_width], .inputs = channels, .size = r[CONV_out_pitch],
+        .unit = unit_of_dense(p, r), .out = sums,
+    };
+    add_tiles(r[CONV_dense_stored], &t, r[CONV_out_width], r[CONV_out_pitch]);
+}
+#endif
+
+/* How many (event, output pixel) pairs there are in one row of output pixels. */
+INLINE int64_t reached(const program *p, const int32_t *r, int32_t y)
+{
+    const int32_t width = r[CONV_width], *starts = p->events + r[CONV_starts], ahead = r[CONV_dilation_x];
+    int64_t seen = 0;
+    for (int32_t ky = 0; ky < r[CONV_window_height]; ky++) {
+        const int32_t row = y * r[CONV_stride_y] - r[CONV_top] + ky * r[CONV_dilation_y];
+        if (row < 0 || row >= r[CONV_height]) continue;
+        for (int32_t x = 0; x < r[CONV_out_width]; x++)
+            for (int32_t kx = 0; kx < r[CONV_window_width]; kx++) {
+                const int32_t column = x * r[CONV_stride_x] - r[CONV_left] + kx * ahead;
+                if (column >= 0 && column < width)
+                    seen += starts[row * width + column + 1] - starts[row * width + column];
+            }
+    }
+    return seen;
+}

@@ -1,0 +1,88 @@
+/* Layers of neurons. What one step does to LANES neurons is made from the operator's definition (step_… of generated.h);
+   here is how a layer's elements reach it, and how its spikes are listed. */
+
+/* Spikes that nobody reads as numbers are bits from one step to the next, where a vector has sixteen lanes. */
+#define BITS_OF_SPIKES (LANES == 16)
+#if !BITS_OF_SPIKES
+#define LEAN(turn) 0
+#else
+#define LEAN(turn) ((turn)[TURN_LEAN] & LEAN_SPIKES)
+#endif
+
+INLINE layer layer_of(const program *p, const int32_t *r, int lean)
+{
+    layer l = {.constants = p->constants + r[NEURONS_constants], .period = r[NEURONS_period], .lean = lean};
+    for (int n = 0; n < MOST_OPERANDS; n++) l.in[n] = p->memory + r[NEURONS_in_0 + n];
+    for (int n = 0; n < MOST_RESULTS; n++) l.out[n] = p->memory + r[NEURONS_out_0 + n];
+    l.spikes = p->memory + r[NEURONS_spikes];
+    l.next_spikes = p->memory + r[NEURONS_next_spikes];
+    l.bits = p->bits + r[NEURONS_next_spikes] / 16;
+    l.list = p->events + r[NEURONS_listed];
+    l.starts = p->events + r[NEURONS_starts];
+    l.pitch = r[NEURONS_pitch];
+    l.same = r[NEURONS_same];
+    l.each = r[NEURONS_each];
+    return l;
+}
+
+/* Elements begin … end − 1, whole pixels, whose currents are at `current`; the list goes on from `count`. */
+#define TAKE_NEURONS(NAME, READS, FIRES)                                                                               \
+    NOINLINE int32_t take_##NAME(const layer *l, int32_t begin, int32_t end, const float *current, int32_t count)      \
+    {                                                                                                                  \
+        for (int32_t pixel = begin; pixel < end; pixel += l->pitch) {                                                  \
+            const float *k = l->constants + (l->each ? pixel : 0);                                                     \
+            if (FIRES) l->starts[pixel / l->pitch] = count;                                                            \
+            for (int32_t i = pixel; i < pixel + l->pitch; i += LANES, k += l->same ? 0 : LANES) {                      \
+                vec spikes = splat(0.0f);                                                                              \
+                if (READS) spikes = l->lean ? numbers_of(l->bits[i / 16]) : load(l->spikes + i);                       \
+                const mask fires = step_##NAME(l, i, k, load(current + i - begin), spikes);                            \
+                if (FIRES && l->lean) l->bits[i / 16] = (uint16_t)fires;                                               \
+                if (FIRES && !l->lean) store(l->next_spikes + i, numbers_of(fires));                                   \
+                if (FIRES) count = append(l->list, count, fires, i);                                                   \
+            }                                                                                                          \
+        }                                                                                                              \
+        return count;                                                                                                  \
+    }
+EACH_NEURON(TAKE_NEURONS)
+
+INLINE int32_t take_neurons(const program *p, const int32_t *r, int lean, int32_t begin, int32_t end,
+                            const float *current, int32_t count)
+{
+    const layer l = layer_of(p, r, lean);
+#define CASE(NAME, READS, FIRES)                                                                                       \
+    case NEURON_##NAME: return take_##NAME(&l, begin, end, current, count);
+    switch (r[NEURONS_op]) {
+        EACH_NEURON(CASE)
+    default: return count;
+    }
+#undef CASE
+}
+
+/* The end of a layer's list, once all its elements were taken. */
+INLINE void end_spikes(const program *p, const int32_t *r, int32_t count)
+{
+    if (!r[NEURONS_fires]) return;
+    p->events[r[NEURONS_starts] + r[NEURONS_size] / r[NEURONS_pitch]] = count;
+    close_list(p->events + r[NEURONS_listed], count, r[NEURONS_size]);
+}
+
+/* A whole layer from currents in memory; its spikes. */
+static int32_t take_layer(const program *p, const int32_t *r, int lean)
+{
+    const int32_t count = take_neurons(p, r, lean, 0, r[NEURONS_size], p->memory + r[NEURONS_in_0], 0);
+    end_spikes(p, r, count);
+    return count;
+}
+
+/* Bits of spikes from numbers, at the start of a chunk, and numbers from bits at its end. */
+static void to_bits(const program *p, const int32_t *r)
+{
+    const int32_t at = r[NEURONS_spikes];
+    for (int32_t i = at; i < at + r[NEURONS_size]; i += LANES) p->bits[i / 16] = (uint16_t)not_zero(load(p->memory + i));
+}
+
+static void from_bits(const program *p, const int32_t *r)
+{
+    const int32_t at = r[NEURONS_spikes];
+    for (int32_t i = at; i < at + r[NEURONS_size]; i += LANES) store(p->memory + i, numbers_of(p->bits[i / 16]));
+}

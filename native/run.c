@@ -1,0 +1,244 @@
+/* The loop over samples, time steps and instructions: one call for a whole chunk.
+
+   Compiled once for each instruction set; CORE(run) and CORE(lanes) get that set's name. */
+#include "vectors.h"
+#include "generated.h"
+#include "program.h"
+#include "lists.h"
+#include "neurons.h"
+#include "synapses.h"
+#include "dense.h"
+#include "plain.h"
+#include "layers.h"
+
+enum { LEAN_SPIKES = 1 }; /* the neurons' spikes are bits */
+
+/* A layer's spikes and membranes, to the trace. */
+static void keep_trace(const program *p, const int32_t *r, int lean, float *trace)
+{
+    if (lean) from_bits(p, r);
+    if (r[NEURONS_trace_spikes] >= 0)
+        copy(trace + r[NEURONS_trace_spikes], p->memory + r[NEURONS_next_spikes], r[NEURONS_size]);
+    if (r[NEURONS_trace_membrane] >= 0)
+        copy(trace + r[NEURONS_trace_membrane], p->memory + r[NEURONS_membrane], r[NEURONS_size]);
+}
+
+/* A synapse, or two that share their sums, and the neurons behind. `ready`: the first was added up already. */
+static void take_linear(const program *p, const int32_t *turn, int64_t *counts, int ready)
+{
+    const int32_t *r = row_of(p, turn[TURN_ROW]), *more = row_of(p, turn[TURN_MORE]);
+    counts[turn[TURN_ROW]] += (int64_t)p->events[r[LINEAR_counted]] * r[LINEAR_outputs];
+    if (more) counts[turn[TURN_MORE]] += (int64_t)p->events[more[LINEAR_counted]] * more[LINEAR_outputs];
+    if (!ready) {
+        begin_sums(p, r[LINEAR_bias], p->memory + r[LINEAR_out], r[LINEAR_size]);
+        add_linear(p, turn[TURN_ROW]);
+    }
+    if (more) add_linear(p, turn[TURN_MORE]);
+    if (turn[TURN_FIRE] >= 0) counts[turn[TURN_FIRE]] += take_layer(p, row_of(p, turn[TURN_FIRE]), LEAN(turn));
+}
+
+/* A convolution, arithmetic on its result, and the neurons behind it, one row of pixels at a time. Of a result that
+   nobody else reads, only that row is kept. */
+static void take_conv(const program *p, const int32_t *turn, int64_t *counts)
+{
+    const int32_t *r = row_of(p, turn[TURN_ROW]), *fire = row_of(p, turn[TURN_FIRE]);
+    const int32_t size = r[CONV_out_width] * r[CONV_out_pitch], taps = r[CONV_window_height] * r[CONV_window_width];
+    const synapse s = synapse_of(p, r, (int64_t)taps * r[CONV_pitch] + 1, r[CONV_out_pitch]);
+    float *scratch[2] = {p->memory + r[CONV_scratch], p->memory + r[CONV_scratch] + size};
+    int64_t seen = 0;
+    int32_t fired = 0;
+#if HAS_PAIRS
+    const int dense = is_dense(p, r, r[CONV_height] * r[CONV_width] * r[CONV_channels]);
+    if (dense) pack_image(p, r);
+#endif
+    for (int32_t y = 0; y < r[CONV_out_height]; y++) {
+        const int32_t at = y * size;
+        float *sums = turn[TURN_KEPT] || r[CONV_bias] == ADD_TO_SUM ? p->memory + r[CONV_out] + at : scratch[0];
+        int32_t from = r[CONV_out];
+        for (int32_t x = 0; x < r[CONV_out_width]; x++)
+            begin_sums(p, r[CONV_bias], sums + x * r[CONV_out_pitch], r[CONV_out_pitch]);
+#if HAS_PAIRS
+        if (dense) {
+            conv_row_dense(p, r, y, sums);
+            seen += reached(p, r, y);
+        } else
+#endif
+            seen += conv_row_sparse(p, r, &s, y, sums);
+        for (int n = 0; n < CHAIN && turn[TURN_THEN + n] >= 0; n++) {
+            const int32_t *then = row_of(p, turn[TURN_THEN + n]);
+            float *out = turn[TURN_KEPT + n + 1] ? p->memory + then[ARITHMETIC_out] + at : scratch[(n + 1) % 2];
+            operate(p, then, at, at + size, out, sums, from);
+            from = then[ARITHMETIC_out];
+            sums = out;
+        }
+        if (fire) fired = take_neurons(p, fire, LEAN(turn), at, at + size, sums, fired);
+    }
+    counts[turn[TURN_ROW]] += seen * r[CONV_outputs];
+    if (!fire) return;
+    end_spikes(p, fire, fired);
+    counts[turn[TURN_FIRE]] += fired;
+}
+
+/* One step's input: from memory; or as it comes from outside, and then numbers go to memory only where they matter. */
+static int take_input(const program *p, const int32_t *loads, const int32_t *r, const float *outside, int64_t ahead)
+{
+    const float *source = loads ? outside + loads[LOAD_at] : p->memory + r[SCAN_INPUT_source];
+    const int32_t values = loads ? loads[LOAD_pixels] : r[SCAN_INPUT_size];
+    const int plain = scan_input(p, r, source, values, loads ? ahead : 0);
+    if (plain < 0) return -1;
+    if (loads && !plain) load_outside(p, loads, outside);
+    p->events[r[SCAN_INPUT_plain]] = plain;
+    return 0;
+}
+
+static void take_rest(const program *p, const int32_t *r, int64_t step)
+{
+    switch (r[0]) {
+    case ARITHMETIC: operate(p, r, 0, r[ARITHMETIC_size], p->memory + r[ARITHMETIC_out], p->memory, -1); break;
+    case MOVE: move(p, r); break;
+    case ACTIVITY: recurrent_activity(p, r); break;
+    case POOL: pool(p, r); break;
+    case ROW: copy(p->memory + r[STEP_ROW_out], p->constants + r[STEP_ROW_table] + step * r[STEP_ROW_size], r[STEP_ROW_size]); break;
+    case COPY: copy(p->memory + r[COPY_out], p->memory + r[COPY_source], r[COPY_size]); break;
+    }
+}
+
+/* What a time step is given: input and noise, where its trace goes, and how far the next step's input lies behind. */
+typedef struct {
+    const float *outside;
+    float *trace;
+    int64_t *counts;
+    int64_t step, ahead;
+} given;
+
+/* Some turns of one time step; −1 where the contract does not admit the input. `ready`: see `take_linear`. */
+static int take_turns(const program *p, int64_t begin, int64_t end, const given *g, int ready)
+{
+    for (int64_t n = begin; n < end; n++) {
+        const int32_t *turn = p->order + n * TURN, *r = row_of(p, turn[TURN_ROW]);
+        int32_t fired = turn[TURN_FIRE];
+        switch (r[0]) {
+        case LINEAR: take_linear(p, turn, g->counts, ready && n == begin); break;
+        case CONV: take_conv(p, turn, g->counts); break;
+        case NEURONS:
+            fired = turn[TURN_ROW];
+            g->counts[fired] += take_layer(p, r, LEAN(turn));
+            break;
+        case LOAD:
+            if (turn[TURN_MORE] < 0) load_outside(p, r, g->outside);
+            else if (take_input(p, r, row_of(p, turn[TURN_MORE]), g->outside, g->ahead) < 0) return -1;
+            break;
+        case SCAN: scan(p, r); break;
+        case SCAN_INPUT:
+            if (take_input(p, NULL, r, g->outside, 0) < 0) return -1;
+            break;
+        default: take_rest(p, r, g->step);
+        }
+        if (RARE(g->trace != NULL) && fired >= 0) keep_trace(p, row_of(p, fired), LEAN(turn), g->trace);
+    }
+    return 0;
+}
+
+/* The program as time step `step` sees it: its own table, where several steps have places of their own. */
+INLINE program at_step(const program *p, int64_t step)
+{
+    program own = *p;
+    own.table += step % p->slots * p->rows * COLUMNS;
+    return own;
+}
+
+/* The layers whose spikes are bits. */
+static const int32_t *lean_row(const program *p, int64_t n)
+{
+    const int32_t *turn = p->order + n * TURN;
+    return LEAN(turn) ? row_of(p, turn[TURN_FIRE] >= 0 ? turn[TURN_FIRE] : turn[TURN_ROW]) : NULL;
+}
+
+/* The states' spikes are listed where the next step looks for those of the step before it. */
+static void enter(const program *p, int64_t step)
+{
+    const program before = at_step(p, step + p->slots - 1);
+    for (int64_t n = 0; n < p->at_start; n++) scan(&before, row_of(&before, p->order[n * TURN]));
+    for (int64_t n = p->at_start; n < p->turns; n++)
+        if (lean_row(p, n)) to_bits(p, lean_row(p, n));
+}
+
+static void leave(const program *p)
+{
+    for (int64_t n = p->at_start; n < p->turns; n++)
+        if (lean_row(p, n)) from_bits(p, lean_row(p, n));
+}
+
+/* Sums of the first synapse of a group for all steps in which it is dense: every weight serves several of them. */
+static uint32_t add_ahead(const program *steps, int64_t count, int64_t turn)
+{
+    uint32_t ready = 0;
+#if HAS_PAIRS
+    const int32_t *first = steps[0].order + turn * TURN;
+    const program *dense[MOST_SLOTS];
+    int32_t found = 0;
+    if (row_of(steps, first[TURN_ROW])[0] != LINEAR || count == 1) return 0;
+    for (int64_t n = 0; n < count; n++) {
+        const int32_t *r = row_of(steps + n, first[TURN_ROW]);
+        const int graded = r[LINEAR_graded] && !steps[n].events[r[LINEAR_plain]];
+        /* Rows of a tile lie equally far apart and have one unit, so the steps must follow each other. */
+        if (!is_dense(steps + n, r, r[LINEAR_inputs]) || r[LINEAR_old] || graded || (found && dense[found - 1] != steps + n - 1)) continue;
+        begin_sums(steps + n, r[LINEAR_bias], steps[n].memory + r[LINEAR_out], r[LINEAR_size]);
+        dense[found++] = steps + n;
+        ready |= 1u << n;
+    }
+    if (found) linear_dense(dense, found, first[TURN_ROW]);
+#endif
+    return ready;
+}
+
+/* All steps of one sample. Each group of turns goes through some time steps before the next one does, so that its
+   weights and membranes stay in the cache. */
+static int take_steps(const program *p, given g, int64_t steps, int64_t entering, int64_t traced)
+{
+    for (int64_t begin = 0, count; begin < steps; begin += count) {
+        const int64_t left = p->slots - (g.step + begin) % p->slots;
+        program own[MOST_SLOTS];
+        count = left < steps - begin ? left : steps - begin;
+        for (int64_t n = 0; n < count; n++) own[n] = at_step(p, g.step + begin + n);
+        for (int64_t part = 0; part < p->parts; part++) {
+            const uint32_t ready = add_ahead(own, count, p->groups[part]);
+            for (int64_t n = 0; n < count; n++) {
+                const int64_t t = begin + n;
+                const given now = {.outside = g.outside + t * entering, .trace = g.trace ? g.trace + t * traced : NULL,
+                                   .counts = g.counts, .step = g.step + t, .ahead = t + 1 < steps ? entering : 0};
+                if (take_turns(own + n, p->groups[part], p->groups[part + 1], &now, ready >> n & 1) < 0) return -1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Carry the states [B, kept] of samples low … high − 1 through all steps; the first sample refused, or −1.
+   Input [T, B, entering], counts [B, rows], trace [T, B, traced] or NULL. A resident state is in memory already, with its
+   events listed, and stays there. */
+EXPORT int64_t CORE(run)(const program *p, const float *outside, float *state, int64_t *counts, float *trace,
+                         int64_t steps, int64_t step, int64_t batch, int64_t low, int64_t high, int64_t resident)
+{
+    for (int64_t b = low; b < high; b++) {
+        const given g = {.outside = outside + b * p->entering, .trace = trace ? trace + b * p->traced : NULL,
+                         .counts = counts + b * p->rows, .step = step};
+        if (!resident) {
+            copy(p->memory, state + b * p->kept, p->kept);
+            enter(p, step);
+        }
+        if (take_steps(p, g, steps, batch * p->entering, batch * p->traced) < 0) return b;
+        leave(p);
+        if (!resident) copy(state + b * p->kept, p->memory, p->kept);
+    }
+    return -1;
+}
+
+/* 1 where the compiler fused a product with an addition, which changes bits: 1 + 2^−12 squared, less what it rounds to. */
+EXPORT int64_t CORE(fuses)(void)
+{
+    volatile float a = 1.000244140625f, c = -1.00048828125f;
+    const float x = a, y = a, z = c;
+    const float product = x * y;
+    return product + z != 0.0f || x * y + z != 0.0f;
+}

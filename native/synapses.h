@@ -1,0 +1,214 @@
+/* Synapses on event lists: every active input adds its row of weights to sums that stay in registers.
+
+   Weights lie in blocks of outputs, [rows][width] each; the last row of a block is zeros. Sums are exact on the grid, so
+   the order in which events come cannot show: several sums run beside each other where a block is narrow. Weights n·2^−s
+   whose n fit 16 or 8 bits are added as integers, which is exact as well. */
+
+enum { FLOATS, SHORTS, BYTES }; /* how weights are stored: see runtime/codegen/weights.py */
+enum { NO_BIAS = -1, ADD_TO_SUM = -2 };
+
+/* What both kinds of synapses say; their rows begin alike. */
+typedef struct {
+    const int8_t *weights;
+    int64_t rows; /* of a block */
+    int32_t size; /* outputs, with padding */
+    int32_t stored, unit, bits;
+    const float *x; /* the values of graded inputs; NULL where every event is a spike */
+} synapse;
+
+INLINE synapse synapse_of(const program *p, const int32_t *r, int64_t rows, int32_t size)
+{
+    const int graded = r[LINEAR_graded] && !p->events[r[LINEAR_plain]];
+    return (synapse){.weights = p->weights + 64 * (int64_t)r[LINEAR_weights], .rows = rows, .size = size,
+                     .stored = r[LINEAR_stored], .unit = r[LINEAR_unit], .bits = graded ? r[LINEAR_bits] : 0,
+                     .x = graded ? p->memory + r[LINEAR_source] : NULL};
+}
+
+/* How many sums of one output run beside each other: enough to hide an addition's latency. */
+#define BESIDE(vectors) (LANES == 1 ? 1 : (vectors) <= 2 ? 4 : (vectors) == 4 ? 2 : 1)
+
+/* sums + Σ_k w[list_k], for a block of vectors · LANES outputs; behind its end the list has rows of zeros */
+INLINE void add_floats(const int vectors, float *sums, const float *weights, int64_t stride, const int32_t *list,
+                       int32_t count)
+{
+    const int beside = BESIDE(vectors);
+    vec parts[4][MOST_VECTORS];
+    UNROLL(4)
+    for (int p = 0; p < beside; p++)
+        UNROLL(16)
+        for (int v = 0; v < vectors; v++) parts[p][v] = p == 0 ? load(sums + LANES * v) : splat(0.0f);
+    for (int32_t k = 0; k < count; k += beside)
+        UNROLL(4)
+        for (int p = 0; p < beside; p++) {
+            const float *row = weights + list[k + p] * stride;
+            AS_IT_IS(row);
+            UNROLL(16)
+            for (int v = 0; v < vectors; v++) parts[p][v] += load(row + LANES * v);
+        }
+    UNROLL(16)
+    for (int v = 0; v < vectors; v++) {
+        UNROLL(4)
+        for (int p = 1; p < beside; p++) parts[0][v] += parts[p][v];
+        store(sums + LANES * v, parts[0][v]);
+    }
+}
+
+INLINE void add_shorts(const int vectors, float *sums, const int16_t *weights, int64_t stride, float unit,
+                       const int32_t *list, int32_t count)
+{
+    const int beside = BESIDE(vectors);
+    ivec parts[4][MOST_VECTORS];
+    UNROLL(4)
+    for (int p = 0; p < beside; p++)
+        UNROLL(16)
+        for (int v = 0; v < vectors; v++) parts[p][v] = isplat(0);
+    for (int32_t k = 0; k < count; k += beside)
+        UNROLL(4)
+        for (int p = 0; p < beside; p++) {
+            const int16_t *row = weights + list[k + p] * stride;
+            AS_IT_IS(row);
+            UNROLL(16)
+            for (int v = 0; v < vectors; v++) parts[p][v] += load_shorts(row + LANES * v);
+        }
+    UNROLL(16)
+    for (int v = 0; v < vectors; v++) {
+        UNROLL(4)
+        for (int p = 1; p < beside; p++) parts[0][v] += parts[p][v];
+        store(sums + LANES * v, load(sums + LANES * v) + floats(parts[0][v]) * splat(unit));
+    }
+}
+
+#if LANES == 16
+/* Of bytes, sums of 16 bits; two vectors at a time, and where there is one, what is behind it is not used. */
+INLINE void add_bytes(const int vectors, float *sums, const int8_t *weights, int64_t stride, float unit,
+                      const int32_t *list, int32_t count)
+{
+    const int pairs = (vectors + 1) / 2, beside = BESIDE(pairs);
+    short32 parts[4][(MOST_VECTORS + 1) / 2];
+    UNROLL(4)
+    for (int p = 0; p < beside; p++)
+        UNROLL(8)
+        for (int v = 0; v < pairs; v++) parts[p][v] = (short32){0};
+    for (int32_t k = 0; k < count; k += beside)
+        UNROLL(4)
+        for (int p = 0; p < beside; p++) {
+            const int8_t *row = weights + list[k + p] * stride;
+            AS_IT_IS(row);
+            UNROLL(8)
+            for (int v = 0; v < pairs; v++) parts[p][v] += load_bytes(row + 2 * LANES * v);
+        }
+    UNROLL(8)
+    for (int v = 0; v < pairs; v++)
+        UNROLL(4)
+        for (int p = 1; p < beside; p++) parts[0][v] += parts[p][v];
+    UNROLL(16)
+    for (int v = 0; v < vectors; v++)
+        store(sums + LANES * v, load(sums + LANES * v) + floats(half(parts[0][v / 2], v % 2)) * splat(unit));
+}
+#else
+INLINE void add_bytes(const int vectors, float *sums, const int8_t *weights, int64_t stride, float unit,
+                      const int32_t *list, int32_t count)
+{
+    int32_t parts[MOST_VECTORS] = {0};
+    for (int32_t k = 0; k < count; k++)
+        for (int v = 0; v < vectors; v++) parts[v] += weights[list[k] * stride + v];
+    for (int v = 0; v < vectors; v++) sums[v] += (float)parts[v] * unit;
+}
+#endif
+
+/* sums + Σ_k x_k w[list_k], for graded inputs: x_k is at inputs[k]. Products and sums are exact in float32 whatever the
+   weights are stored as, so they are all taken as floats. */
+INLINE void add_graded(const int vectors, float *sums, const synapse *s, int64_t at, int64_t stride,
+                       const int32_t *list, int32_t count, const int32_t *inputs)
+{
+    const float unit = unit_of(s->unit);
+    vec parts[MOST_VECTORS];
+    UNROLL(16)
+    for (int v = 0; v < vectors; v++) parts[v] = load(sums + LANES * v);
+    for (int32_t k = 0; k < count; k++) {
+        const int64_t row = at + list[k] * stride;
+        const float value = s->stored == FLOATS ? s->x[inputs[k]] : s->x[inputs[k]] * unit;
+        UNROLL(16)
+        for (int v = 0; v < vectors; v++) {
+            const int64_t w = row + LANES * v;
+            if (s->stored == FLOATS) parts[v] = add_product(parts[v], value, load((const float *)s->weights + w));
+            else if (s->stored == SHORTS)
+                parts[v] = add_product(parts[v], value, floats(load_shorts((const int16_t *)s->weights + w)));
+            else {
+                int16_t some[LANES];
+                for (int lane = 0; lane < LANES; lane++) some[lane] = s->weights[w + lane];
+                parts[v] = add_product(parts[v], value, floats(load_shorts(some)));
+            }
+        }
+    }
+    UNROLL(16)
+    for (int v = 0; v < vectors; v++) store(sums + LANES * v, parts[v]);
+}
+
+/* Events through the weights of some outputs, which begin at `at` in every block's first row. */
+INLINE void add_events(const int stored, const int vectors, float *sums, const synapse *s, int64_t at, int64_t stride,
+                       const int32_t *list, int32_t count, const int32_t *inputs)
+{
+    const float unit = unit_of(s->unit);
+    if (RARE(s->x)) add_graded(vectors, sums, s, at, stride, list, count, inputs);
+    else if (stored == SHORTS) add_shorts(vectors, sums, (const int16_t *)(const void *)s->weights + at, stride, unit, list, count);
+    else if (stored == BYTES) add_bytes(vectors, sums, s->weights + at, stride, unit, list, count);
+    else add_floats(vectors, sums, (const float *)(const void *)s->weights + at, stride, list, count);
+}
+
+/* The widest block of outputs that begins where so many are left, and how many of its vectors fit into registers. */
+INLINE int32_t block_width(int32_t left)
+{
+    int32_t width = WIDEST;
+    while (width > left) width /= 2;
+    return width;
+}
+
+/* A part of a block: so many vectors from output `done` on; `at` is its place in the block's first row. */
+typedef struct {
+    int32_t done, vectors, width;
+    int64_t at;
+} part;
+
+INLINE part part_at(const synapse *s, int32_t done)
+{
+    int32_t begin = 0, width = block_width(s->size);
+    while (begin + width <= done) {
+        begin += width;
+        width = block_width(s->size - begin);
+    }
+    const int32_t left = (begin + width - done) / LANES;
+    return (part){.done = done, .vectors = left < MOST_VECTORS ? left : MOST_VECTORS, .width = width,
+                  .at = begin * s->rows + (done - begin)};
+}
+
+/* Calls `what(stored, vectors, …)` with both as constants, so that loops over vectors unroll. */
+#define FOR_VECTORS(stored_, vectors_, what, ...)                                                                      \
+    switch (vectors_) {                                                                                                \
+    case 16: WIDE(16, stored_, what, __VA_ARGS__) break;                                                               \
+    case 8: WIDE8(8, stored_, what, __VA_ARGS__) break;                                                                \
+    case 4: STORED(4, stored_, what, __VA_ARGS__) break;                                                               \
+    case 2: STORED(2, stored_, what, __VA_ARGS__) break;                                                               \
+    default: STORED(1, stored_, what, __VA_ARGS__) break;                                                              \
+    }
+#define STORED(vectors, stored_, what, ...)                                                                            \
+    if (stored_ == SHORTS) what(SHORTS, vectors, __VA_ARGS__);                                                         \
+    else if (stored_ == BYTES) what(BYTES, vectors, __VA_ARGS__);                                                      \
+    else what(FLOATS, vectors, __VA_ARGS__);
+#if MOST_VECTORS == 16
+#define WIDE(vectors, stored_, what, ...) STORED(vectors, stored_, what, __VA_ARGS__)
+#else
+#define WIDE(vectors, stored_, what, ...)
+#endif
+#if MOST_VECTORS >= 8
+#define WIDE8(vectors, stored_, what, ...) STORED(vectors, stored_, what, __VA_ARGS__)
+#else
+#define WIDE8(vectors, stored_, what, ...)
+#endif
+
+/* What sums begin at: a bias, nothing, or what is there already. */
+INLINE void begin_sums(const program *p, int32_t bias, float *sums, int32_t size)
+{
+    if (bias == NO_BIAS) memset(sums, 0, (size_t)size * sizeof *sums);
+    else if (bias >= 0) memcpy(sums, p->constants + bias, (size_t)size * sizeof *sums);
+}

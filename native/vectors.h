@@ -1,0 +1,323 @@
+/* Vectors of floats and of integers, and masks of them: the only file that knows an instruction set.
+
+   One build has one instruction set, chosen by its flags: AVX-512 with VNNI, AVX2, NEON or SSE2 (both by the compiler's
+   generic vectors), or none at all (CORE_PLAIN, C99 without extensions), where a vector has one lane. Kernels are
+   written for LANES lanes and any of them. Whatever the build, a product is rounded before it is added. */
+#ifndef AXONNX_VECTORS_H
+#define AXONNX_VECTORS_H
+
+/* A fused multiply-add has other bits. GCC reads the first, clang and others the second. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("fp-contract=off")
+#else
+#pragma STDC FP_CONTRACT OFF
+#endif
+#if defined(__FAST_MATH__)
+#error "compile without -ffast-math: every operation must be rounded as it stands"
+#endif
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if !defined(__GNUC__) && !defined(CORE_PLAIN)
+#define CORE_PLAIN
+#endif
+
+#ifdef __GNUC__
+#define INLINE static inline __attribute__((always_inline))
+#define NOINLINE static __attribute__((noinline))
+#define UNROLL(n) _Pragma(UNROLL_(GCC unroll n))
+#define UNROLL_(text) #text
+#define RARE(condition) __builtin_expect(!!(condition), 0)
+#define PREFETCH(address) __builtin_prefetch(address)
+#else
+#define INLINE static inline
+#define NOINLINE static
+#define UNROLL(n)
+#define RARE(condition) (condition)
+#define PREFETCH(address)
+#endif
+
+typedef uint32_t mask; /* a bit for each lane */
+
+/* 2^−s */
+INLINE float unit_of(int32_t s)
+{
+    const uint32_t bits = (uint32_t)(127 - s) << 23;
+    float unit;
+    memcpy(&unit, &bits, sizeof unit);
+    return unit;
+}
+
+#ifdef CORE_PLAIN
+/* ---------------------------------------------------------------- one lane */
+#define LANES 1
+#define MOST_VECTORS 8 /* sums that stay in registers */
+#define IN_REGISTER(vector)
+#define AS_IT_IS(pointer)
+
+typedef float vec;
+typedef int32_t ivec;
+
+INLINE vec load(const float *at) { return *at; }
+INLINE void store(float *at, vec value) { *at = value; }
+INLINE vec splat(float value) { return value; }
+INLINE ivec isplat(int32_t value) { return value; }
+INLINE ivec load_shorts(const int16_t *at) { return *at; }
+INLINE vec floats(ivec number) { return (float)number; }
+INLINE vec magnitude(vec x) { return x <= 0.0f ? 0.0f - x : x; }
+INLINE vec larger(vec a, vec b) { return b > a ? b : a; }
+INLINE mask at_least(vec a, vec b) { return a >= b; }
+INLINE mask not_zero(vec x) { return x != 0.0f; }
+INLINE mask is_one(vec x) { return x == 1.0f; }
+INLINE vec numbers_of(mask bits) { return (float)bits; }
+INLINE vec add_product(vec sum, float x, vec w) { return sum + x * w; }
+INLINE int32_t append(int32_t *list, int32_t count, mask bits, int32_t base)
+{
+    if (bits) list[count] = base;
+    return count + (int32_t)bits;
+}
+
+#else
+/* ---------------------------------------------------------------- sixteen lanes */
+#if defined(__AVX2__)
+#include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+#define LANES 16
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VNNI__)
+#define HAS_AVX512 1
+#define MOST_VECTORS 16
+#else
+#define HAS_AVX512 0
+#define MOST_VECTORS 4
+#endif
+
+/* A vector that is read once, not again for every use. */
+#if HAS_AVX512
+#define IN_REGISTER(vector) __asm__("" : "+v"(vector))
+#else
+#define IN_REGISTER(vector)
+#endif
+/* A pointer that the compiler takes as it is: constants added to it stay in the addresses of instructions. */
+#define AS_IT_IS(pointer) __asm__("" : "+r"(pointer))
+
+typedef float vec __attribute__((vector_size(64)));
+typedef int32_t ivec __attribute__((vector_size(64)));
+typedef int16_t short16 __attribute__((vector_size(32)));
+typedef int16_t short32 __attribute__((vector_size(64)));
+typedef int8_t byte32 __attribute__((vector_size(32)));
+
+INLINE vec load(const float *at)
+{
+    vec found;
+    memcpy(&found, at, sizeof found);
+    return found;
+}
+
+INLINE void store(float *at, vec values)
+{
+    memcpy(at, &values, sizeof values);
+}
+
+INLINE vec splat(float value)
+{
+    return value - (vec){0};
+}
+
+INLINE ivec isplat(int32_t value)
+{
+    return value - (ivec){0};
+}
+
+/* Small integers, widened; compilers do it in halves unless they are told. */
+INLINE ivec widen_shorts(short16 numbers)
+{
+#if HAS_AVX512
+    return (ivec)_mm512_cvtepi16_epi32((__m256i)numbers);
+#else
+    return __builtin_convertvector(numbers, ivec);
+#endif
+}
+
+INLINE ivec load_shorts(const int16_t *at)
+{
+    short16 found;
+    memcpy(&found, at, sizeof found);
+    return widen_shorts(found);
+}
+
+INLINE short32 load_bytes(const int8_t *at) /* thirty-two */
+{
+    byte32 found;
+    memcpy(&found, at, sizeof found);
+#if HAS_AVX512
+    return (short32)_mm512_cvtepi8_epi16((__m256i)found);
+#else
+    return __builtin_convertvector(found, short32);
+#endif
+}
+
+/* The lower or the upper sixteen. */
+INLINE ivec half(short32 numbers, int upper)
+{
+    short16 halves[2];
+    memcpy(halves, &numbers, sizeof halves);
+    return widen_shorts(halves[upper]);
+}
+
+INLINE vec floats(ivec numbers)
+{
+#if HAS_AVX512
+    return (vec)_mm512_cvtepi32_ps((__m512i)numbers);
+#else
+    return __builtin_convertvector(numbers, vec);
+#endif
+}
+
+INLINE vec where(ivec chosen, vec values) /* 0 elsewhere */
+{
+    return (vec)(chosen & (ivec)values);
+}
+
+INLINE vec magnitude(vec values)
+{
+    return (vec)((ivec)values & 0x7fffffff);
+}
+
+INLINE vec larger(vec a, vec b)
+{
+    return where(b > a, b) + where(b <= a, a);
+}
+
+/* A bit for each lane that is chosen (all ones, or zero). */
+INLINE mask bits_of(ivec chosen)
+{
+#if HAS_AVX512
+    return _mm512_test_epi32_mask((__m512i)chosen, (__m512i)chosen);
+#elif defined(__AVX2__)
+    __m256 parts[2];
+    memcpy(parts, &chosen, sizeof parts);
+    return (mask)_mm256_movemask_ps(parts[0]) | (mask)_mm256_movemask_ps(parts[1]) << 8;
+#elif defined(__SSE2__)
+    __m128 parts[4];
+    mask bits = 0;
+    memcpy(parts, &chosen, sizeof parts);
+    for (int part = 0; part < 4; part++) bits |= (mask)_mm_movemask_ps(parts[part]) << 4 * part;
+    return bits;
+#else
+    const ivec lanes = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
+    const ivec kept = chosen & lanes;
+    mask bits = 0;
+    for (int lane = 0; lane < LANES; lane++) bits |= (mask)kept[lane];
+    return bits;
+#endif
+}
+
+/* A bit for each lane where a comparison holds; by way of a vector of ones and zeros unless the processor has masks. */
+#if HAS_AVX512
+#define COMPARED(a, comparison, b, code) _mm512_cmp_ps_mask((__m512)(a), (__m512)(b), code)
+#else
+#define COMPARED(a, comparison, b, code) bits_of((a) comparison (b))
+#endif
+
+INLINE mask at_least(vec a, vec b)
+{
+    return COMPARED(a, >=, b, _CMP_GE_OQ);
+}
+
+INLINE mask not_zero(vec values)
+{
+    return COMPARED(values, !=, (vec){0}, _CMP_NEQ_UQ);
+}
+
+INLINE mask is_one(vec values)
+{
+    return COMPARED(values, ==, splat(1.0f), _CMP_EQ_OQ);
+}
+
+/* 1 for each bit that is set, 0 for the others. */
+INLINE vec numbers_of(mask bits)
+{
+#if HAS_AVX512
+    return (vec)_mm512_maskz_mov_ps((__mmask16)bits, _mm512_set1_ps(1.0f));
+#else
+    const ivec lanes = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
+    return where((lanes & (int32_t)bits) != 0, splat(1.0f));
+#endif
+}
+
+/* sum + x·w, where product and sum are exact: fused or not, the bits are the same. */
+INLINE vec add_product(vec sum, float x, vec w)
+{
+#if HAS_AVX512
+    return (vec)_mm512_fmadd_ps(_mm512_set1_ps(x), (__m512)w, (__m512)sum);
+#else
+    return sum + x * w;
+#endif
+}
+
+/* Add base + lane for each set bit to the list's end; the new count. Sixteen numbers may be written. */
+INLINE int32_t append(int32_t *list, int32_t count, mask bits, int32_t base)
+{
+#if HAS_AVX512
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i places = _mm512_add_epi32(lanes, _mm512_set1_epi32(base));
+    _mm512_storeu_si512(list + count, _mm512_maskz_compress_epi32((__mmask16)bits, places));
+    return count + __builtin_popcount(bits);
+#else
+    for (; bits != 0; bits &= bits - 1) list[count++] = base + __builtin_ctz(bits);
+    return count;
+#endif
+}
+
+/* ---------------------------------------------------------------- products of small integers, for dense layers
+   sum_l + w_2l x_0 + w_2l+1 x_1, for a pair of inputs and sixteen outputs. */
+#if HAS_AVX512
+#define HAS_PAIRS 1
+#define HAS_QUADS 1
+typedef __m512i sums16;
+INLINE sums16 no_sums(void) { return _mm512_setzero_si512(); }
+INLINE ivec sums_of(sums16 sums) { return (ivec)sums; }
+INLINE sums16 add_pairs(sums16 sums, const int16_t *w, int32_t pair)
+{
+    return _mm512_dpwssd_epi32(sums, _mm512_loadu_si512(w), _mm512_set1_epi32(pair));
+}
+/* Four inputs without a sign, weights with one. */
+INLINE sums16 add_quads(sums16 sums, const int8_t *w, int32_t quad)
+{
+    return _mm512_dpbusd_epi32(sums, _mm512_set1_epi32(quad), _mm512_loadu_si512(w));
+}
+#elif defined(__AVX2__)
+#define HAS_PAIRS 1
+typedef struct {
+    __m256i low, high;
+} sums16;
+INLINE sums16 no_sums(void)
+{
+    return (sums16){_mm256_setzero_si256(), _mm256_setzero_si256()};
+}
+INLINE ivec sums_of(sums16 sums)
+{
+    ivec found;
+    memcpy(&found, &sums, sizeof found);
+    return found;
+}
+INLINE sums16 add_pairs(sums16 sums, const int16_t *w, int32_t pair)
+{
+    const __m256i x = _mm256_set1_epi32(pair), *at = (const __m256i *)(const void *)w;
+    return (sums16){_mm256_add_epi32(sums.low, _mm256_madd_epi16(_mm256_loadu_si256(at), x)),
+                    _mm256_add_epi32(sums.high, _mm256_madd_epi16(_mm256_loadu_si256(at + 1), x))};
+}
+#endif
+#endif /* lanes */
+
+#ifndef HAS_PAIRS
+#define HAS_PAIRS 0
+#endif
+#ifndef HAS_QUADS
+#define HAS_QUADS 0
+#endif
+#endif

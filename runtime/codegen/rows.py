@@ -1,0 +1,300 @@
+"""The rows of a compiled program's table: what stands where, for whoever writes a row, checks it or runs it.
+
+A row is a tuple with names; the C code reads the same columns by the same names (``header``), so neither can drift.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import NamedTuple
+
+from axonnx.runtime.codegen.expressions import c_step
+from axonnx.runtime.format.opset import OPS
+
+COLUMNS = 44  # of the table; no row is wider
+CHAIN = 4  # most instructions between a convolution and its neurons
+SLOTS = 16  # time steps that a group of turns may take at a time
+WIDEST = 256  # outputs of a block of weights
+DENSE_SHORTS, DENSE_BYTES = 18, 9  # per cent of active inputs from which dense products are faster
+
+ADD, SUB, MUL = range(3)  # kinds of arithmetic
+PAIRS, MEANS, LARGEST = range(3)  # kinds of pools
+FLOATS, SHORTS, BYTES = range(3)  # how weights are stored
+NO_BIAS, ADD_TO_SUM = -1, -2  # in place of a bias: a sum begins at nothing, or at what is there already
+NOWHERE = -1  # the place of what is not there
+
+NEURONS = tuple(op for op in OPS.values() if op.neurons)  # their numbers are their places here
+MOST_OPERANDS = max(len(op.inputs) - len(op.parameters) for op in NEURONS)
+MOST_RESULTS = max(len(op.outputs) for op in NEURONS)
+
+
+class Load(NamedTuple):
+    """Bring one step's input or noise in, from [C, H, W] to channels last where there are several."""
+
+    code: int
+    at: int
+    channels: int
+    pixels: int
+    pitch: int
+    out: int
+
+
+class Scan(NamedTuple):
+    """List a buffer's events, and how many come before each pixel."""
+
+    code: int
+    source: int
+    size: int
+    pitch: int
+    listed: int
+    starts: int
+
+
+class ScanInput(NamedTuple):
+    """``Scan`` of the input, with a look at its values; ``plain`` is 1 where all are 0 or 1."""
+
+    code: int
+    source: int
+    size: int
+    pitch: int
+    listed: int
+    starts: int
+    plain: int
+
+
+class Linear(NamedTuple):
+    """W·x + b on the events of ``source``; ``counted`` is where their number stands.
+
+    ``weights`` are rows for event lists, ``dense`` the same weights for dense products (or NOWHERE), both in units of
+    64 bytes. Values of graded inputs are multiples of 2^−bits. ``old``: it reads what its own layer fired a step ago.
+    """
+
+    code: int
+    source: int
+    listed: int
+    starts: int
+    counted: int
+    plain: int
+    graded: int
+    bits: int
+    weights: int
+    stored: int
+    unit: int
+    dense: int
+    dense_stored: int
+    old: int
+    out: int
+    bias: int
+    outputs: int
+    inputs: int
+    size: int
+
+
+class Conv(NamedTuple):
+    """W ∗ x + b, with the first columns of ``Linear``.
+
+    One window's weights are listed at ``rows`` and their inputs at ``sources``; ``scratch`` has room for two rows of
+    output pixels. ``dense_*`` is the image with its padding, as dense products read it; ``offsets`` are those of taps.
+    """
+
+    code: int
+    source: int
+    listed: int
+    starts: int
+    counted: int
+    plain: int
+    graded: int
+    bits: int
+    weights: int
+    stored: int
+    unit: int
+    dense: int
+    dense_stored: int
+    old: int
+    out: int
+    bias: int
+    outputs: int
+    height: int
+    width: int
+    channels: int
+    pitch: int
+    out_height: int
+    out_width: int
+    out_pitch: int
+    window_height: int
+    window_width: int
+    stride_y: int
+    stride_x: int
+    top: int
+    left: int
+    dilation_y: int
+    dilation_x: int
+    rows: int
+    sources: int
+    scratch: int
+    dense_height: int
+    dense_width: int
+    dense_channels: int
+    offsets: int
+
+
+class Neurons(NamedTuple):
+    """One step of a layer: operands and results in the order of the operator's definition.
+
+    Its constants stand one after another, ``period`` floats each: one for all (``same``), one a channel, or one for
+    every neuron (``each``).
+    """
+
+    code: int
+    op: int
+    size: int
+    pitch: int
+    fires: int
+    listed: int
+    starts: int
+    constants: int
+    period: int
+    same: int
+    each: int
+    spikes: int
+    next_spikes: int
+    membrane: int
+    trace_spikes: int
+    trace_membrane: int
+    in_0: int
+    in_1: int = 0
+    in_2: int = 0
+    in_3: int = 0
+    in_4: int = 0
+    in_5: int = 0
+    in_6: int = 0
+    in_7: int = 0
+    out_0: int = 0
+    out_1: int = 0
+    out_2: int = 0
+    out_3: int = 0
+
+
+class Arithmetic(NamedTuple):
+    """a + b, a − b or a · b; either may be a constant, and may repeat."""
+
+    code: int
+    kind: int
+    out: int
+    size: int
+    a_constant: int
+    a: int
+    a_period: int
+    b_constant: int
+    b: int
+    b_period: int
+
+
+class Move(NamedTuple):
+    """Gather by a table of addresses, each ``shift`` further on; −1 is zero."""
+
+    code: int
+    table: int
+    size: int
+    out: int
+    shift: int = 0
+
+
+class Activity(NamedTuple):
+    """Σ_k x_k² − x_i²"""
+
+    code: int
+    source: int
+    out: int
+    neurons: int
+    size: int
+
+
+class Pool(NamedTuple):
+    """Pairs, means or the largest over windows of rows × columns, for outputs of height × width."""
+
+    code: int
+    kind: int
+    source: int
+    out: int
+    height: int
+    width: int
+    pitch: int
+    rows: int
+    columns: int
+
+
+class StepRow(NamedTuple):
+    """One row of a table that follows the clock."""
+
+    code: int
+    out: int
+    table: int
+    size: int
+
+
+class Copy(NamedTuple):
+    """So many floats from one place to another."""
+
+    code: int
+    out: int
+    source: int
+    size: int
+
+
+AnyRow = (
+    Load | Scan | ScanInput | Linear | Conv | Neurons | Arithmetic | Move | Activity | Pool | StepRow | Copy
+)  # fmt: skip
+KINDS: tuple[type[AnyRow], ...] = (
+    Load, Scan, ScanInput, Linear, Conv, Neurons, Arithmetic, Move, Activity, Pool, StepRow, Copy,
+)  # fmt: skip  # a row's code is its kind's place here
+CODE = {kind: code for code, kind in enumerate(KINDS)}
+
+
+def _prefix(kind: type[AnyRow]) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).upper()
+
+
+def _constants() -> dict[str, int]:
+    """Every number that Python and C share."""
+    names = "COLUMNS CHAIN WIDEST DENSE_SHORTS DENSE_BYTES MOST_OPERANDS MOST_RESULTS".split()
+    found = {name: globals()[name] for name in names} | {"MOST_SLOTS": SLOTS}
+    for code, kind in enumerate(KINDS):
+        found[_prefix(kind) if kind is not StepRow else "ROW"] = code
+        found |= {f"{_prefix(kind)}_{name}": column for column, name in enumerate(kind._fields)}
+    return found | {f"NEURON_{op.function}": number for number, op in enumerate(NEURONS)}
+
+
+LAYER = """\
+/* Where a layer's operands, results and constants are, and how its spikes are kept. */
+typedef struct {
+    const float *in[MOST_OPERANDS], *constants, *spikes;
+    float *out[MOST_RESULTS], *next_spikes;
+    uint16_t *bits;
+    int32_t *list, *starts, period, pitch, same, each;
+    int lean;
+} layer;
+"""
+
+
+def header() -> str:
+    """``generated.h``: shared numbers, and one step of every neuron operator, from its definition."""
+    numbers = "".join(f"    {name} = {value},\n" for name, value in _constants().items())
+    each = "".join(
+        f" \\\n    X({op.function}, {int('spikes' in op.inputs)}, {int(op.spikes is not None)})" for op in NEURONS
+    )
+    steps = "\n".join(c_step(op) for op in NEURONS)
+    text = f"enum {{\n{numbers}}};\n\n{LAYER}\n#define EACH_NEURON(X){each}\n\n{steps}"
+    layout = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return (
+        "/* Made from runtime/format/opset.py and runtime/codegen/rows.py; do not edit. */\n#ifndef AXONNX_GENERATED_H\n"
+        f'#define AXONNX_GENERATED_H\n#define LAYOUT "{layout}"\n\n{text}\n#endif\n'
+    )
+
+
+def layout() -> str:
+    """What a library says that was built from these definitions."""
+    found = re.search(r'LAYOUT "(\w+)"', header())
+    assert found is not None
+    return found[1]

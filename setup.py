@@ -1,0 +1,111 @@
+"""Builds the native core with the package: the same C once for every instruction set of this kind of processor.
+
+Everything else about the package is in pyproject.toml. The core is a plain shared library that is loaded by ctypes: it
+knows nothing of Python, so one wheel for each platform serves every Python. Where no compiler is found, the package
+installs without it, and says so; AXONNX_WITHOUT_CORE=1 asks for that.
+"""
+
+import os
+import platform
+import sys
+import types
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_ext import build_ext
+
+HERE = Path(__file__).parent
+SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
+# A product is rounded before it is added: a fused multiply-add has other bits.
+FLAGS = [
+    "-std=gnu99",
+    "-O2",
+    "-fPIC",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fvisibility=hidden",
+    "-g0",
+    "-w",
+    "-Wno-psabi",
+]
+X86 = {
+    "avx512": ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mfma"],
+    "avx2": ["-mavx2"],
+}
+MACHINES = {"x86_64": X86, "amd64": X86, "aarch64": {"neon": []}, "arm64": {"neon": []}}
+
+
+def instruction_sets(compiler: str) -> dict[str, list[str]]:
+    """The sets that this kind of processor may have, with their flags; every build has plain C."""
+    machine = os.environ.get("AXONNX_MACHINE", platform.machine()).lower()  # of a cross compiler's target
+    if "arm64" in os.environ.get("ARCHFLAGS", ""):
+        machine = "arm64"
+    plain = {"plain": ["-DCORE_PLAIN"]}
+    return plain if compiler == "msvc" else {**MACHINES.get(machine, {}), **plain}
+
+
+def generated_header() -> str:
+    """``generated.h``, from the definitions of the operators; without the packages that the library needs."""
+    folders = {
+        "axonnx": "api",
+        **{f"axonnx.{name}": name.replace(".", "/") for name in ("runtime", "runtime.codegen", "runtime.format")},
+    }
+    for name, folder in folders.items():
+        package = types.ModuleType(name)
+        package.__path__ = [str(HERE / folder)]
+        sys.modules[name] = package
+    from axonnx.runtime.codegen.rows import header
+
+    for name in [name for name in sys.modules if name.split(".")[0] == "axonnx"]:
+        del sys.modules[name]
+    return header()
+
+
+class BuildCore(build_ext):
+    """One object for each instruction set, linked into one library."""
+
+    def get_ext_filename(self, fullname: str) -> str:
+        """Without a Python version: the library does not depend on one."""
+        return os.path.join(*fullname.split(".")) + SUFFIX
+
+    def build_extension(self, ext: Extension) -> None:
+        """Generate the header, compile, link."""
+        if os.environ.get("AXONNX_WITHOUT_CORE"):
+            return
+        temp = Path(self.build_temp)
+        temp.mkdir(parents=True, exist_ok=True)
+        (temp / "generated.h").write_text(generated_header(), encoding="utf-8")
+        kind = self.compiler.compiler_type
+        flags = ["/O2", "/fp:strict"] if kind == "msvc" else FLAGS
+        sets = instruction_sets(kind)
+        objects = []
+        for isa, own in sets.items():
+            objects += self._compile("run", temp / isa, [*flags, *own, f"-DISA={isa}"], temp)
+        have = [f"-DHAVE_{isa.upper()}" for isa in sets]
+        for name in ("core", "events"):
+            objects += self._compile(name, temp, [*flags, *have, *sets["plain"]], temp)
+        target = self.get_ext_fullpath(ext.name)
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        self.compiler.link_shared_object(objects, target, build_temp=self.build_temp)
+
+    def _compile(self, name: str, folder: Path, flags: list[str], include: Path) -> list[str]:
+        given = {"include_dirs": [str(include), str(HERE / "native")], "extra_preargs": flags}
+        return self.compiler.compile([str(Path("native", f"{name}.c"))], output_dir=str(folder), **given)
+
+    def get_export_symbols(self, ext: Extension) -> list[str]:
+        """None: a Python module's entry point is not among them."""
+        return []
+
+
+class PlatformWheel(bdist_wheel):
+    """A wheel for every Python 3 on this platform."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        """For example py3-none-linux_x86_64."""
+        return "py3", "none", super().get_tag()[2]
+
+
+sources = [str(path.relative_to(HERE)) for path in sorted((HERE / "native").glob("*.c"))]
+core = Extension("axonnx.native.axonnx_core", sources, optional="AXONNX_NEEDS_CORE" not in os.environ)
+setup(ext_modules=[core], cmdclass={"build_ext": BuildCore, "bdist_wheel": PlatformWheel})
