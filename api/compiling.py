@@ -11,12 +11,12 @@ from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
 from axonnx.base.folders import write_folder
 from axonnx.report.try_page import try_page
+from axonnx.runtime.deploy.browser import browser_files
+from axonnx.runtime.deploy.native import cortex_m_files, desktop_files
+from axonnx.runtime.deploy.origin import RECORD, Origin
 from axonnx.runtime.format.model_file import read_model_file
 from axonnx.runtime.program.compilation import compile_program
 from axonnx.runtime.program.instructions import Program
-from axonnx.runtime.targets.browser import browser_files
-from axonnx.runtime.targets.native import cortex_m_files, desktop_files
-from axonnx.runtime.targets.origin import RECORD, Origin
 
 Target = Literal["c", "js", "cortex-m"]
 

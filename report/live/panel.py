@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from axonnx.report.html.blocks import colour
 from axonnx.report.html.markup import Html, element
 from axonnx.report.live.examples import Example, examples_of
-from axonnx.runtime.code.js.source import library, script_text
+from axonnx.runtime.codegen.js.module_text import library, script_text
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.program.instructions import Program
 

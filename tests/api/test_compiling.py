@@ -13,7 +13,7 @@ from axonnx.runtime import load
 from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.readers import write_npz
 
-from ..runtime.code.js.node import needs_node
+from ..runtime.codegen.js.node import needs_node
 from ..runtime.readers.event_files import random_events
 from ..runtime.streams.small_models import export_all
 

@@ -16,7 +16,7 @@ from axonnx.runtime.program.compilation import compile_file
 from axonnx.runtime.program.instructions import MaxPool
 
 from ..runtime.code.c.machine import Machine, needs_compiler
-from ..runtime.code.js.node import needs_node, node
+from ..runtime.codegen.js.node import needs_node, node
 from .own_networks import LayersOfTorch, TwoBinaryBranches, TwoBranches, Wired
 from .running import Comparison, Exported, export
 from .small_networks import counts, stir

@@ -12,7 +12,7 @@ from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.model import Model
 
 from ..runtime.code.c.machine import Machine, needs_compiler
-from ..runtime.code.js.node import needs_node, node
+from ..runtime.codegen.js.node import needs_node, node
 from .cases import CASES, Case
 from .running import Comparison, Exported, Values
 from .small_networks import counts

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from axonnx.runtime import load
-from axonnx.runtime.code.js.source import script_text
+from axonnx.runtime.codegen.js.module_text import script_text
 
 from ...report.browser import chromium, visit
-from ..code.js.node import split
+from ..codegen.js.node import split
 from .comparing import Comparison
 
 NODE_MODULES = Path(os.environ.get("AXONNX_NODE_MODULES", Path(__file__).parents[3] / ".node" / "node_modules"))

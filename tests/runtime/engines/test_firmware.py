@@ -6,7 +6,7 @@ import pytest
 from axonnx.compiling import compile_to
 from axonnx.runtime import load
 
-from ..targets.firmware import decisions, needs_board, run_firmware
+from ..deploy.firmware import decisions, needs_board, run_firmware
 
 CASES = (
     ("binary-resnet", "int8"),

@@ -6,7 +6,7 @@ import pytest
 from axonnx.runtime import load
 
 from ..code.c.machine import Machine, needs_compiler
-from ..code.js.node import needs_node, node
+from ..codegen.js.node import needs_node, node
 from .comparing import Comparison, as_values
 from .every import NAMES
 from .small_networks import CASES, RECIPES

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.code.arrays import Floats, View, broadcast, memory, moved_parts, view
-from axonnx.runtime.code.js.arrays import literal
+from axonnx.runtime.codegen.array_layout import Floats, View, broadcast, memory, moved_parts, view
+from axonnx.runtime.codegen.js.javascript_arrays import literal
 from axonnx.runtime.engines.reference.noise import layer_key
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.program.instructions import (

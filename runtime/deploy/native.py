@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import resources
 
 from axonnx.runtime.code.c.source import c_source
+from axonnx.runtime.deploy.origin import RECORD, Origin
 from axonnx.runtime.program.instructions import Program
-from axonnx.runtime.targets.origin import RECORD, Origin
 
 DESKTOP = """\
 # {name} as C99
@@ -60,4 +60,4 @@ def _told(readme: str, program: Program, origin: Origin, memory: int) -> dict[st
 
 
 def _file(name: str) -> str:
-    return resources.files("axonnx.runtime.targets").joinpath("files", name).read_text("utf-8")
+    return resources.files("axonnx.runtime.deploy").joinpath("files", name).read_text("utf-8")

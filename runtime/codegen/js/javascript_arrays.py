@@ -7,7 +7,7 @@ from base64 import b64encode
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.code.arrays import Floats, smallest
+from axonnx.runtime.codegen.array_layout import Floats, smallest
 
 KINDS = {"i1": "Int8Array", "i2": "Int16Array", "i4": "Int24", "f4": "Float32Array"}
 

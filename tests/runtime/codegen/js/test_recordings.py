@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.code.js.source import library
+from axonnx.runtime.codegen.js.module_text import library
 from axonnx.runtime.events.arrays import EVENT
 from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.format.contract import FitContract

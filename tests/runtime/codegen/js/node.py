@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from axonnx.runtime.code.js.source import module_text
+from axonnx.runtime.codegen.js.module_text import module_text
 from axonnx.runtime.program.instructions import Program, trace_sources
 
 DRIVER = """

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.code.js.source import module_text
+from axonnx.runtime.codegen.js.module_text import module_text
 from axonnx.runtime.engines.draw import draw_noise
 from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
 from axonnx.runtime.engines.reference.state import zero_state

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from axonnx.runtime.code.js.source import library, module_text
+from axonnx.runtime.codegen.js.module_text import library, module_text
+from axonnx.runtime.deploy.origin import RECORD, Origin
 from axonnx.runtime.program.instructions import Program
-from axonnx.runtime.targets.origin import RECORD, Origin
 
 README = """\
 # {name} as JavaScript

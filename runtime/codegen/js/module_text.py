@@ -7,8 +7,8 @@ import textwrap
 from importlib import resources
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.code.js.arrays import doubles
-from axonnx.runtime.code.js.statements import Statements, quoted
+from axonnx.runtime.codegen.js.javascript_arrays import doubles
+from axonnx.runtime.codegen.js.javascript_statements import Statements, quoted
 from axonnx.runtime.engines.reference.normal_table import coefficients
 from axonnx.runtime.program.instructions import Program
 
@@ -45,7 +45,7 @@ def script_text(program: Program) -> str:
 
 def library(name: str) -> str:
     """A file of kernels."""
-    return resources.files("axonnx.runtime.code.js").joinpath(name).read_text("utf-8")
+    return resources.files("axonnx.runtime.codegen.js").joinpath(name).read_text("utf-8")
 
 
 def in_page(value: object) -> str:
