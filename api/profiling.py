@@ -17,7 +17,7 @@ from axonnx.base.fingerprints import sha256_of
 from axonnx.jobs.running import Watch, all_results
 from axonnx.jobs.work import Job, Pool
 from axonnx.runtime.engines.choose import measuring_engine
-from axonnx.runtime.engines.reference.interface import Engine
+from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.network_input import to_input
 from axonnx.runtime.measure.energy import Hardware, read_hardware

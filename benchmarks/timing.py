@@ -7,9 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
-from axonnx.runtime.engines.auto_engine import LOOK, TRIALS
-
-SETTLED = LOOK + 2 * TRIALS  # runs after which the engine that chooses has chosen
 SHORT, SETTLE = 2e-3, 0.05  # seconds
 
 Clock = Callable[[], float]

@@ -18,7 +18,7 @@ from axonnx.cli.show.live import show
 from axonnx.cli.show.run_text import decision_json, decision_line, summary_json, summary_lines
 from axonnx.jobs.recordings import names_many
 from axonnx.runtime.engines.choose import ENGINES
-from axonnx.runtime.engines.reference.interface import Engine
+from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.format.network_input import describe_input
 from axonnx.runtime.frame_pipeline import FramePipeline, open_frames
 from axonnx.runtime.model import load

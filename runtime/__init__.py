@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from axonnx.base.errors import AxonnxError
-    from axonnx.runtime.engines.reference.interface import Activity, Chunk, Engine
-    from axonnx.runtime.engines.reference.state import State
+    from axonnx.runtime.engines.interface import Activity, Chunk, Engine
+    from axonnx.runtime.engines.state import State
     from axonnx.runtime.format.contract import Contract
     from axonnx.runtime.format.model_file import ModelFile, read_model_file
     from axonnx.runtime.model import Model, load
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from axonnx.runtime.streams.session_state import SessionState
 
 _HOMES = {
-    "Activity": "runtime.engines.reference.interface",
+    "Activity": "runtime.engines.interface",
     "AxonnxError": "base.errors",
-    "Chunk": "runtime.engines.reference.interface",
+    "Chunk": "runtime.engines.interface",
     "Contract": "runtime.format.contract",
     "Decision": "runtime.streams.decision",
-    "Engine": "runtime.engines.reference.interface",
+    "Engine": "runtime.engines.interface",
     "Model": "runtime.model",
     "ModelFile": "runtime.format.model_file",
     "Program": "runtime.program.instructions",
     "RunResult": "runtime.model",
     "Session": "runtime.streams.session",
     "SessionState": "runtime.streams.session_state",
-    "State": "runtime.engines.reference.state",
+    "State": "runtime.engines.state",
     "compile_file": "runtime.program.compilation",
     "load": "runtime.model",
     "read_model_file": "runtime.format.model_file",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.engines.reference.interface import Engine
+from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.format.network_input import describe_input
 from axonnx.runtime.model import Model
 from axonnx.runtime.streams.decision import Decision

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.engines.draw import draw_noise
-from axonnx.runtime.engines.reference.interface import Activity, Chunk, Engine
-from axonnx.runtime.engines.reference.state import State, check_state
+from axonnx.runtime.engines.noise import draw_noise
+from axonnx.runtime.engines.interface import Activity, Chunk, Engine
+from axonnx.runtime.engines.state import State, check_state
 from axonnx.runtime.engines.stepper import Stepper, make_stepper
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.model_file import read_model_file

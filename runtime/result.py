@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.engines.reference.interface import Chunk
+from axonnx.runtime.engines.interface import Chunk
 from axonnx.runtime.streams.probabilities import entropy, joint_logits, mean_probabilities, mutual_information, softmax
 
 Floats = NDArray[np.float32]

@@ -20,10 +20,10 @@ from axonnx.export.verify.refill import refill
 from axonnx.export.verify.structure import Findings, Subject
 from axonnx.export.ways import Sampled
 from axonnx.models import Network
-from axonnx.runtime.engines.choose import compiled_engines
+from axonnx.runtime.engines.choose import native_engines
 from axonnx.runtime.engines.ort_engine import OrtEngine
-from axonnx.runtime.engines.reference.interface import Engine
-from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.interface import Engine
+from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.format.opset import DOMAIN
 from axonnx.runtime.program.step_graph import step_graph
 
@@ -92,7 +92,7 @@ def _thresholds(subject: Subject) -> dict[str, Floats]:
 def engines(subject: Subject) -> list[Engine]:
     """Every engine there is; the fastest last."""
     plain: list[Engine] = [OrtEngine(subject.program, step_graph(subject.file)), NumpyEngine(subject.program)]
-    return [*plain, *compiled_engines(subject.program)]
+    return [*plain, *native_engines(subject.program)]
 
 
 def draw_noise(subject: Subject, shape: tuple[int, ...], seed: int) -> dict[str, Floats]:

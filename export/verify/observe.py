@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from axonnx.models import MEAN_FIELD, Network, Observation, Replay
-from axonnx.runtime.engines.reference.interface import Engine
+from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.names import MEMBRANE, NOISE, SPIKES, TRACE, under
 from axonnx.runtime.format.results import member_logits

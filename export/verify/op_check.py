@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from axonnx.export.collapse.ops import OPERATORS
-from axonnx.runtime.engines.reference.numpy_ops import KERNELS
+from axonnx.runtime.engines.numpy_ops import KERNELS
 from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, OPS, VERSION, function
 from axonnx.runtime.format.spike_op import ADAPTATION, RESETS
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.engines.reference.interface import Chunk, Engine
+from axonnx.runtime.engines.interface import Chunk, Engine
 from axonnx.runtime.format.names import MEMBRANE, SPIKES, under
 from axonnx.runtime.format.network_input import to_input
 from axonnx.runtime.streams.noise import stream_noise

@@ -2,74 +2,45 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Literal
 
-from axonnx.base.c_compiler import find_compiler
-from axonnx.base.errors import AxonnxError
-from axonnx.runtime.engines.reference.interface import Engine
-from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+from axonnx.native import Core, find_core
+from axonnx.runtime.engines.interface import Engine
+from axonnx.runtime.engines.native_engine import NativeEngine
+from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.program.instructions import Program
 from axonnx.runtime.program.step_graph import StepGraph
 
-EngineName = Literal["auto", "c", "numba", "numpy", "ort"]
-ENGINES: tuple[EngineName, ...] = ("auto", "c", "numba", "numpy", "ort")
+EngineName = Literal["auto", "native", "numpy", "ort"]
+ENGINES: tuple[EngineName, ...] = ("auto", "native", "numpy", "ort")
 
-MEASURING = ("auto", "numpy", "c", "numba")  # those that count what they do
+MEASURING = ("auto", "native", "numpy")  # those that count what they do
 
 
 def measuring_engine(program: Program, name: str = "auto") -> Engine:
     """The engine of that name; auto: the fastest that counts, with the same counts as all."""
-    if name == "numpy":
+    if name == "numpy" or (name == "auto" and slower_because() is not None):
         return NumpyEngine(program)
-    if name == "auto":
-        return compiled_engine(program)[0] or NumpyEngine(program)
-    return _named(name, program, 1)
+    return NativeEngine(program)
 
 
 def make_engine(name: EngineName, program: Program, graph: StepGraph, threads: int) -> Engine:
-    """Engines are imported only when they are wanted: numba and onnxruntime take their time."""
+    """The engine of that name; auto: native, or onnxruntime where the package has no native core."""
     if name == "numpy":
         return NumpyEngine(program)
-    if name in ("c", "numba"):
-        return _named(name, program, threads)
-    from axonnx.runtime.engines.ort_engine import OrtEngine
+    if name == "native" or (name == "auto" and slower_because() is None):
+        return NativeEngine(program, threads)
+    from axonnx.runtime.engines.ort_engine import OrtEngine  # takes its time to import
 
-    dense = OrtEngine(program, graph, threads)
-    if name == "ort":
-        return dense
-    events, note = compiled_engine(program, threads)
-    if events is None:
-        return dense
-    from axonnx.runtime.engines.auto_engine import AutoEngine
-
-    return AutoEngine(events, dense, note)
+    return OrtEngine(program, graph, threads)
 
 
-def compiled_engine(program: Program, threads: int = 1) -> tuple[Engine | None, str | None]:
-    """C where there is a compiler, numba elsewhere, None without both; and why it is not C, in one line."""
-    try:
-        return _named("c", program, threads), None
-    except AxonnxError as fault:
-        note = f"engine c is not used: {fault}"
-    return (None if find_spec("numba") is None else _named("numba", program, threads)), note
+def native_engines(program: Program) -> list[Engine]:
+    """The native engine, if the package has its core."""
+    return [NativeEngine(program)] if slower_because() is None else []
 
 
-def compiled_engines(program: Program) -> list[Engine]:
-    """Every compiled engine that this machine has; the fastest last."""
-    found = [_named("numba", program, 1)] if find_spec("numba") is not None else []
-    if find_compiler() is not None:
-        found.append(_named("c", program, 1))
-    return found
-
-
-def _named(name: str, program: Program, threads: int) -> Engine:
-    if name == "c":
-        from axonnx.runtime.engines.c.engine import CEngine
-
-        return CEngine(program, threads)
-    if find_spec("numba") is None:
-        raise AxonnxError("the numba engine needs numba: pip install 'axonnx[fast]', or choose another engine")
-    from axonnx.runtime.engines.numba.engine import NumbaEngine
-
-    return NumbaEngine(program, threads)
+def slower_because() -> str | None:
+    """Why ``auto`` cannot be the native engine, and what to do; None where it is."""
+    found = find_core()
+    return None if isinstance(found, Core) else found

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.engines.reference.interface import Chunk, check_input, trace_sources
-from axonnx.runtime.engines.reference.state import State, check_clock, check_state, zero_state
+from axonnx.runtime.engines.interface import Chunk, check_input, trace_sources
+from axonnx.runtime.engines.state import State, check_clock, check_state, zero_state
 from axonnx.runtime.format.names import CLOCK, NEXT, NOW_TRACE, TRACE
 from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, VERSION, function
 from axonnx.runtime.program.instructions import Program

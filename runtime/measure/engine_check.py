@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
-from axonnx.runtime.engines.choose import compiled_engines
-from axonnx.runtime.engines.draw import draw_noise
+from axonnx.runtime.engines.choose import native_engines
+from axonnx.runtime.engines.noise import draw_noise
 from axonnx.runtime.engines.ort_engine import OrtEngine
-from axonnx.runtime.engines.reference.interface import Engine
-from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
-from axonnx.runtime.engines.reference.state import State
+from axonnx.runtime.engines.interface import Engine
+from axonnx.runtime.engines.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.state import State
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.model_file import ModelFile, read_model_file
 from axonnx.runtime.format.names import CLOCK, LOGITS, NEXT, TRACE, under
@@ -132,7 +132,7 @@ class _Implementations:
         self.file, self.program = file, program
         self.numpy = NumpyEngine(program)
         self.engines: list[tuple[str, Engine, bool]] = []  # name, engine, one step at a time
-        for compiled in compiled_engines(program):
+        for compiled in native_engines(program):
             self.engines += [(compiled.name, compiled, False), (f"{compiled.name}, step by step", compiled, True)]
         ort = OrtEngine(program, graph)
         self.engines += [("onnxruntime, steps in a loop", ort, False), ("onnxruntime, step by step", ort, True)]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of, sha256_of_files
-from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
-from axonnx.runtime.engines.reference.state import State
+from axonnx.runtime.engines.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.state import State
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.names import MEMBRANE
 from axonnx.runtime.format.network_input import to_input

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.engines.reference.interface import Chunk, Engine
+from axonnx.runtime.engines.interface import Chunk, Engine
 from axonnx.runtime.measure.energy import Hardware
 from axonnx.runtime.measure.metrics import expected_calibration_error, wilson_interval
 from axonnx.runtime.measure.profile_result import EarlyExit, Energy, LayerCost, ProfileResult, SynapseCost, Totals

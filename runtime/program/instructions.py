@@ -5,7 +5,7 @@ Everything a file can be refused for has been checked once a ``Program`` exists.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -171,6 +171,22 @@ class Move(Instruction):
     def details(self) -> str:
         """Axes and sizes."""
         return "" if self.kind in ("Reshape", "Expand") else str(self.how)
+
+    def apply(self, parts: Sequence[NDArray[Any]], empty: Any = 0) -> NDArray[Any]:
+        """Arrays [B, …] of any kind put elsewhere; ``empty`` is what padding holds."""
+        x = parts[0]
+        if self.kind == "Reshape":
+            return x.reshape(len(x), *self.how)
+        if self.kind == "Concat":
+            return np.concatenate(parts, self.how + 1)
+        if self.kind == "Pad":
+            return np.pad(x, ((0, 0), *self.how), constant_values=empty)
+        if self.kind == "Slice":
+            return x[(slice(None), *self.how)]
+        if self.kind == "Transpose":
+            return x.transpose(0, *(axis + 1 for axis in self.how))
+        assert self.kind == "Expand", self.kind
+        return np.broadcast_to(x, (len(x), *self.how))
 
 
 @dataclass(frozen=True)

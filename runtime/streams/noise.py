@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.engines.draw import draw_noise
+from axonnx.runtime.engines.noise import draw_noise
 from axonnx.runtime.program.instructions import Program
 
 Floats = NDArray[np.float32]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.engines.reference.interface import Engine
+from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.format.network_input import window_length
 from axonnx.runtime.streams.fit import Fit
 from axonnx.runtime.streams.pipeline import EventPipeline

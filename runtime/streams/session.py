@@ -23,8 +23,8 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning.completed import Completed
 from axonnx.runtime.binning.rules import Outside
 from axonnx.runtime.binning.stream import LAST_BIN, Binner
-from axonnx.runtime.engines.reference.interface import Engine
-from axonnx.runtime.engines.reference.state import State, check_state
+from axonnx.runtime.engines.interface import Engine
+from axonnx.runtime.engines.state import State, check_state
 from axonnx.runtime.events.arrays import Events
 from axonnx.runtime.streams.decision import Decision
 from axonnx.runtime.streams.noise import stream_noise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from axonnx.runtime.engines.reference.interface import Activity, Counts
+from axonnx.runtime.engines.interface import Activity, Counts
 
 
 @dataclass

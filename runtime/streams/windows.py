@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.engines.reference.interface import Activity, Engine
-from axonnx.runtime.engines.reference.state import State
+from axonnx.runtime.engines.interface import Activity, Engine
+from axonnx.runtime.engines.state import State
 from axonnx.runtime.format.network_input import to_input, window_length
 from axonnx.runtime.streams.noise import Noise
 from axonnx.runtime.streams.probabilities import is_sure, mean_probabilities

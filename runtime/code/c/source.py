@@ -13,7 +13,7 @@ from importlib import resources
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.code.c.statements import Statements
 from axonnx.runtime.code.c.text import comment, doubles, number, string
-from axonnx.runtime.engines.reference.normal_table import coefficients
+from axonnx.runtime.engines.normal_table import coefficients
 from axonnx.runtime.program.instructions import Program
 
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off")

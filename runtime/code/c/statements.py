@@ -11,7 +11,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.code.c.memory import ALWAYS, Memory
 from axonnx.runtime.code.c.text import TYPES, array, comment, identifier, number
 from axonnx.runtime.codegen.array_layout import Floats, View, broadcast, memory, moved_parts, smallest, view
-from axonnx.runtime.engines.reference.noise import layer_key
+from axonnx.runtime.engines.noise import layer_key
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.program.instructions import (
     Arithmetic,

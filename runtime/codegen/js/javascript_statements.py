@@ -11,7 +11,7 @@ import numpy as np
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.codegen.array_layout import Floats, View, broadcast, memory, moved_parts, view
 from axonnx.runtime.codegen.js.javascript_arrays import literal
-from axonnx.runtime.engines.reference.noise import layer_key
+from axonnx.runtime.engines.noise import layer_key
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.program.instructions import (
     Arithmetic,

@@ -9,7 +9,7 @@ from importlib import resources
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.codegen.js.javascript_arrays import doubles
 from axonnx.runtime.codegen.js.javascript_statements import Statements, quoted
-from axonnx.runtime.engines.reference.normal_table import coefficients
+from axonnx.runtime.engines.normal_table import coefficients
 from axonnx.runtime.program.instructions import Program
 
 MOST_CHARACTERS = 2**28  # of one text: browsers hold twice as much

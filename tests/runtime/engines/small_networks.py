@@ -30,9 +30,9 @@ from axonnx.models import (
 STEPS = 200
 CLASSES = 5
 MODES = {
-    "mfa": CollapseSettings(),
-    "sampled": CollapseSettings(mode="sampled", members=2),
-    "stochastic": CollapseSettings(mode="stochastic"),
+    "mfa": CollapseSettings(weights="float32"),
+    "sampled": CollapseSettings(mode="sampled", members=2, weights="float32"),
+    "stochastic": CollapseSettings(mode="stochastic", weights="float32"),
     "int8": CollapseSettings(weights="int8"),
     "int16": CollapseSettings(weights="int16"),
 }

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
-from axonnx.runtime.engines.reference.state import State
+from axonnx.runtime.engines.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.state import State
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.program.instructions import Program
 

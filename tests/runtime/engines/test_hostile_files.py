@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from axonnx.runtime import AxonnxError, State, load
-from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.engines.table.bounds import check_rows
 from axonnx.runtime.engines.table.plan import Plan
 from axonnx.runtime.format.contract import METADATA_KEY

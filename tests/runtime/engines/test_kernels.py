@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from axonnx.runtime import load
 from axonnx.runtime.engines.numba import interpreter
-from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
-from axonnx.runtime.engines.reference.state import State
+from axonnx.runtime.engines.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.state import State
 from axonnx.runtime.engines.table import rows as kinds
 from axonnx.runtime.format.values import REAL, SPIKES, graded
 from axonnx.runtime.program.instructions import (

@@ -10,7 +10,7 @@ import pytest
 from axonnx.runtime import AxonnxError, State, load
 from axonnx.runtime.engines import auto_engine
 from axonnx.runtime.engines.auto_engine import dense_operations
-from axonnx.runtime.engines.reference.state import check_state
+from axonnx.runtime.engines.state import check_state
 
 from .every import NAMES
 from .small_networks import STEPS

@@ -8,9 +8,9 @@ import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines import draw
-from axonnx.runtime.engines.draw import normals
-from axonnx.runtime.engines.reference.noise import check_key, layer_key, philox, plain_normals, to_normal
-from axonnx.runtime.engines.reference.normal_table import coefficients
+from axonnx.runtime.engines.noise import normals
+from axonnx.runtime.engines.noise import check_key, layer_key, philox, plain_normals, to_normal
+from axonnx.runtime.engines.normal_table import coefficients
 
 TABLE_SUM = "0x1.08fb73fc67636p+7"
 

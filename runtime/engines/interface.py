@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.engines.reference.state import State
+from axonnx.runtime.engines.state import State
 from axonnx.runtime.program.instructions import Program, trace_sources
 
 Floats = NDArray[np.float32]

@@ -8,6 +8,7 @@ N(0, 1) to 1e-6, up to |ε| = 6.34, the largest there is.
 
 from __future__ import annotations
 
+import ctypes
 import zlib
 from collections.abc import Sequence
 
@@ -15,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.engines.reference.normal_table import DEGREE, coefficients
+from axonnx.native import core
+from axonnx.runtime.engines.normal_table import DEGREE, coefficients
+from axonnx.runtime.program.instructions import Program
 
 Floats = NDArray[np.float32]
 Words = NDArray[np.uint64]
@@ -38,6 +41,30 @@ def check_key(seed: int, samples: Sequence[int], last_step: int) -> None:
         raise AxonnxError(f"seed is {seed}; expected 0 … 2⁶⁴ − 1")
     if any(not 0 <= sample < 2**32 for sample in samples) or not 0 <= last_step < 2**32:
         raise AxonnxError(f"samples {list(samples)[:3]}…, step {last_step}; expected 0 … 2³² − 1 of each")
+
+
+def draw_noise(program: Program, seed: int, samples: Sequence[int], first_step: int, steps: int) -> dict[str, Floats]:
+    """The noise [T, B, …] of every noisy layer, for the given samples and the steps from ``first_step`` on."""
+    found = {}
+    for name in program.noises:
+        shape = program.buffers[name].shape
+        flat = normals(seed, samples, first_step, steps, layer_key(name), int(np.prod(shape, dtype=np.int64)))
+        found[name] = flat.reshape(steps, len(samples), *shape)
+    return found
+
+
+def normals(seed: int, samples: Sequence[int], first_step: int, steps: int, layer: int, count: int) -> Floats:
+    """[steps, samples, count] standard normals; by the native core where there is one, to the same bits."""
+    check_key(seed, samples, first_step + steps)
+    native = core()
+    if native is None:
+        return plain_normals(seed, samples, first_step, steps, layer, count)
+    out, names = np.empty((steps, len(samples), count), np.float32), np.asarray(samples, np.uint64)
+    word, place = ctypes.c_uint64, ctypes.c_void_p
+    types = (place, *[ctypes.c_int64] * 3, word, place, word, ctypes.c_uint32, place)
+    fill = native.function("normals", None, *types)
+    fill(out.ctypes.data, *out.shape, seed, names.ctypes.data, first_step, layer, coefficients().ctypes.data)
+    return out
 
 
 def plain_normals(seed: int, samples: Sequence[int], first_step: int, steps: int, layer: int, count: int) -> Floats:

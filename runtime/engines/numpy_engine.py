@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.engines.reference import numpy_ops as ops
-from axonnx.runtime.engines.reference.interface import Activity, Chunk, check_input, trace_sources
-from axonnx.runtime.engines.reference.state import State, check_clock, check_state, zero_state
+from axonnx.runtime.engines import numpy_ops as ops
+from axonnx.runtime.engines.interface import Activity, Chunk, check_input, trace_sources
+from axonnx.runtime.engines.state import State, check_clock, check_state, zero_state
 from axonnx.runtime.program.instructions import (
     Arithmetic,
     AveragePool,
@@ -107,7 +107,7 @@ def _plain(i: Instruction, given: list[Floats]) -> Floats:
     if isinstance(i, MaxPool):
         return ops.max_pool(given[0], i.window)
     assert isinstance(i, Move), i
-    return ops.move(i, given)
+    return i.apply(given)
 
 
 class _Tally:

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from axonnx.runtime.engines.reference.numpy_ops import move
-from axonnx.runtime.engines.table.layout import LANES, Layout
+from axonnx.runtime.codegen.layout import Layout
 from axonnx.runtime.program.instructions import Arithmetic, Conv, Instruction, Linear, Move, Neurons, Program
 
 Synapse = Linear | Conv
+MOST_BESIDE = 4  # rows of weights that are added beside each other, also behind a list's end
 
 
 @dataclass(frozen=True)
 class List:
-    """Where a buffer's events are listed, and how many come before each sixteen elements; the last is their number."""
+    """Where a buffer's events are listed, and how many come before each pixel; the last is their number."""
 
     at: int
     starts: int
@@ -25,12 +25,16 @@ class List:
 
 
 class Storage:
-    """The place of every buffer; a state shares its place with its next value, unless it is in ``copied``."""
+    """The place of every buffer; a state shares its place with its next value, unless it is in ``copied``.
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.layouts = {name: Layout(buffer.shape) for name, buffer in program.buffers.items()}
-        self.layouts[program.input] = Layout(program.buffers[program.input].shape, self._only_flattened(program.input))
+    Sizes are multiples of ``padding``.
+    """
+
+    def __init__(self, program: Program, padding: int) -> None:
+        self.program, self.slack = program, max(padding, MOST_BESIDE)
+        self.layouts = {name: Layout(buffer.shape, padding) for name, buffer in program.buffers.items()}
+        flat = self._only_flattened(program.input)
+        self.layouts[program.input] = Layout(program.buffers[program.input].shape, padding, flat)
         self.shared: dict[str, str] = {}  # buffer -> the one whose memory it is in
         self.places: dict[str, int] = {}
         self.lists: dict[str, List] = {}
@@ -56,9 +60,9 @@ class Storage:
         """Its events; the list is made when it is first asked for."""
         root = self.root(name)
         if root not in self.lists:
-            size = self.layouts[root].size
-            starts = self.events + size + LANES  # eight numbers are written at a time
-            count = starts + size // LANES
+            layout = self.layouts[root]
+            starts = self.events + layout.size + self.slack  # a whole vector is written at a time
+            count = starts + layout.pixels
             self.lists[root] = List(self.events, starts, count, count + 1)
             self.events = count + 2
         return self.lists[root]
@@ -66,7 +70,7 @@ class Storage:
     def window_list(self, size: int) -> int:
         """Room to list the rows of weights of one window."""
         at = self.events
-        self.events += size + LANES
+        self.events += size + self.slack
         return at
 
     def room(self, size: int) -> int:
@@ -102,7 +106,7 @@ class Storage:
             if isinstance(instruction, Move) and len(instruction.reads) == 1:
                 source, out = instruction.reads[0], instruction.writes[0]
                 before, after = self.layouts[source], self.layouts[out]
-                moved = move(instruction, [before.places[None]])[0] if before.size == after.size else None
+                moved = instruction.apply([before.places[None]])[0] if before.size == after.size else None
                 if moved is not None and np.array_equal(moved, after.places):
                     self.shared[out] = source
 

@@ -1,1 +1,0 @@
-"""The engine in C, compiled by the machine's own compiler."""

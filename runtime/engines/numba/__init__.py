@@ -1,1 +1,0 @@
-"""The compiled engine. Nothing here is imported where numba is not installed."""

@@ -1,1 +1,0 @@
-"""A program as a table of integers over flat memory, checked; what the compiled engines run and have in common."""
