@@ -6,12 +6,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from torch import Tensor
 
 from axonnx.cli.options.threads import TORCH_THREADS, add_threads, set_torch_threads
 from axonnx.cli.show.advice import advice
 from axonnx.cli.show.told import silent, to_stderr
+from axonnx.export.grid.place import DEFAULT_WEIGHTS, Stored
 from axonnx.export.run import Exported, export_run
 from axonnx.models import Network
 from axonnx.runtime.format.contract import InputContract
@@ -76,7 +78,12 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="of sampled weights and of measured noise")
     parser.add_argument("--calibrate", action="store_true", help="move thresholds so that firing rates survive")
     parser.add_argument("--prune", type=float, metavar="SNR", help="remove weights with |mean|/std below this")
-    parser.add_argument("--weights", choices=("float32", "int16", "int8"), default="float32", help="how to store them")
+    parser.add_argument(
+        "--weights",
+        choices=get_args(Stored),
+        default=DEFAULT_WEIGHTS,
+        help="integer width of the stored weights; float32 keeps the finest grid (default: %(default)s)",
+    )
     add_threads(parser, TORCH_THREADS)
     parser.add_argument("--form", choices=("sequence", "step"), default="sequence", help="whole windows, or one step")
     parser.add_argument("--trace", action="store_true", help="spikes and membranes of every layer as outputs")

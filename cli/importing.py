@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
+from typing import get_args
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli.guard import FAILED, FINE
 from axonnx.cli.options.overrides import parse_overrides
 from axonnx.cli.options.threads import TORCH_THREADS, add_threads, set_torch_threads
 from axonnx.cli.show.told import silent, to_stderr
-from axonnx.convert.importing import Imported, import_network
+from axonnx.convert.importing import IMPORTED_WEIGHTS, Imported, import_network
+from axonnx.export.grid.place import Stored
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -31,6 +33,7 @@ def main(arguments: Sequence[str]) -> int:
         value=options.value,
         classes=None if options.classes is None else options.classes.split(","),
         samples=options.samples,
+        weights=options.weights,
         overwrite=options.overwrite,
         tell=silent if options.quiet else to_stderr,
     )
@@ -58,6 +61,12 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--value", type=int, default=0, help="which of the values it returns has the classes")
     parser.add_argument("--classes", help="their names, with commas between them (random input)")
     parser.add_argument("--samples", type=int, default=64, help="samples that are compared (default: %(default)s)")
+    parser.add_argument(
+        "--weights",
+        choices=get_args(Stored),
+        default=IMPORTED_WEIGHTS,
+        help="integer width of the stored weights; float32 keeps the finest grid (default: %(default)s)",
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace the run that is there")
     add_threads(parser, TORCH_THREADS)
     parser.add_argument("--quiet", action="store_true", help="no progress, only the result")

@@ -19,6 +19,7 @@ from axonnx.convert.nir_source import nir_source
 from axonnx.convert.plan import Plan
 from axonnx.convert.proof import Proof, prove
 from axonnx.convert.source import Source, torch_source
+from axonnx.export.grid.place import Stored
 from axonnx.export.run import Exported, export_run
 from axonnx.models import Network
 from axonnx.models.described import INPUT
@@ -30,6 +31,9 @@ from axonnx.train.trained import open_run
 
 Tell = Callable[[str], None]
 VARIANT = "sg-nbn-1"  # weights without noise; fine-tuning may choose another
+# An import is judged by its source, spike by spike, so its weights keep the finest grid: each rounding that is coarser
+# moves more membranes across their thresholds. Networks trained here are stored as export.grid.place says.
+IMPORTED_WEIGHTS: Stored = "float32"
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,7 @@ def import_network(
     value: int = 0,
     classes: Sequence[str] | None = None,
     samples: int = 64,
+    weights: Stored = IMPORTED_WEIGHTS,
     overwrite: bool = False,
     tell: Tell = lambda _line: None,
 ) -> Imported:
@@ -70,6 +75,8 @@ def import_network(
     ``data`` (a data set's name or a path) and ``settings`` (``{"data.bins": 20, …}``) say what the network is fed.
     Without them random events of ``shape`` (C, H, W), with ``steps`` time steps and counts up to ``largest``, take
     their place, labelled with the source's own decisions. ``samples`` are compared, of the data's test part.
+    ``weights`` is how the file stores them, as in `export_run`; here "float32" is the default, the finest grid, as the
+    file is compared with its source.
 
     Examples:
         >>> import snntorch
@@ -103,7 +110,7 @@ def import_network(
         )
     network = fill(make_network(config, prepared), made.plan)
     write_run(folder, config, prepared, network, overwrite)
-    exported = export_run(folder, output, tell=tell)
+    exported = export_run(folder, output, weights=weights, tell=tell)
     tell("comparing with the source")
     x = _some(folder, samples)
     proof = prove(made, network.eval(), str(exported.path), grid_weights(exported), x)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse.network import Mode, WeightChoice, collapse, needs_posterior
 from axonnx.export.graph.translate import check_operators
-from axonnx.export.grid.place import Stored, put_on_grid, split_activities
+from axonnx.export.grid.place import DEFAULT_WEIGHTS, Stored, put_on_grid, split_activities
 from axonnx.export.step.capture import Captured, capture
 from axonnx.export.step.member import Member
 from axonnx.models import Network
@@ -31,7 +31,7 @@ class CollapseSettings:
     members: int = 1
     seed: int = 0
     prune: float | None = None
-    weights: Stored = "float32"
+    weights: Stored = DEFAULT_WEIGHTS
 
     def __post_init__(self) -> None:
         if self.members < 1 or (self.members > 1 and self.mode != "sampled"):

@@ -14,7 +14,7 @@ from axonnx.export.collapse.network import Mode
 from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
 from axonnx.export.contract import make_contract
 from axonnx.export.graph.assemble import Form
-from axonnx.export.grid.place import Stored
+from axonnx.export.grid.place import DEFAULT_WEIGHTS, Stored
 from axonnx.export.ways import score_ways
 from axonnx.export.write import build_model, write_model
 from axonnx.models import Network
@@ -42,7 +42,7 @@ def export_run(
     members: int = 1,
     seed: int = 0,
     prune: float | None = None,
-    weights: Stored = "float32",
+    weights: Stored = DEFAULT_WEIGHTS,
     calibrate: bool = False,
     form: Form = "sequence",
     trace: bool = False,
@@ -53,10 +53,10 @@ def export_run(
     """Collapse the network of a run folder and write it to ``output``, with its accuracy beside the trained one's.
 
     ``mode`` is "mfa" (posterior means), "sampled" (``members`` weight sets drawn with ``seed``) or "stochastic";
-    weights whose mean is within ``prune`` standard deviations of zero become zero; ``weights`` are kept as float32,
-    int8 or int16. ``calibrate`` moves thresholds so that firing rates survive (mode mfa); ``trace`` makes spikes and
-    membranes of every layer outputs; the Bayesian predictive takes ``passes`` noisy passes; ``limit`` test samples are
-    measured.
+    weights whose mean is within ``prune`` standard deviations of zero become zero. ``weights`` is the integer type
+    that stores them, "int16" or "int8"; "float32" keeps the finest grid. ``calibrate`` moves thresholds so that firing
+    rates survive (mode mfa); ``trace`` makes spikes and membranes of every layer outputs; the Bayesian predictive takes
+    ``passes`` noisy passes; ``limit`` test samples are measured.
 
     Examples:
         >>> exported = axonnx.export_run("digits", "small.onnx", mode="sampled", members=2, passes=1, limit=20)
@@ -87,7 +87,7 @@ def export_network(
     members: int = 1,
     seed: int = 0,
     prune: float | None = None,
-    weights: Stored = "float32",
+    weights: Stored = DEFAULT_WEIGHTS,
     form: Form = "sequence",
     trace: bool = False,
 ) -> Exported:

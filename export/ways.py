@@ -59,7 +59,10 @@ def score_training(
     bayesian: bool,
     tell: Callable[[str], None] = lambda _line: None,
 ) -> list[AccuracyContract]:
-    """The ways to run a trained network side by side: Bayesian predictive, mean-field, sampled, stochastic."""
+    """The ways to run a trained network side by side: Bayesian predictive, mean-field, sampled, stochastic.
+
+    All are on the finest grid, whatever the file stores, so that the file is compared with the network as trained.
+    """
     scores = []
     network = network.cpu().eval()
     if bayesian:
@@ -67,11 +70,11 @@ def score_training(
         scores.append(score("bayesian", predict_with([network], noise, passes), data, passes))
     scores.append(score("mean_field", predict_with([network]), data))
     if bayesian:
-        drawn = collapse_network(network, arriving, CollapseSettings("sampled", passes, seed))
+        drawn = collapse_network(network, arriving, CollapseSettings("sampled", passes, seed, weights="float32"))
         members = [member.network for member in drawn.members]
         scores.append(score("sampled", predict_with(members), data, passes))
         try:
-            noisy = collapse_network(network, arriving, CollapseSettings("stochastic")).network
+            noisy = collapse_network(network, arriving, CollapseSettings("stochastic", weights="float32")).network
         except AxonnxError as fault:  # variances need a finer grid than means: another mode may well be possible
             tell(f"not measured: the collapse stochastic cannot be exact: {fault}")
             return scores
@@ -101,7 +104,7 @@ def score_ways(
     )
     settings = collapsed.settings
     if settings.prune is not None or settings.weights != "float32":
-        unreduced = CollapseSettings(settings.mode, settings.members, settings.seed)
+        unreduced = CollapseSettings(settings.mode, settings.members, settings.seed, weights="float32")
         plain = collapse_network(network, collapsed.input, unreduced, thresholds)
         scores.append(score_collapsed("unreduced", plain, data, measured.seed))
     return [*scores, score_collapsed("file", collapsed, data, measured.seed)]

@@ -38,17 +38,17 @@ def networks(steps: int, classes: int) -> dict[str, Sample]:
     own = LIFSettings(learn_decay="neuron", learn_threshold="neuron")
     return {
         "binary-mlp": (BinaryMLP(6, [7], classes), (6,), ["mfa", "sampled", "stochastic", "int8"]),
-        "binary-resnet": (BinaryResNet(2, (3, 4), 1, classes, size=4), (2, 4, 4), ["mfa", "traces"]),
+        "binary-resnet": (BinaryResNet(2, (3, 4), 1, classes, size=4), (2, 4, 4), ["mfa", "traces", "float32"]),
         "delays": (SpikingMLP(6, [7, 5], classes, delays=[0, 2]), (6,), ["mfa", "stochastic", "step", "traces"]),
         "general": (General(classes), (6,), ["mfa", "step", "sampled", "traces"]),
-        "mlp": (SpikingMLP(6, [7], classes), (6,), ["mfa", "step", "sampled", "traces", "int16"]),
+        "mlp": (SpikingMLP(6, [7], classes), (6,), ["mfa", "step", "sampled", "traces", "float32"]),
         "mlp-zero": (SpikingMLP(6, [7], classes, settings=zero), (6,), ["stochastic", "step"]),
         "mlp-norm": (SpikingMLP(6, [7], classes, norm, steps=steps), (6,), ["mfa", "step"]),
         "mlp-scales": (SpikingMLP(6, [7], classes, scales, steps=steps), (6,), ["mfa", "stochastic"]),
         "pools": (Pools(classes), (2, 4, 4), ["mfa", "step"]),
-        "recurrent": (RecurrentSNN(6, [7], classes), (6,), ["mfa", "stochastic", "step", "int8"]),
+        "recurrent": (RecurrentSNN(6, [7], classes), (6,), ["mfa", "stochastic", "step", "int8", "float32"]),
         "recurrent-own": (RecurrentSNN(6, [7], classes, settings=own), (6,), ["mfa", "step"]),
-        "resnet": (SpikingResNet(2, (3, 4), 1, classes, size=4), (2, 4, 4), ["mfa", "step"]),
+        "resnet": (SpikingResNet(2, (3, 4), 1, classes, size=4), (2, 4, 4), ["mfa", "step", "float32"]),
         "resnet-conv": (SpikingResNet(2, (3, 4), 1, classes, size=4, shortcut="conv"), (2, 4, 4), ["stochastic"]),
     }
 

@@ -71,7 +71,7 @@ def _file(network: Any, shape: tuple[int, ...], way: str) -> bytes:
         "sampled": CollapseSettings(mode="sampled", members=2),
         "stochastic": CollapseSettings(mode="stochastic"),
         "int8": CollapseSettings(weights="int8"),
-        "int16": CollapseSettings(weights="int16"),
+        "float32": CollapseSettings(weights="float32"),
     }.get(way, CollapseSettings())
     collapsed = collapse_network(network, arriving, settings)
     contract = make_contract(collapsed, CLASSES, "step" if way == "step" else "sequence")

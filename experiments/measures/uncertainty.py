@@ -76,7 +76,8 @@ def _passes(trained: Trained, job: Job) -> Passes:
         noise = Sample(torch.Generator().manual_seed(job.seed))
         return lambda x: [trained.network(x, noise).logits for _ in range(number)]
     if how == "ensemble":
-        drawn = collapse_network(trained.network, trained.arriving, CollapseSettings("sampled", number, job.seed))
+        settings = CollapseSettings("sampled", number, job.seed, weights="float32")  # the grid of docs/results.md
+        drawn = collapse_network(trained.network, trained.arriving, settings)
         return lambda x: [member.network(x).logits for member in drawn.members]
     raise AxonnxError(f"{job.case}: options.predict is {how!r}; known are mean-field, bayesian, ensemble")
 

@@ -51,6 +51,13 @@ def finest_grid(parts: list[Part], largest_integer: int | None = None, where: st
     while not _fits(parts, s, largest_integer):
         s -= 1
     if s < -ENOUGH or any(_vanishes(part.weight, s) for part in parts):
+        if largest_integer is not None:
+            finest_grid(parts, None, where)  # an error of its own if float32 cannot hold them either
+            raise AxonnxError(
+                f"{where}: as integers of up to {largest_integer:,} the large weights leave nothing of the small ones "
+                f"beside them (the grid is 2^{-s}). Store weights in more bits, or as float32",
+                options=("weights",),
+            )
         raise AxonnxError(
             f"{where}: sums of up to {total:g}, with {bits} bits behind the input's point, are exact on a grid of "
             f"2^{-s} at the finest, on which weights vanish. Let fewer or smaller numbers arrive (clip or centre the "

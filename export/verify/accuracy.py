@@ -33,7 +33,10 @@ def compare_decisions(
     subject: Subject, members: Mapping[str, Network], data: Sampled, seed: int
 ) -> tuple[list[Accuracy], Paired]:
     """Accuracy of the file in the fastest engine and of the training network, sample by sample."""
-    engine, networks = engines(subject)[-1], as_trained(subject, members)
+    engine = engines(subject)[-1]
+    # 16 bits must not change decisions, so the network is compared as it was trained; 8 bits are a reduction that the
+    # user asked for, and what they cost stands beside the file's accuracy ("unreduced").
+    networks = as_trained(subject, members, rounded=subject.contract.collapse.weights == "int8")
     rows: list[tuple[Tensor, Tensor, Tensor]] = []
     for batch, (x, labels) in enumerate(data):
         noise = draw_noise(subject, x.shape, seed + batch)
@@ -136,13 +139,12 @@ def _told(entry: AccuracyContract) -> str:
     return f"{100 * entry.accuracy:.2f} % of {entry.samples} samples, NLL {entry.nll:.4g}"
 
 
-def as_trained(subject: Subject, members: Mapping[str, Network]) -> dict[str, Network]:
-    """The reference networks in the float32 of training; with their weights rounded where the file keeps integers."""
+def as_trained(subject: Subject, members: Mapping[str, Network], *, rounded: bool) -> dict[str, Network]:
+    """The reference networks in the float32 of training; if ``rounded``, with their weights on the file's grids."""
     grids = {entry.weight: entry.grid for entry in subject.contract.synapses}
-    integers = subject.contract.collapse.weights != "float32"
     networks = {prefix: copy.deepcopy(member) for prefix, member in members.items()}
     for prefix, network in networks.items():
-        if integers:
+        if rounded:
             round_weights(network, {name.removeprefix(prefix): grid for name, grid in grids.items()})
     return {prefix: network.float() for prefix, network in networks.items()}
 

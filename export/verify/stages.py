@@ -152,7 +152,8 @@ def _collapse(subject: Subject, check: CollapseCheck, data: Sampled, seed: int, 
     check.constants()
     if subject.thresholds:
         trained, how = subject.trained, subject.contract.collapse
-        (plain,) = as_trained(subject, references(trained.network, how, {})).values()
+        rounded = how.weights != "float32"  # thresholds were matched with the weights that the file stores
+        (plain,) = as_trained(subject, references(trained.network, how, {}), rounded=rounded).values()
         inputs = [x for x, _ in trained.data("train", CALIBRATED_ON)]
         check.found.faults += check_calibration(trained.network, plain, subject.thresholds, inputs, how.seed or 0)
     done = 0

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 
+import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
 
 from axonnx.cli import main
+from axonnx.export.verify.constants_check import constants_of
 from axonnx.train.output.checkpoint import read_index
 from axonnx.train.trained import open_run
 
@@ -35,22 +37,41 @@ def done(runs) -> Done:
     return Done(runs["recurrent"], file, out.getvalue(), err.getvalue())
 
 
+def synapse_rows(out: str) -> dict[str, list[str]]:
+    return {line.split()[0]: line.split()[1:] for line in out.splitlines()[1:6]}
+
+
 def test_a_table_a_file_and_what_to_do_next(done):
     lines = done.out.splitlines()
     assert lines[0].split() == ["synapse", "weights", "zeros", "grid", "largest", "sum"]
     names = ["hidden.0.synapse", "hidden.0.neuron", "hidden.1.synapse", "hidden.1.neuron", "readout"]
-    rows = {line.split()[0]: line.split()[1:] for line in lines[1:6]}
+    rows = synapse_rows(done.out)
     assert sorted(rows) == sorted(names)
-    assert rows["hidden.0.synapse"][:2] == ["96", "0.0%"]
+    weight = constants_of(onnx.load(done.file))["hidden.0.synapse.weight"]
+    assert rows["hidden.0.synapse"][:2] == ["96", f"{100 * np.mean(weight == 0):.1f}%"]
     assert rows["hidden.0.neuron"][:2] == ["36", "16.7%"]  # the diagonal
     assert all(float(row[-1]) < 1.0 for row in rows.values())
     for row in ("bayesian (2 passes)", "mean-field, as trained", "sampled (2 members)", "stochastic (1 pass)"):
         assert any(line.startswith(row) for line in lines)
-    assert any(line.startswith("this file: mfa") for line in lines)
+    assert any(line.startswith("this file: mfa, int16") for line in lines)
     assert f"wrote {done.file}: {done.file.stat().st_size:,} bytes" in lines
     for verb in ("run", "eval", "verify", "profile"):
         assert any(line.startswith(f"  axonnx {verb} {done.file}") for line in lines)
     assert "measuring the gap on" in done.err  # progress is not a result
+
+
+def test_weights_are_int16_unless_the_finest_grid_is_asked_for(done, capsys):
+    words = ["export", str(done.run), "-o", "fine.onnx", "--weights", "float32", "--passes", "2", "--quiet"]
+    assert main(words) == 0
+    out, contracts = capsys.readouterr().out, [contract_of(done.file), contract_of("fine.onnx")]
+    rows = synapse_rows(out)
+    assert rows["hidden.0.synapse"][:2] == ["96", "0.0%"]
+    assert rows["hidden.0.neuron"][:2] == ["36", "16.7%"]  # the diagonal
+    assert "this file: mfa  " in out
+    assert [contract.collapse.weights for contract in contracts] == ["int16", "float32"]
+    assert [{each.stored_as for each in contract.synapses} for contract in contracts] == [{"int16"}, {"float32"}]
+    assert all(one.grid < other.grid for one, other in zip(*(c.synapses for c in contracts), strict=True))
+    assert "unreduced" not in [entry.way for entry in contracts[1].accuracy]
 
 
 def test_the_file_loads_and_decides_as_the_collapsed_network(done):
@@ -77,7 +98,7 @@ def test_the_contract_tells_input_gap_and_provenance(done):
     assert contract.provenance.data.endswith("frames.npz")
     assert (contract.input.shape, contract.input.steps, contract.input.largest) == ((1, 4, 4), STEPS, 3)
     assert [(entry.way, entry.draws) for entry in contract.accuracy] == [
-        ("bayesian", 2), ("mean_field", 1), ("sampled", 2), ("stochastic", 1), ("file", 1)
+        ("bayesian", 2), ("mean_field", 1), ("sampled", 2), ("stochastic", 1), ("unreduced", 1), ("file", 1)
     ]  # fmt: skip
     for entry in contract.accuracy:
         assert 0 <= entry.interval[0] <= entry.accuracy <= entry.interval[1] <= 1
@@ -91,7 +112,7 @@ def test_the_same_command_writes_the_same_bytes(done):
 
 def test_baselines_and_binary_networks(runs):
     assert main(["export", str(runs["baseline"]), "-o", "b.onnx", "--quiet"]) == 0
-    assert [entry.way for entry in contract_of("b.onnx").accuracy] == ["mean_field", "file"]
+    assert [entry.way for entry in contract_of("b.onnx").accuracy] == ["mean_field", "unreduced", "file"]
     assert main(["export", str(runs["binary"]), "-o", "c.onnx", "--collapse", "stochastic", "--passes", "2"]) == 0
     assert contract_of("c.onnx").kind == "binary"
     dims = onnx.load("c.onnx").graph.input[0].type.tensor_type.shape.dim

@@ -75,7 +75,7 @@ def test_calibrate(runs, capsys):
     assert main(["export", str(runs["spiking"]), "-o", "m.onnx", "--calibrate", "--passes", "2"]) == 0
     contract, said = contract_of("m.onnx"), capsys.readouterr()
     assert contract.collapse.calibrated
-    assert "this file: mfa, calibrated  " in said.out
+    assert "this file: mfa, calibrated, int16  " in said.out
     assert all(min(np.atleast_1d(layer.threshold)) > 0 for layer in contract.layers if layer.op == "LIF")
     assert "hidden.0.neuron: rate" in said.err
 

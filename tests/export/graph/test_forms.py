@@ -26,6 +26,7 @@ RECIPES = {
     "spiking-resnet sg-bn": (Recipe("spiking-resnet", "sg-bn", shortcut="conv"), CollapseSettings()),
     "recurrent-snn sampled": (Recipe("recurrent-snn"), CollapseSettings("sampled", 3)),
     "spiking-mlp int8": (Recipe("spiking-mlp"), CollapseSettings(weights="int8")),
+    "spiking-mlp float32": (Recipe("spiking-mlp"), CollapseSettings(weights="float32")),
 }
 
 
@@ -114,7 +115,8 @@ def test_names_are_the_torch_modules(both):
     ops = {node.name: node.op_type for node in body.node}
     assert all(ops[layer.name] == layer.op for layer in sequence.contract.layers)
     weights = {tensor.name for tensor in body.initializer}
-    assert all(c.weight in weights or f"{c.weight}/int8" in weights for c in sequence.contract.synapses)
+    names = {c.weight if c.stored_as == "float32" else f"{c.weight}/{c.stored_as}" for c in sequence.contract.synapses}
+    assert names <= weights
 
 
 FEEDS = ("events", "noise", "step")

@@ -167,14 +167,24 @@ def test_weights_beyond_measure_are_refused():
         finest_grid([Part(torch.tensor([[1e20, 1.0]]), None, SPIKES)], where="hidden.weight")
 
 
-def test_recurrent_weights_that_would_drown_in_the_sum_they_join_are_refused():
+@pytest.mark.parametrize("largest_integer", [None, 32767])
+def test_recurrent_weights_that_would_drown_in_the_sum_they_join_are_refused(largest_integer):
     feed, recurrent = (
         Part(torch.full((4, 700), 100.0), None, Range(255.0, 0)),
         Part(torch.full((4, 4), 1e-2), None, SPIKES),
     )
     assert finest_grid([feed]) < 0 < finest_grid([recurrent])
     with pytest.raises(AxonnxError, match="vanish"):
-        finest_grid([feed, recurrent])
+        finest_grid([feed, recurrent], largest_integer)
+
+
+def test_weights_that_integers_would_lose_beside_larger_ones_are_refused_with_the_remedy():
+    parts = [Part(torch.ones(4, 7), None, SPIKES), Part(torch.full((4, 4), 1e-5), None, SPIKES)]
+    assert finest_grid(parts) > 16
+    text = r"hidden\.weight: as integers of up to 32,767 .* nothing of the small ones .* or as float32"
+    with pytest.raises(AxonnxError, match=text) as refused:
+        finest_grid(parts, 32767, "hidden.weight")
+    assert refused.value.options == ("weights",)
 
 
 def test_sums_too_long_for_their_weights_are_refused():

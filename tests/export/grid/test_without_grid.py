@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnx
+import pytest
 import torch
 from onnx import numpy_helper
 
@@ -16,6 +17,7 @@ from ..running import Comparison, Exported, export, exported, open_session
 from ..small_networks import counts
 
 ARRIVING = InputContract(name="events", shape=(300,), steps=200, largest=3)
+WEIGHT = "hidden.0.synapse.weight"
 
 
 def network(seed: int) -> SpikingMLP:
@@ -27,7 +29,7 @@ def without_grid(original: Network, arriving: InputContract) -> Exported:
     """An export that leaves out one thing: rounding to the grid."""
     collapsed = collapse(original, WeightChoice())
     member = Member(collapsed, capture(collapsed, arriving.shape))
-    return exported(Collapsed((member,), CollapseSettings(), arriving, ()))
+    return exported(Collapsed((member,), CollapseSettings(weights="float32"), arriving, ()))
 
 
 def compare(one: Exported, seeds: range, batch: int = 7) -> Comparison:
@@ -107,13 +109,14 @@ def test_with_the_grid_the_same_networks_do_not_differ():
     found.hold(("spikes", "membranes", "logits"))
 
 
-def test_a_weight_that_is_one_grid_step_off_is_noticed():
-    whole = export(network(0), ARRIVING)
-    step = np.float32(2.0 ** -whole.collapsed.certificates[0].grid)
+@pytest.mark.parametrize(("stored", "name"), [("float32", WEIGHT), ("int16", f"{WEIGHT}/int16")])
+def test_a_weight_that_is_one_grid_step_off_is_noticed(stored, name):
+    whole = export(network(0), ARRIVING, CollapseSettings(weights=stored))
+    step = 1 if stored == "int16" else np.float32(2.0 ** -whole.collapsed.certificates[0].grid)
     changed = onnx.ModelProto.FromString(whole.data)
     body = next(node for node in changed.graph.node if node.op_type == "Scan").attribute[0].g
     for tensor in body.initializer:
-        if tensor.name == "hidden.0.synapse.weight":
+        if tensor.name == name:
             weight = numpy_helper.to_array(tensor).copy()
             weight[0, 0] += step
             tensor.CopyFrom(numpy_helper.from_array(weight, tensor.name))

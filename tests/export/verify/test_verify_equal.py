@@ -15,6 +15,7 @@ MODES = {
     "sampled": ("--collapse", "sampled", "--members", "2"),
     "stochastic": ("--collapse", "stochastic"),
     "int8": ("--weights", "int8"),
+    "float32": ("--weights", "float32"),
     "calibrated": ("--calibrate",),
     "step form": ("--form", "step"),
     "pruned": ("--prune", "0.5"),
