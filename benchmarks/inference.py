@@ -155,7 +155,7 @@ def batches(net: Timed, turns: int) -> str:
         models = our_engines(net.files["sequence"], "auto", threads=threads)
         scan, best = session(str(net.files["sequence"]), threads), session(layer_wise(net.collapsed), threads)
         folded = session(layer_wise(net.collapsed, net.steps), threads)
-            times = side_by_side(
+        times = side_by_side(
             {
                 **{f"axonnx {name}": lambda run=model.run: run(x) for name, model in models.items()},
                 **_stored_otherwise(net, x, threads),
