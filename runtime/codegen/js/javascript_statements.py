@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from base64 import b64encode
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.codegen.array_layout import Floats, View, broadcast, memory, moved_parts, view
-from axonnx.runtime.codegen.js.javascript_arrays import literal
+from axonnx.runtime.codegen.array_layout import Floats, View, broadcast, memory, moved_parts, smallest, view
 from axonnx.runtime.engines.noise import layer_key
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.program.instructions import (
@@ -29,19 +29,7 @@ from axonnx.runtime.program.instructions import (
     StepRow,
 )
 
-KERNELS = {  # of each spike operator: results, then its inputs in the order of its definition
-    "Heaviside": "heaviside",
-    "StochasticHeaviside": "stochasticHeaviside",
-    "LIF": "lif",
-    "LIFToZero": "lifToZero",
-    "StochasticLIF": "stochasticLif",
-    "StochasticLIFToZero": "stochasticLifToZero",
-    "LeakyCurrent": "leakyCurrent",
-    "GeneralLIF": "generalLif",
-    "AdaptiveLIF": "adaptiveLif",
-    "LeakySum": "leakySum",
-}
-ARITHMETIC = {"Add": "add", "Sub": "subtract", "Mul": "multiply"}
+STORED_AS = {"i1": "Int8Array", "i2": "Int16Array", "i4": "Int24", "f4": "Float32Array"}
 
 
 class Statements:
@@ -53,7 +41,7 @@ class Statements:
         self.arrays: list[str] = []
         self.step: list[str] = []
         self._variables: dict[str, str] = {}  # of buffers
-        self._known: dict[Any, str] = {}  # constants, broadcasts and lists of active inputs by what they are of
+        self._known: dict[Any, str] = {}  # constants, expanded operands and active inputs, each by what it is of
         for name in (program.input, *program.states, *program.noises):
             self.buffer(name)
         for name in program.noises:
@@ -75,26 +63,25 @@ class Statements:
         """Two buffers in one array."""
         self._variables[name] = self.buffer(of)
 
-    def constant(self, key: Any, values: Floats) -> str:
+    def constant(self, key: str, values: Floats) -> str:
         """The variable of an array of the file, written once."""
         if key not in self._known:
             self._known[key] = f"k{len(self.constants)}"
-            self.constants.append(f"const {self._known[key]} = {literal(values)};  // {quoted(str(key))}")
+            self.constants.append(f"const {self._known[key]} = {literal(values)};  // {quoted(key)}")
         return self._known[key]
 
     def operand(self, name: str, shape: Shape) -> str:
-        """A buffer or constant with an element for each of ``shape``."""
-        if name in self.program.buffers:
-            found = self.program.buffers[name].shape
-            return self.buffer(name) if found == shape else self._expanded(name, found, shape)
-        values = self.program.constants[name]
-        plain = self.constant(name, values)
-        if values.shape == shape:
+        """A buffer or constant with an element for each of ``shape``; buffers are expanded in each step."""
+        constant = self.program.constants.get(name)
+        plain = self.buffer(name) if constant is None else self.constant(name, constant)
+        found = self.program.buffers[name].shape if constant is None else constant.shape
+        if found == shape:
             return plain
         if (name, shape) not in self._known:
-            self._known[name, shape] = f"s{len(self.arrays)}"
-            strides = list(broadcast(values.shape, shape).strides)
-            self.arrays.append(f"const {self._known[name, shape]} = spread({plain}, {list(shape)}, {strides});")
+            whole = memory(shape)
+            full = self._known[name, shape] = self.scratch(f"new Float32Array({whole.size})")
+            expand = _copy(full, view(whole, whole), plain, broadcast(found, shape), shape)
+            (self.step if constant is None else self.arrays).append(expand)
         return self._known[name, shape]
 
     def scratch(self, what: str) -> str:
@@ -111,10 +98,9 @@ class Statements:
             self.step.append(f"const n{x} = active({x}, {places});")
         return self._known["active", x]
 
-    def copy(self, to: str, target: View, source: str, part: View, counts: Sequence[int]) -> None:
-        """One array's part into another's."""
-        sides = [f"{to}, {target.first}, {list(target.strides)}", f"{source}, {part.first}, {list(part.strides)}"]
-        self.step.append(f"copy({', '.join(sides)}, {list(counts)});")
+    def call(self, kernel: str, i: Instruction, *given: object) -> None:
+        """A kernel on the buffers that the instruction writes, and on what is given."""
+        self.step.append(f"{kernel}({', '.join(map(str, [*map(self.buffer, i.writes), *given]))});")
 
     def refuse(self, i: Instruction, why: str) -> AxonnxError:
         """An error that names the instruction."""
@@ -122,12 +108,6 @@ class Statements:
             f"{self.program.name}: node {i.name!r} ({i.op}) cannot be written as JavaScript: {why}. Run the file by "
             f"onnxruntime-web, which takes it as it is"
         )
-
-    def _expanded(self, name: str, found: Shape, shape: Shape) -> str:
-        full = self.scratch(f"new Float32Array({int(np.prod(shape, dtype=np.int64))})")
-        whole = memory(shape)
-        self.copy(full, view(whole, whole[...]), self.buffer(name), broadcast(found, shape), shape)
-        return full
 
     def _rule(self, i: Instruction) -> Rule:
         if type(i) not in RULES:
@@ -154,10 +134,24 @@ def quoted(name: str) -> str:
     return json.dumps(name)[1:-1].replace("<", "\\u003c")
 
 
+def literal(values: Floats) -> str:
+    """A JavaScript expression for an array; a·2^s as integers of 8, 16 or 24 bits where they are exact."""
+    stored = smallest(values, below=2**23)
+    kind, data = STORED_AS[stored.values.dtype.str[1:]], stored.values
+    if kind == "Int24":
+        data = data.reshape(-1, 1).view(np.uint8)[:, :3]  # the top byte says nothing
+    return f"constant('{b64encode(data.tobytes()).decode()}', {kind}, {stored.unit!r})"
+
+
+def _copy(to: str, target: View, source: str, part: View, counts: Shape) -> str:
+    """One array's part into another's."""
+    sides = [f"{to}, {target.first}, {list(target.strides)}", f"{source}, {part.first}, {list(part.strides)}"]
+    return f"copy({', '.join(sides)}, {list(counts)});"
+
+
 def _linear(s: Statements, i: Linear) -> None:
     rows = s.constant(f"{i.weight}, transposed", s.program.constants[i.weight].T)
-    active, y = s.active(i.reads[0]), s.buffer(i.writes[0])
-    s.step.append(f"linear({y}, {s.buffer(i.reads[0])}, {active}, {rows}, {_bias(s, i)});")
+    s.call("linear", i, s.buffer(i.reads[0]), s.active(i.reads[0]), rows, _bias(s, i))
 
 
 def _conv(s: Statements, i: Conv) -> None:
@@ -165,24 +159,9 @@ def _conv(s: Statements, i: Conv) -> None:
     outputs, inputs = len(weight) // i.group, weight.shape[1]
     grouped = weight.reshape(i.group, outputs, *weight.shape[1:]).transpose(0, 2, 3, 4, 1)
     rows = s.constant(f"{i.weight}, as [in, rows, columns, out]", grouped)
-    geometry = {
-        "height": x.shape[1],
-        "width": x.shape[2],
-        "channels": y.shape[0],
-        "rows": y.shape[1],
-        "columns": y.shape[2],
-        "tall": weight.shape[2],
-        "wide": weight.shape[3],
-        "inputs": inputs,
-        "outputs": outputs,
-        "top": i.pads[0],
-        "left": i.pads[1],
-        "stride": list(i.strides),
-        "dilation": list(i.dilations),
-    }
-    active, sums, how = s.active(x.name), s.scratch(f"new Float32Array({y.size})"), s.scratch(json.dumps(geometry))
-    words = [s.buffer(y.name), s.buffer(x.name), active, rows, _bias(s, i), sums, how]
-    s.step.append(f"conv({', '.join(words)});")
+    sizes = [*x.shape[1:], *y.shape, *weight.shape[2:], inputs, outputs, *i.pads[:2], *i.strides, *i.dilations]
+    sums, geometry = s.scratch(f"new Float32Array({y.size})"), s.scratch(str(sizes))
+    s.call("conv", i, s.buffer(x.name), s.active(x.name), rows, _bias(s, i), sums, geometry)
 
 
 def _bias(s: Statements, i: Linear | Conv) -> str:
@@ -190,36 +169,26 @@ def _bias(s: Statements, i: Linear | Conv) -> str:
 
 
 def _neurons(s: Statements, i: Neurons) -> None:
-    if i.spike_op not in KERNELS:
-        raise s.refuse(i, f"known are {', '.join(KERNELS)}")
-    shape = s.program.buffers[i.writes[0]].shape
-    given = {**i.operands, **i.parameters}
-    words = [*map(s.buffer, i.writes), *(s.operand(given[name], shape) for name in OPS[i.spike_op].inputs)]
-    s.step.append(f"{KERNELS[i.spike_op]}({', '.join(words)});")
+    shape, op, given = s.program.buffers[i.writes[0]].shape, OPS[i.spike_op], {**i.operands, **i.parameters}
+    s.call(op.function, i, *(s.operand(given[name], shape) for name in op.inputs))
 
 
 def _arithmetic(s: Statements, i: Arithmetic) -> None:
     shape = s.program.buffers[i.writes[0]].shape
-    a, b = (s.operand(name, shape) for name in i.reads)
-    s.step.append(f"{ARITHMETIC[i.kind]}({s.buffer(i.writes[0])}, {a}, {b});")
+    s.call(i.kind.lower(), i, *(s.operand(name, shape) for name in i.reads))
 
 
 def _recurrent_activity(s: Statements, i: RecurrentActivity) -> None:
     _check_exact(s, i)
-    s.step.append(f"recurrentActivity({s.buffer(i.writes[0])}, {s.buffer(i.reads[0])});")
+    s.call("recurrentActivity", i, s.buffer(i.reads[0]))
 
 
-def _pool_pairs(s: Statements, i: PoolPairs) -> None:
-    width = s.program.buffers[i.reads[0]].shape[2]
-    s.step.append(f"poolPairs({s.buffer(i.writes[0])}, {s.buffer(i.reads[0])}, {width});")
-
-
-def _windows(s: Statements, i: AveragePool | MaxPool) -> None:
+def _pool(s: Statements, i: PoolPairs | AveragePool | MaxPool) -> None:
     if isinstance(i, AveragePool):
         _check_exact(s, i)
-    kernel = "averagePool" if isinstance(i, AveragePool) else "maxPool"
-    width = s.program.buffers[i.reads[0]].shape[2]
-    s.step.append(f"{kernel}({s.buffer(i.writes[0])}, {s.buffer(i.reads[0])}, {width}, {i.window[0]}, {i.window[1]});")
+    kernel = {PoolPairs: "poolPairs", AveragePool: "averagePool", MaxPool: "maxPool"}[type(i)]
+    window = () if isinstance(i, PoolPairs) else i.window
+    s.call(kernel, i, s.buffer(i.reads[0]), s.program.buffers[i.reads[0]].shape[2], *window)
 
 
 def _check_exact(s: Statements, i: Instruction) -> None:
@@ -241,7 +210,7 @@ def _move(s: Statements, i: Move) -> None:
         x = memory(s.program.buffers[name].shape)
         target, part = moved_parts(i.kind, i.how, x, out, start)
         start += x.shape[i.how] if i.kind == "Concat" else 0
-        s.copy(s.buffer(i.writes[0]), view(out, target), s.buffer(name), view(x, part), part.shape)
+        s.step.append(_copy(s.buffer(i.writes[0]), view(out, target), s.buffer(name), view(x, part), part.shape))
 
 
 RULES: dict[type[Instruction], Rule] = {
@@ -250,9 +219,9 @@ RULES: dict[type[Instruction], Rule] = {
     Neurons: _neurons,
     Arithmetic: _arithmetic,
     RecurrentActivity: _recurrent_activity,
-    PoolPairs: _pool_pairs,
-    AveragePool: _windows,
-    MaxPool: _windows,
+    PoolPairs: _pool,
+    AveragePool: _pool,
+    MaxPool: _pool,
     StepRow: _step_row,
     Move: _move,
 }

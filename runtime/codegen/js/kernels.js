@@ -1,5 +1,5 @@
-// Kernels. Weights lie on the file's grid, so a sum of synapses is exact in any order; everything else is rounded to
-// float32 after each operation, in the order that the operators define.
+// Kernels of everything but neurons, which are made from their operators. Weights lie on the file's grid, so a sum of
+// synapses is exact in any order; everything else is rounded to float32 after each operation, in a fixed order.
 const round = Math.fround;
 
 // Places of the inputs that are not zero, and how many they are.
@@ -30,124 +30,28 @@ function linear(y, x, list, n, rows, bias) {
 }
 
 // y = W ∗ x + b: an active input adds a row of weights to every output that it reaches; sum is [height, width, channel].
-function conv(y, x, list, n, rows, bias, sum, g) {
-  const plane = g.height * g.width, area = g.rows * g.columns;
+function conv(y, x, list, n, weights, bias, sum, sizes) {
+  const [height, width, channels, rows, columns, tall, wide, inputs, outputs, top, left, ...steps] = sizes;
+  const [rowStride, columnStride, rowDilation, columnDilation] = steps, plane = height * width, area = rows * columns;
   sum.fill(0);
   for (let k = 0; k < n; k++) {
     const i = list[k], v = x[i], channel = Math.floor(i / plane), at = i - channel * plane;
-    const row = Math.floor(at / g.width) + g.top, column = at % g.width + g.left;
-    const first = Math.floor(channel / g.inputs) * g.outputs;
-    for (let ky = 0; ky < g.tall; ky++) {
-      const down = row - ky * g.dilation[0], p = down / g.stride[0];
-      if (down < 0 || p >= g.rows || p !== Math.floor(p)) continue;
-      for (let kx = 0; kx < g.wide; kx++) {
-        const across = column - kx * g.dilation[1], q = across / g.stride[1];
-        if (across < 0 || q >= g.columns || q !== Math.floor(q)) continue;
-        const to = (p * g.columns + q) * g.channels + first;
-        const from = ((channel * g.tall + ky) * g.wide + kx) * g.outputs;
-        for (let o = 0; o < g.outputs; o++) sum[to + o] += v * rows[from + o];
+    const row = Math.floor(at / width) + top, column = at % width + left;
+    const first = Math.floor(channel / inputs) * outputs;
+    for (let ky = 0; ky < tall; ky++) {
+      const down = row - ky * rowDilation, p = down / rowStride;
+      if (down < 0 || p >= rows || p !== Math.floor(p)) continue;
+      for (let kx = 0; kx < wide; kx++) {
+        const across = column - kx * columnDilation, q = across / columnStride;
+        if (across < 0 || q >= columns || q !== Math.floor(q)) continue;
+        const to = (p * columns + q) * channels + first, from = ((channel * tall + ky) * wide + kx) * outputs;
+        for (let o = 0; o < outputs; o++) sum[to + o] += v * weights[from + o];
       }
     }
   }
-  for (let o = 0; o < g.channels; o++) {
+  for (let o = 0; o < channels; o++) {
     const b = bias === null ? 0 : bias[o];
-    for (let p = 0; p < area; p++) y[o * area + p] = sum[p * g.channels + o] + b;
-  }
-}
-
-// o = 1 where I ≥ θ
-function heaviside(o, current, threshold) {
-  for (let i = 0; i < o.length; i++) o[i] = current[i] >= threshold[i] ? 1 : 0;
-}
-
-// 1 where h + κ ε ≥ θ, decided on squares: κ² (ε|ε|) ≥ −(h − θ)|h − θ|
-function fires(h, variance, noise, threshold) {
-  const gap = round(h - threshold), needed = -round(gap * Math.abs(gap));
-  return round(variance * round(noise * Math.abs(noise))) >= needed ? 1 : 0;
-}
-
-// o = 1 where I + κ ε ≥ θ
-function stochasticHeaviside(o, current, variance, noise, threshold) {
-  for (let i = 0; i < o.length; i++) o[i] = fires(current[i], variance[i], noise[i], threshold[i]);
-}
-
-// h' = β h + I − θ o;   o' = 1 where h' ≥ θ
-function lif(h, o, current, membrane, spikes, decay, threshold) {
-  for (let i = 0; i < h.length; i++) {
-    h[i] = round(round(decay[i] * membrane[i]) + current[i]) - round(threshold[i] * spikes[i]);
-    o[i] = h[i] >= threshold[i] ? 1 : 0;
-  }
-}
-
-// h' = β (h (1 − o)) + I;   o' = 1 where h' ≥ θ
-function lifToZero(h, o, current, membrane, spikes, decay, threshold) {
-  for (let i = 0; i < h.length; i++) {
-    h[i] = round(decay[i] * round(membrane[i] * (1 - spikes[i]))) + current[i];
-    o[i] = h[i] >= threshold[i] ? 1 : 0;
-  }
-}
-
-// h' = β h + I − θ o;   v' = β² v + Var I;   o' = 1 where h' + κ ε ≥ θ with κ² = v' + σ_base²
-function stochasticLif(h, v, o, current, arriving, noise, membrane, variance, spikes, decay, threshold, base) {
-  for (let i = 0; i < h.length; i++) {
-    h[i] = round(round(decay[i] * membrane[i]) + current[i]) - round(threshold[i] * spikes[i]);
-    v[i] = round(round(decay[i] * decay[i]) * variance[i]) + arriving[i];
-    o[i] = fires(h[i], round(v[i] + base[i]), noise[i], threshold[i]);
-  }
-}
-
-// h' = β (h (1 − o)) + I;   v' = β² (v (1 − o)) + Var I;   o' as above
-function stochasticLifToZero(h, v, o, current, arriving, noise, membrane, variance, spikes, decay, threshold, base) {
-  for (let i = 0; i < h.length; i++) {
-    const kept = 1 - spikes[i];
-    h[i] = round(decay[i] * round(membrane[i] * kept)) + current[i];
-    v[i] = round(round(decay[i] * decay[i]) * round(variance[i] * kept)) + arriving[i];
-    o[i] = fires(h[i], round(v[i] + base[i]), noise[i], threshold[i]);
-  }
-}
-
-// i' = α i + I
-function leakyCurrent(y, current, synaptic, decay) {
-  for (let i = 0; i < y.length; i++) y[i] = round(decay[i] * synaptic[i]) + current[i];
-}
-
-// β (h (1 − z o) − r o) + I: what the last spike left of the membrane decays
-function charged(h, o, current, decay, zeroed, taken) {
-  const kept = round(h * round(1 - round(zeroed * o)));
-  return round(round(decay * round(kept - round(taken * o))) + current);
-}
-
-// x (1 − Z o) − R o: a reset one step after the spike
-function resetLate(x, o, zeroed, taken) {
-  return round(round(x * round(1 - round(zeroed * o))) - round(taken * o));
-}
-
-// h' = (β (h (1 − z o) − r o) + I) (1 − Z o) − R o;   o' = 1 where h' ≥ θ
-function generalLif(h, o, current, membrane, spikes, decay, threshold, zeroed, taken, lateZeroed, lateTaken) {
-  for (let i = 0; i < h.length; i++) {
-    const x = charged(membrane[i], spikes[i], current[i], decay[i], zeroed[i], taken[i]);
-    h[i] = resetLate(x, spikes[i], lateZeroed[i], lateTaken[i]);
-    o[i] = h[i] >= threshold[i] ? 1 : 0;
-  }
-}
-
-// a' = δ a + c h + b o;   h' as above with I − g a';   o' = 1 where h' ≥ θ + f a'
-function adaptiveLif(h, a, o, current, membrane, spikes, adaptation, decay, threshold, zeroed, taken, lateZeroed,
-  lateTaken, adaptationDecay, membraneShare, spikeShare, currentGain, thresholdGain) {
-  for (let i = 0; i < h.length; i++) {
-    const raised = round(round(adaptationDecay[i] * adaptation[i]) + round(membraneShare[i] * membrane[i]));
-    a[i] = raised + round(spikeShare[i] * spikes[i]);
-    const x = charged(membrane[i], spikes[i], current[i], decay[i], zeroed[i], taken[i]);
-    h[i] = resetLate(round(x - round(currentGain[i] * a[i])), spikes[i], lateZeroed[i], lateTaken[i]);
-    o[i] = h[i] >= round(threshold[i] + round(thresholdGain[i] * a[i])) ? 1 : 0;
-  }
-}
-
-// h' = β h + I;   s' = s + h'
-function leakySum(h, s, current, membrane, total, decay) {
-  for (let i = 0; i < h.length; i++) {
-    h[i] = round(decay[i] * membrane[i]) + current[i];
-    s[i] = total[i] + h[i];
+    for (let p = 0; p < area; p++) y[o * area + p] = sum[p * channels + o] + b;
   }
 }
 
@@ -155,11 +59,11 @@ function add(y, a, b) {
   for (let i = 0; i < y.length; i++) y[i] = a[i] + b[i];
 }
 
-function subtract(y, a, b) {
+function sub(y, a, b) {
   for (let i = 0; i < y.length; i++) y[i] = a[i] - b[i];
 }
 
-function multiply(y, a, b) {
+function mul(y, a, b) {
   for (let i = 0; i < y.length; i++) y[i] = a[i] * b[i];
 }
 
@@ -230,12 +134,4 @@ function constant(text, Kind, unit) {
 // Integers of three bytes, the low one first.
 function Int24(bytes) {
   return Int32Array.from({ length: bytes.length / 3 }, (_, i) => bytes[3 * i] | bytes[3 * i + 1] << 8 | bytes[3 * i + 2] << 24 >> 8);
-}
-
-// A constant once for every element of a shape.
-function spread(values, counts, strides) {
-  const steps = counts.map((_, axis) => counts.slice(axis + 1).reduce((a, b) => a * b, 1));
-  const full = new Float32Array(counts.reduce((a, b) => a * b, 1));
-  copy(full, 0, steps, values, 0, strides, counts);
-  return full;
 }

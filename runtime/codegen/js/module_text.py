@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import textwrap
+from base64 import b64encode
 from importlib import resources
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.codegen.js.javascript_arrays import doubles
+from axonnx.runtime.codegen.expressions import javascript_function
 from axonnx.runtime.codegen.js.javascript_statements import Statements, quoted
 from axonnx.runtime.engines.normal_table import coefficients
-from axonnx.runtime.program.instructions import Program
+from axonnx.runtime.format.opset import OPS
+from axonnx.runtime.program.instructions import Neurons, Program
 
 MOST_CHARACTERS = 2**28  # of one text: browsers hold twice as much
 HEADER = """\
@@ -31,8 +33,8 @@ def module_text(program: Program) -> str:
 def script_text(program: Program) -> str:
     """The same without exports, for the body of a function in a page."""
     statements = Statements(program)
-    noise = [f"const NORMAL = {doubles(coefficients())};", library("noise.js")] if program.noises else []
-    parts = [_header(program), _contract(program), library("kernels.js"), *noise]
+    noise = [_normal_table(), library("noise.js")] if program.noises else []
+    parts = [_header(program), _contract(program), library("kernels.js"), *_neurons(program), *noise]
     parts += [library("events.js"), "\n".join(statements.constants), _build(program, statements), library("network.js")]
     text = "\n".join(parts)
     if len(text) > MOST_CHARACTERS:
@@ -51,6 +53,18 @@ def library(name: str) -> str:
 def in_page(value: object) -> str:
     """JSON that can stand in a script of a page."""
     return json.dumps(value, separators=(", ", ": ")).replace("<", "\\u003c")
+
+
+def _neurons(program: Program) -> list[str]:
+    """A function for each neuron operator that the network uses."""
+    used = {i.spike_op for i in program.instructions if isinstance(i, Neurons)}
+    return [f"{javascript_function(op)}\n" for op in OPS.values() if op.name in used]
+
+
+def _normal_table() -> str:
+    """The coefficients of the inverse of the normal distribution, as float64."""
+    text = b64encode(coefficients().astype("<f8").tobytes()).decode()
+    return f"const NORMAL = new Float64Array(Uint8Array.from(atob('{text}'), (letter) => letter.charCodeAt(0)).buffer);"
 
 
 def _header(program: Program) -> str:
