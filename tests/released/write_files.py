@@ -1,18 +1,26 @@
-"""Write files of this release, with their inputs and what they gave: ``python tests/released/write_files.py FOLDER``.
+"""Write files of this release, with their inputs and what they gave: ``python -m tests.released.write_files FOLDER``.
 
 Once, at a release; a folder that was released is never written again. What is kept beside a file is what the collapsed
 torch network gave, so that no engine is held against itself; noise is that of the seed, which must stay the same too.
+
+``python -m tests.released.write_files FOLDER operators`` writes the set of ``version-1-operators``: a file for every
+operator, instruction and way to store weights, with hashes of all traces and states and counts of spikes and
+operations. It stops if two engines, or an engine and torch, differ in a single number. To write files of an earlier
+version, put its installation first: ``PYTHONPATH=/path/to/it python -m tests.released.write_files …``.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import torch
 from numpy.typing import NDArray
 
+import axonnx
 from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
 from axonnx.export.contract import make_contract
 from axonnx.export.write import build_model, write_model
@@ -28,8 +36,13 @@ from axonnx.models import (
     SpikingResNet,
     variant,
 )
-from axonnx.runtime import load
+from axonnx.runtime import RunResult, load
+from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.format.contract import InputContract
+
+from ..runtime.engines.small_networks import stir
+from . import operator_networks
+from .record import differences, make_record
 
 STEPS, BATCH, CLASSES = 24, 3, 5
 NETWORKS = {
@@ -94,5 +107,113 @@ def _logits(collapsed: Collapsed, x: NDArray[np.float32], noise: dict[str, NDArr
         return np.stack([member.network(torch.from_numpy(x), how).logits.numpy() for member in collapsed.members])
 
 
+DENSITIES = (0.0, 0.03, 0.3, 1.0)  # of the inputs that are active: one sample each
+QUIET = slice(5, 9)  # steps without input of the third sample
+# Pads of torch are the same on both sides. These give outputs of the same size, so a file can be changed to them.
+UNEVEN_PADS = {"halves": [2, 0, 0, 0], "wide": [1, 5, 3, 1], "each": [0, 2, 0, 0]}
+
+
+def write_operators(folder: Path) -> None:
+    """Write every network of ``operator_networks`` in all of its modes."""
+    print(f"files of {Path(axonnx.__file__).parent} on the engines {', '.join(ENGINES)}")
+    folder.mkdir(parents=True)
+    torch.set_num_threads(1)
+    for number, (name, golden) in enumerate(operator_networks.NETWORKS.items()):
+        for mode in golden.modes:
+            path, x = folder / f"{name}-{mode}.onnx", _mixed_input(golden, number)
+            collapsed = _write_golden(golden, mode, number, path)
+            _record(path, x, number, collapsed)
+    path = folder / "convolutions-uneven-mfa.onnx"
+    _with_uneven_pads(folder / "convolutions-mfa.onnx", path)
+    _record(path, _mixed_input(operator_networks.NETWORKS["convolutions"], 99), 99, None)
+
+
+def _mixed_input(golden: operator_networks.Golden, seed: int) -> NDArray[np.float32]:
+    """One silent sample, a sparse one, one with a pause, and one in which every input is active; some are negative."""
+    rng, batch = np.random.default_rng(seed), len(DENSITIES)
+    full = (golden.steps, batch, *golden.shape) if golden.spiking else (batch, *golden.shape)
+    density = np.array(DENSITIES).reshape(batch, *(1,) * len(golden.shape))
+    signs = rng.choice([-1, 1], full, p=[0.1, 0.9]) if golden.largest > 1 else 1
+    active = rng.random(full) < density
+    (active[0, 1] if golden.spiking else active[1]).flat[0] = True  # small images would be silent otherwise
+    values = rng.integers(1, golden.largest + 1, full) * signs * active
+    if golden.spiking:
+        values[QUIET, 2] = 0
+    return (values * 2.0**-golden.shift).astype(np.float32)
+
+
+def _write_golden(golden: operator_networks.Golden, mode: str, seed: int, path: Path) -> Collapsed:
+    torch.manual_seed(seed)
+    network = golden.build()
+    (operator_networks.make_exact if golden.ties else stir)(network)
+    arriving = InputContract(
+        name="events",
+        shape=golden.shape,
+        steps=golden.steps if golden.spiking else None,
+        largest=golden.largest,
+        centre=golden.centre,
+        shift=golden.shift,
+    )
+    collapsed = collapse_network(network.eval(), arriving, operator_networks.MODE_OF[mode])
+    contract = make_contract(collapsed, tuple("abcde"), "step" if mode == "step" else "sequence")
+    write_model(build_model(collapsed, contract), path)
+    return collapsed
+
+
+def _with_uneven_pads(source: Path, path: Path) -> None:
+    model, changed = onnx.load(source), 0
+    body = next(a.g for node in model.graph.node for a in node.attribute if a.name == "body")
+    for node in body.node:
+        if node.op_type == "Conv" and node.name in UNEVEN_PADS:
+            pads = next(attribute for attribute in node.attribute if attribute.name == "pads")
+            pads.ints[:] = UNEVEN_PADS[node.name]
+            changed += 1
+    assert changed == len(UNEVEN_PADS)
+    write_model(model, path)
+
+
+def _record(path: Path, x: NDArray[np.float32], seed: int, collapsed: Collapsed | None) -> None:
+    """Keep what numpy gives, once all engines and torch have given the same."""
+    model = load(path, "numpy")
+    result = model.run(x, seed=seed, trace=True)
+    record = make_record(x, seed, result)
+    for engine in ENGINES:
+        other = load(path, engine).run(x, seed=seed, trace=True)
+        assert not differences(record, other), (path.name, engine, differences(record, other))
+    if collapsed is not None:
+        _compare_with_torch(path, collapsed, x, seed, result)
+    moments = x.size // math.prod(model.contract.input.shape)  # samples, times steps
+    rates = {
+        layer.name: float(record.spikes[layer.name].sum()) / layer.size / moments for layer in model.program.layers
+    }
+    assert all(0 < rate < 1 for rate in rates.values()), (path.name, rates)
+    print(path.name, path.stat().st_size, {name: round(rate, 3) for name, rate in rates.items()})
+    record.write(path.with_suffix(".npz"))
+
+
+def _compare_with_torch(path: Path, collapsed: Collapsed, x: NDArray[np.float32], seed: int, result: RunResult) -> None:
+    model = load(path, "numpy")
+    spiking = model.contract.kind == "spiking"
+    drawn = model.noise(seed, range(len(DENSITIES)), 0, len(x) if spiking else 1) if model.program.noises else {}
+    noise = {
+        name.removeprefix("noise/"): torch.from_numpy(value if spiking else value[0]) for name, value in drawn.items()
+    }
+    compared = 0
+    for number, member in enumerate(collapsed.members):
+        with torch.no_grad():
+            output = member.network(torch.from_numpy(x), Replay(noise) if noise else MEAN_FIELD)
+        assert np.array_equal(output.logits.numpy(), result.member_logits[number]), path.name
+        for layer, seen in output.observations.items():
+            pairs = {"spikes": seen.spikes, "membrane": seen.gap} if spiking else {"spikes": seen.spikes}
+            for kind, value in pairs.items():
+                trace = result.traces[f"{kind}/{member.prefix}{layer}"]
+                assert np.array_equal(value.numpy(), trace if spiking else trace[0]), (path.name, kind, layer)
+                compared += 1
+    traces = [name for name in result.traces if spiking or name.startswith("spikes/")]
+    assert compared == len(traces), (path.name, compared, traces)
+
+
+SETS = {"networks": main, "operators": write_operators}
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    SETS[sys.argv[2] if len(sys.argv) > 2 else "networks"](Path(sys.argv[1]))
