@@ -52,7 +52,7 @@ C = Language(
 )  # fmt: skip
 JAVASCRIPT = Language(
     "round({0} + {1})", "round({0} - {1})", "round({0} * {1})", "{0} >= {1}", "({0} ? 1 : 0)", "Math.abs({0})", "-{0}",
-    "{0}",
+    "round({0})",
 )  # fmt: skip
 
 

@@ -1,0 +1,67 @@
+"""A body, read line by line, is what ONNX's parser reads; interpreted in numpy, it has the bits of ONNX's reference."""
+
+import numpy as np
+import pytest
+from onnx import helper, parser
+
+from axonnx.runtime.codegen.expressions import assignments
+from axonnx.runtime.engines.numpy_ops import neuron_kernel
+from axonnx.runtime.format.opset import OPS, function
+from axonnx.runtime.format.spike_op import SpikeOp
+
+from .hard_numbers import COUNT, INVENTED, NEURONS, assert_same_bits, by_onnx, hard_numbers
+
+
+@pytest.mark.parametrize("op", [*NEURONS, INVENTED], ids=lambda op: op.name)
+def test_assignments_are_the_nodes_that_onnx_reads(op):
+    nodes = function(op.name).node if op.name in OPS else parser.parse_function(op.text).node
+    steps = assignments(op)
+    assert [(step.output, step.operation, step.inputs) for step in steps] == [
+        (node.output[0], node.op_type, tuple(node.input)) for node in nodes
+    ]
+    attributes = [[helper.get_attribute_value(attribute) for attribute in node.attribute] for node in nodes]
+    assert [[np.float32(step.value)] if step.value else [] for step in steps] == attributes
+    assert len(steps) > 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "spikes = Exp(current)",
+        "spikes = Add(current, current), more",
+        "spikes = current",
+        "spikes = Add(current, current) # why",
+    ],
+)
+def test_a_line_that_cannot_be_lowered_is_named(line):
+    with pytest.raises(AssertionError, match="Strange: 'spikes = "):
+        assignments(SpikeOp("Strange", "", "", ("current",), ("spikes",), line))
+
+
+@pytest.mark.parametrize("op", [*NEURONS, INVENTED], ids=lambda op: op.name)
+def test_numpy_has_the_bits_of_onnx(op):
+    feeds = hard_numbers(op)
+    operands = [feeds[name] for name in op.inputs if name not in op.parameters]
+    with np.errstate(all="ignore"):
+        found = neuron_kernel(op)(*operands, {name: feeds[name] for name in op.parameters})
+    assert_same_bits(list(found), by_onnx(op, feeds))
+
+
+@pytest.mark.parametrize("op", NEURONS, ids=lambda op: op.name)
+def test_the_numbers_are_hard(op):
+    """Every kind of number is met, and what is compared with a threshold is often equal to it."""
+    feeds = hard_numbers(op)
+    for values in feeds.values():
+        assert len(values) == COUNT >= 100_000
+        magnitudes = np.abs(values)
+        assert ((magnitudes > 0) & (magnitudes < np.finfo(np.float32).tiny)).any()
+        assert (magnitudes > 1e38).any()
+        assert np.signbit(values[values == 0]).any()
+        assert not np.signbit(values[values == 0]).all()
+    if op.spikes is None:
+        return
+    everything = SpikeOp(op.name, "", "", op.inputs, tuple(step.output for step in assignments(op)), op.body)
+    values = {**feeds, **dict(zip(everything.outputs, by_onnx(everything, feeds), strict=True))}
+    sides = next(step.inputs for step in assignments(op) if step.operation == "GreaterOrEqual")
+    assert (values[sides[0]] == values[sides[1]]).sum() > 100
+    assert 0.05 < values[op.spikes].mean() < 0.95
