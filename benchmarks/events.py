@@ -123,7 +123,7 @@ def main(arguments: list[str] | None = None) -> int:
     parts = [
         "# Event speed\n",
         "Made by `python -m benchmarks.events --write`. Times are the processor's, of one thread; the best of three.\n",
-        machine("numpy", "numba", "faery", "expelliarmus"),
+        machine("numpy", "faery", "expelliarmus"),
     ]
     with tempfile.TemporaryDirectory() as folder:
         model = load(camera(Path(folder)))

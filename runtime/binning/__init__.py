@@ -7,7 +7,7 @@ No event is lost without a trace: events in = events in frames (before clipping)
     rules       which bin, which cell, what is outside, what is cut: each rule once
     recordings  bin_events, bin_batch: whole recordings
     stream      Binner: chunks of a stream
-    open_bin    the bin that its events are counted into, plain: the pass over them in numpy
+    open_bin    the bin that its events are counted into, by native/events.c or, without the core, by plain
     completed   Completed: bins that are whole
 """
 

@@ -1,23 +1,12 @@
-"""The pass over a stream's events in numpy: the twin of `axonnx.runtime.kernels.bins`."""
+"""The pass over a stream's events in numpy: the twin of `axonnx_push` in native/events.c, used without the core."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.binning.completed import NOTHING, Ended, Listed
-from axonnx.runtime.binning.open_bin import OpenBin
+from axonnx.runtime.binning.open_bin import FULL, OpenBin
 from axonnx.runtime.binning.rules import bin_index, cells_of, clip_counts
 from axonnx.runtime.events.arrays import Events
-from axonnx.runtime.kernels.bin_slots import (
-    AFTER,
-    BAD_POLARITY,
-    BEFORE,
-    CLIPPED,
-    FULL,
-    LATE,
-    OFF_SENSOR,
-    SURPLUS,
-    TOUCHED,
-)
 
 Cells = NDArray[np.int64]
 Bins = NDArray[np.uint64]
@@ -25,16 +14,17 @@ Bins = NDArray[np.uint64]
 
 def push(events: Events, at: OpenBin) -> Ended:
     """Count events; the bins that they complete."""
+    at.events += len(events)
     times, cell = _on_sensor(events, at)
     if len(times) == 0:
         return Ended()
-    if at.origin is None:
-        at.origin = int(times[0])
+    if not at.known:
+        at.origin, at.known = int(times[0]), 1
     index, cell, clock, touched = _place(times, cell, at)
     first_open = int(np.searchsorted(index, np.uint64(clock)))
     ended = Ended() if clock == at.bin else _complete(clock, index[:first_open], cell[:first_open], at)
     _add(cell[first_open:], at)
-    at.numbers[TOUCHED] |= touched
+    at.touched |= touched
     return ended
 
 
@@ -47,18 +37,17 @@ def _on_sensor(events: Events, at: OpenBin) -> tuple[NDArray[np.int64], Cells]:
     """Time and cell of the events that may count."""
     cell, off_sensor, bad_polarity = cells_of(events, at.binning)
     strange = off_sensor | bad_polarity
-    at.numbers[OFF_SENSOR] += np.count_nonzero(off_sensor)
-    at.numbers[BAD_POLARITY] += np.count_nonzero(bad_polarity)
+    at.off_sensor += np.count_nonzero(off_sensor)
+    at.bad_polarity += np.count_nonzero(bad_polarity)
     return (events["t"][~strange], cell[~strange]) if strange.any() else (events["t"], cell)
 
 
 def _place(times: NDArray[np.int64], cell: Cells, at: OpenBin) -> tuple[Bins, Cells, int, bool]:
     """Bin (never falling) and cell of the events that count, the bin now open, and whether one touched it."""
-    assert at.origin is not None
     index, before = bin_index(times, np.array([at.origin], np.int64), at.binning.bin_us)
     index[before] = 0
     after = np.zeros(len(times), np.bool_)
-    if at.last is not None:
+    if at.last >= 0:
         index = np.minimum(index, np.uint64(at.last))
         after = index == np.uint64(at.last)
     clock = np.maximum(np.maximum.accumulate(index), np.uint64(at.bin))
@@ -66,8 +55,9 @@ def _place(times: NDArray[np.int64], cell: Cells, at: OpenBin) -> tuple[Bins, Ce
     wrong = before | after | late
     now = int(clock[-1])
     touched = now != at.last and (now > at.bin or bool(np.any((index == clock) & ~before)))
-    for slot, mask in ((BEFORE, before), (AFTER, after), (LATE, late)):
-        at.numbers[slot] += np.count_nonzero(mask)
+    at.before += np.count_nonzero(before)
+    at.after += np.count_nonzero(after)
+    at.late += np.count_nonzero(late)
     return (index[~wrong], cell[~wrong], now, touched) if wrong.any() else (index, cell, now, touched)
 
 
@@ -76,7 +66,7 @@ def _add(cell: Cells, at: OpenBin) -> None:
     found, more = np.unique(cell, return_counts=True)
     counts = at.counts[found].astype(np.int64) + more
     at.counts[found] = np.minimum(counts, FULL)
-    at.numbers[SURPLUS] += int(np.maximum(counts - FULL, 0).sum())
+    at.surplus += int(np.maximum(counts - FULL, 0).sum())
 
 
 def _complete(stop: int, index: Bins, cell: Cells, at: OpenBin) -> Ended:
@@ -85,8 +75,8 @@ def _complete(stop: int, index: Bins, cell: Cells, at: OpenBin) -> Ended:
     _add(cell[:in_open], at)
     frame, cut = clip_counts(at.counts.astype(np.int64), at.binning.limit)
     listed, lost = _listed(index[in_open:], cell[in_open:], at) if in_open < len(index) else (NOTHING, 0)
-    at.numbers[CLIPPED] += cut + lost + at[SURPLUS]
-    at.counts[:], at.numbers[SURPLUS] = 0, 0
+    at.clipped += cut + lost + at.surplus
+    at.counts[:], at.surplus = 0, 0
     at.open(stop)
     in_frame, in_list = int(frame.sum(dtype=np.int64)), int(listed.value.sum(dtype=np.int64))
     return Ended(frame if in_frame else None, listed, in_frame + in_list)

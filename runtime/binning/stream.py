@@ -1,36 +1,22 @@
 """Streams to frames: bins come out as soon as they are complete, whatever the chunks."""
 
+from ctypes import c_int64, c_void_p
 from dataclasses import dataclass, field
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
+from axonnx.native import address_of, find_function
 from axonnx.runtime.binning import plain
 from axonnx.runtime.binning.completed import NOTHING, Completed, Ended, Listed
 from axonnx.runtime.binning.open_bin import OpenBin
 from axonnx.runtime.binning.rules import Outside
 from axonnx.runtime.binning.settings import Binning
 from axonnx.runtime.events.arrays import Events, check_events
-from axonnx.runtime.kernels.bin_slots import (
-    AFTER,
-    BAD_POLARITY,
-    BEFORE,
-    BIN,
-    BUSY,
-    CELLS,
-    CLIPPED,
-    COUNTED,
-    EVENTS,
-    LATE,
-    OFF_SENSOR,
-    SLOTS,
-    TOUCHED,
-)
-from axonnx.runtime.kernels.choice import WORTH, kernels
 
-NO_FRAME, NO_END = np.empty(0, np.uint8), Ended()
+NO_END = Ended()
 LAST_BIN = 2**64 - 1  # of one microsecond, from the first time of int64 to the last
 
 
@@ -55,24 +41,23 @@ class Binner:
     stream lasts, and memory is that of the open bin. With `last`, bins 0 … last − 1 are all there are, and later
     events are counted as `after`.
 
-    A stream that goes on is binned by a compiled pass, where there is one: the bits are the same.
+    Events are counted by the native core, or by numpy where there is no core: the bits are the same.
     """
 
-    __slots__ = ("_compiled", "_open", "_shape", "binning", "last")
+    __slots__ = ("_frame", "_native", "_open", "_shape", "binning", "last")
 
     def __init__(self, binning: Binning, state: BinnerState | None = None, last: int | None = None) -> None:
         self.binning, self.last, self._shape = binning, last, binning.frame_shape
         self._open = OpenBin(binning, last)
-        self._compiled: ModuleType | None = None
-        self._open.origin = 0 if binning.origin == "zero" else None
-        self._open.open(0)
+        self._native = find_function("push", c_int64, c_void_p, c_void_p, c_int64, c_int64)
+        self._next_frame()
         if state is not None:
             self.restore(state)
 
     @property
     def origin(self) -> int | None:
         """The time at which bin 0 begins; None before the first event where that is the origin."""
-        return self._open.origin
+        return self._open.origin if self._open.known else None
 
     @property
     def bin(self) -> int:
@@ -82,7 +67,7 @@ class Binner:
     @property
     def events(self) -> int:
         """Events pushed."""
-        return self._open[EVENTS]
+        return self._open.events
 
     @property
     def outside(self) -> Outside:
@@ -92,11 +77,11 @@ class Binner:
     @property
     def clipped(self) -> int:
         """Counts of complete bins cut off by the limit."""
-        return self._open[CLIPPED]
+        return self._open.clipped
 
     def save(self) -> BinnerState:
         """The state as a value of its own, which later pushes do not change."""
-        touched, counts = bool(self._open[TOUCHED]), self._open.all_counts()
+        touched, counts = bool(self._open.touched), self._open.all_counts()
         return BinnerState(self.origin, self.bin, touched, counts, self.events, self.outside, self.clipped)
 
     def restore(self, state: BinnerState) -> None:
@@ -106,27 +91,20 @@ class Binner:
                 f"binner: the state's open bin has shape {state.counts.shape}; expected ({self.binning.cells},)."
                 " Restore it into a Binner with the binning it was saved from."
             )
-        self._open.open(state.bin)
-        self._open.origin = state.origin
-        self._open.take_counts(state.counts.astype(np.int64))
-        outside = state.outside
-        slots = [TOUCHED, EVENTS, CLIPPED, OFF_SENSOR, BAD_POLARITY, BEFORE, AFTER, LATE]
-        self._open.numbers[slots] = state.touched, state.events, state.clipped, *outside.as_dict().values()
-
-    def warm_up(self) -> None:
-        """Have the compiled pass ready before the first events."""
-        self._compiled = kernels("bins")
+        at = self._open
+        at.open(state.bin)
+        at.origin, at.known = state.origin or 0, state.origin is not None
+        at.take_counts(state.counts.astype(np.int64))
+        at.touched, at.events, at.clipped = state.touched, state.events, state.clipped
+        for reason, count in state.outside.as_dict().items():
+            setattr(at, reason, count)
 
     def push(self, events: Events) -> Completed:
         """The bins that these events complete."""
-        count = len(check_events(events))
-        at, first = self._open, self._open.bin
+        count, at, first = len(check_events(events)), self._open, self._open.bin
         if first > LAST_BIN and count:
             raise AxonnxError("binner: the last bin of int64 time is complete already; start a new Binner.")
-        if self._compiled is None and at.numbers[EVENTS] >= WORTH:
-            self.warm_up()
-        at.numbers[EVENTS] += count
-        ended = plain.push(events, at) if self._compiled is None else _push(self._compiled, events, at)
+        ended = plain.push(events, at) if self._native is None else self._push(self._native, events, count)
         return Completed(first, at.bin, self._shape, ended)
 
     def advance(self, t_us: int) -> Completed:
@@ -138,7 +116,7 @@ class Binner:
 
     def flush(self, bins: int = 0) -> Completed:
         """The open bin if any event reached into it, and then silence up to `bins` bins in all."""
-        return self._complete_until(max(self.bin + self._open[TOUCHED], bins))
+        return self._complete_until(max(self.bin + self._open.touched, bins))
 
     def _complete_until(self, stop: int) -> Completed:
         """All bins before `stop`."""
@@ -148,26 +126,32 @@ class Binner:
         ended = Ended() if stop == first else plain.close(stop, self._open)
         return Completed(first, stop, self._shape, ended)
 
+    def _next_frame(self) -> None:
+        """Have a frame ready for the bin that ends next: the last one is in other hands."""
+        self._frame = np.empty(self.binning.cells, np.uint8)
+        self._open.frame = address_of(self._frame)
 
-def _push(compiled: ModuleType, events: Events, at: OpenBin) -> Ended:
-    """As `plain.push`."""
-    if not events.flags.c_contiguous:
-        events = np.ascontiguousarray(events)
-    fixed, count, opened = (at.columns, at.rows, at.counts, at.numbers), len(events), at.numbers[BIN]
-    at.numbers[BUSY:SLOTS] = 0
-    frame, listed = at.spare if at.spare is not None else np.empty(len(at.counts), np.uint8), NOTHING
-    done = compiled.push(events, 0, *fixed, frame, *NOTHING)
-    if at.numbers[BIN] == opened:
-        at.spare = frame
-        return NO_END
-    at.spare = None
-    in_frame = at.numbers[COUNTED] > 0
-    if done < count:
-        left = count - done
-        room = left + int(np.count_nonzero(at.counts))
-        busy, starts = np.empty(left, np.uint64), np.empty(left, np.int64)
-        cell, value = np.empty(room, np.uint32), np.empty(room, np.uint8)
-        compiled.push(events, done, *fixed, NO_FRAME, busy, starts, cell, value)
-        bins, cells = at[BUSY], at[CELLS]
-        listed = Listed(busy[:bins], starts[:bins], cell[:cells], value[:cells])
-    return Ended(frame if in_frame else None, listed, at[COUNTED])
+    def _push(self, native: Any, events: Events, count: int) -> Ended:
+        """As `plain.push`."""
+        at = self._open
+        if not events.flags.c_contiguous:
+            events = np.ascontiguousarray(events)
+        address = address_of(events)
+        done = native(at.address, address, 0, count)
+        if at.frame:  # it is still empty, so no bin has ended
+            return NO_END
+        frame, listed = self._frame if at.counted else None, NOTHING
+        if done < count:
+            left = count - done
+            room = left + int(np.count_nonzero(at.counts))
+            whole = Listed(
+                np.empty(left, np.uint64), np.empty(left, np.int64), np.empty(room, np.uint32), np.empty(room, np.uint8)
+            )
+            at.busy, at.starts, at.listed_cells, at.listed_values = map(address_of, whole)
+            native(at.address, address, done, count)
+            bins, cells = at.bins_listed, at.cells_listed
+            listed = Listed(whole.busy[:bins], whole.starts[:bins], whole.cell[:cells], whole.value[:cells])
+        ended = Ended(frame, listed, at.counted)
+        at.busy, at.bins_listed, at.cells_listed, at.counted = None, 0, 0, 0
+        self._next_frame()
+        return ended

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -12,14 +11,12 @@ from numpy.typing import DTypeLike, NDArray
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.events.arrays import EVENT, Events
 from axonnx.runtime.events.sensor import Sensor
-from axonnx.runtime.kernels.choice import kernels
 from axonnx.runtime.readers.binary import HEAD_BYTES, header_lines, read_head
 from axonnx.runtime.readers.recording import Recording
 
 ROW = np.dtype((np.void, EVENT.itemsize))
 BLOCK = 2**16  # records that are in memory at a time
 TEXT = 2**20  # bytes of text
-WORTH_BYTES = 2**22  # of a file: with fewer, numpy is done before a kernel is loaded
 
 
 @dataclass
@@ -44,11 +41,6 @@ def gathered(opened: Opened) -> Recording:
         count += len(block)
     events.resize(count, refcheck=False)
     return Recording(events, opened.format, opened.sensor, opened.skipped, opened.notes)
-
-
-def compiled_for(path: Path, name: str) -> ModuleType | None:
-    """The compiled passes of module ``name`` where the file is large enough for them to pay."""
-    return kernels(name) if path.stat().st_size >= WORTH_BYTES else None
 
 
 def whole_head(path: Path, mark: bytes, last: bytes | None = None) -> bytes:

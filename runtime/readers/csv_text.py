@@ -2,18 +2,19 @@
 
 import re
 from collections.abc import Iterator
+from ctypes import byref, c_int64, c_void_p
 from itertools import chain
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
+from axonnx.native import address_of, find_function
 from axonnx.runtime.events.arrays import EVENT, Events
 from axonnx.runtime.readers.binary import read_head
-from axonnx.runtime.readers.blocks import Opened, compiled_for, gathered, text_blocks
-from axonnx.runtime.readers.recording import Recording, events_from
+from axonnx.runtime.readers.blocks import Opened, gathered, text_blocks
+from axonnx.runtime.readers.recording import Recording
 
 FIELDS = ("t", "x", "y", "p")
 REQUIRED = ("t", "x")
@@ -38,15 +39,13 @@ def open_blocks(path: Path) -> Opened:
     missing = [name for name in FIELDS if name not in columns]
     notes = (f"no column {' and '.join(missing)}: taken as 0",) if missing else ()
     rest = chain([(at + len(first) + len(feed), text)], blocks)
-    return Opened("csv", None, _rows(path, rest, columns, compiled_for(path, "lines")), notes=notes)
+    return Opened("csv", None, _rows(path, rest, columns), notes=notes)
 
 
-def _rows(
-    path: Path, blocks: Iterator[tuple[int, bytes]], columns: list[str], compiled: ModuleType | None
-) -> Iterator[Events]:
+def _rows(path: Path, blocks: Iterator[tuple[int, bytes]], columns: list[str]) -> Iterator[Events]:
     line, blank = 2, 0  # empty lines may stand at the very end only: they wait for what follows
     for at, text in blocks:
-        plain, stop = (NO_EVENTS, 0) if compiled is None or blank else plain_rows(compiled, text, columns)
+        plain, stop = (NO_EVENTS, 0) if blank else plain_rows(text, columns)
         line += len(plain)
         lines = [""] * blank + _lines(path, at + stop, text[stop:])
         blank = 0
@@ -75,12 +74,18 @@ def _decoded(path: Path, at: int, text: bytes, encoding: str) -> str:
         ) from None
 
 
-def plain_rows(compiled: ModuleType, text: bytes, columns: list[str]) -> tuple[Events, int]:
-    """Events of the lines up to the first that is not plain whole numbers, and where that one begins."""
-    end, stop = text.rfind(b"\n") + 1, np.zeros(1, np.int64)
-    fields, events = np.array([FIELDS.index(name) for name in columns]), np.empty(text.count(b"\n"), EVENT)
-    found = compiled.rows(np.frombuffer(text, np.uint8, end), fields, events, stop)
-    return events[:found], int(stop[0])
+def plain_rows(text: bytes, columns: list[str]) -> tuple[Events, int]:
+    """Events of the lines up to the first that is not plain whole numbers, and where that one begins.
+
+    Without the native core no line is taken: all are for `parse_rows`.
+    """
+    native = find_function("rows", c_int64, c_void_p, c_int64, c_void_p, c_int64, c_void_p, c_void_p)
+    if native is None:
+        return NO_EVENTS, 0
+    fields, stop = np.array([FIELDS.index(name) for name in columns], np.int64), c_int64()
+    events, end = np.empty(text.count(b"\n"), EVENT), text.rfind(b"\n") + 1
+    found = native(text, end, address_of(fields), len(fields), address_of(events), byref(stop))
+    return events[:found], stop.value
 
 
 def parse_header(path: Path, line: str) -> list[str]:
@@ -106,11 +111,18 @@ def parse_rows(path: Path, lines: list[str], columns: list[str], first_line: int
     numbers = _whole_numbers(lines, len(columns))
     if numbers is None:
         numbers = _checked_numbers(path, lines, columns, first_line)
-    values = dict(zip(columns, numbers.T, strict=True))
-    try:
-        return events_from(path, **values)
-    except AxonnxError as error:
-        raise AxonnxError(f"{error} (value 0 of a column stands in line {first_line}.)") from None
+    events = np.zeros(len(lines), EVENT)
+    for name, values in zip(columns, numbers.T, strict=True):
+        limits = np.iinfo(EVENT[name])
+        wrong = (values < limits.min) | (values > limits.max)
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise AxonnxError(
+                f"{path}: line {first_line + row}, column {name}: found {values[row]}; expected {limits.min} to"
+                f" {limits.max}."
+            )
+        events[name] = values
+    return events
 
 
 def _whole_numbers(lines: list[str], width: int) -> NDArray[np.int64] | None:

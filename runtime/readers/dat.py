@@ -4,17 +4,17 @@ A record is a 32-bit time in microseconds (it starts again after 71.6 minutes, w
 bits 13…0 x, 27…14 y, 28 polarity; version 1: bits 8…0 x, 16…9 y, 17 polarity.
 """
 
-from collections.abc import Iterator
+from ctypes import byref, c_int64, c_void_p
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
+from axonnx.native import address_of, find_function
 from axonnx.runtime.events.arrays import EVENT, Events
 from axonnx.runtime.readers.binary import require_magic
-from axonnx.runtime.readers.blocks import Opened, compiled_for, gathered, record_blocks, whole_head
+from axonnx.runtime.readers.blocks import Opened, gathered, record_blocks, whole_head
 from axonnx.runtime.readers.clock import Clock
 from axonnx.runtime.readers.prophesee import read_header, sensor_of
 from axonnx.runtime.readers.recording import Recording
@@ -39,29 +39,28 @@ def open_blocks(path: Path) -> Opened:
     if version not in map(str, BITS):
         raise AxonnxError(f"{path}: the header states version {version or 'none'}; expected '% Version 1' or 2.")
     _check_layout(path, data, start)
-    records, compiled = record_blocks(path, start + 2, RECORD), compiled_for(path, "words")
-    events, most = _decoded(records, BITS[int(version)], compiled), path.stat().st_size // RECORD.itemsize
-    return Opened("dat", sensor_of(header), events, most=most)
+    events = map(Decoder(int(version)), record_blocks(path, start + 2, RECORD))
+    return Opened("dat", sensor_of(header), events, most=path.stat().st_size // RECORD.itemsize)
 
 
-def _decoded(records: Iterator[NDArray], bits: tuple[int, int], compiled: ModuleType | None) -> Iterator[Events]:
-    clock = Clock(TIME_BITS)
-    for block in records:
-        yield decode(block, bits, clock, compiled)
+class Decoder:
+    """Records to events, from block to block."""
 
+    def __init__(self, version: int) -> None:
+        self.bits, self.clock = BITS[version], Clock(TIME_BITS)
+        self._native = find_function("dat", None, c_void_p, c_int64, c_void_p, c_int64, c_int64, c_void_p)
 
-def decode(records: NDArray, bits: tuple[int, int], clock: Clock, compiled: ModuleType | None = None) -> Events:
-    """An event for each record."""
-    events = np.empty(len(records), EVENT)
-    if compiled is not None:
-        compiled.dat(records.view(np.uint32), clock.bits, *bits, clock.numbers, events)
+    def __call__(self, records: NDArray) -> Events:
+        """An event for each of the next records."""
+        events, words, (x_bits, y_bits) = np.empty(len(records), EVENT), records["data"], self.bits
+        if self._native is not None:
+            self._native(address_of(records), len(records), byref(self.clock), x_bits, y_bits, address_of(events))
+            return events
+        events["t"] = self.clock.unwrap(records["t"].astype(np.int64))
+        events["x"] = words & (1 << x_bits) - 1
+        events["y"] = words >> x_bits & (1 << y_bits) - 1
+        events["p"] = words >> x_bits + y_bits & 1
         return events
-    (x_bits, y_bits), words = bits, records["data"]
-    events["t"] = clock.unwrap(records["t"].astype(np.int64))
-    events["x"] = words & (1 << x_bits) - 1
-    events["y"] = words >> x_bits & (1 << y_bits) - 1
-    events["p"] = words >> x_bits + y_bits & 1
-    return events
 
 
 def _check_layout(path: Path, data: bytes, start: int) -> None:

@@ -9,15 +9,16 @@ time nobody can know.
 """
 
 from collections.abc import Iterator
+from ctypes import byref, c_int64, c_void_p
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
+from axonnx.native import address_of, find_function
 from axonnx.runtime.events.arrays import EVENT, Events
-from axonnx.runtime.readers.blocks import Opened, compiled_for, gathered, record_blocks, whole_head
+from axonnx.runtime.readers.blocks import Opened, gathered, record_blocks, whole_head
 from axonnx.runtime.readers.clock import Clock
 from axonnx.runtime.readers.prophesee import evt_version, read_header, sensor_of
 from axonnx.runtime.readers.recording import Recording
@@ -44,12 +45,12 @@ def open_blocks(path: Path) -> Opened:
     if header.get("endianness", "little") != "little":
         raise AxonnxError(f"{path}: the header states endianness {header['endianness']!r}; expected little.")
     skipped: dict[str, int] = {}
-    events = _decoded(record_blocks(path, start, "<u4"), skipped, compiled_for(path, "words"))
+    events = _decoded(record_blocks(path, start, "<u4"), skipped)
     return Opened("evt2", sensor_of(header), events, skipped, most=path.stat().st_size // 4)
 
 
-def _decoded(words: Iterator[NDArray], skipped: dict[str, int], compiled: ModuleType | None) -> Iterator[Events]:
-    decoder = Decoder(compiled)
+def _decoded(words: Iterator[NDArray], skipped: dict[str, int]) -> Iterator[Events]:
+    decoder = Decoder()
     for block in words:
         events = decoder(block)
         skipped.update(decoder.skipped())
@@ -59,16 +60,18 @@ def _decoded(words: Iterator[NDArray], skipped: dict[str, int], compiled: Module
 class Decoder:
     """Words to events, from block to block."""
 
-    def __init__(self, compiled: ModuleType | None = None) -> None:
-        self.compiled, self.clock = compiled, Clock(HIGH_BITS)
+    def __init__(self) -> None:
+        self.clock = Clock(HIGH_BITS)
+        self._native = find_function("evt2", c_int64, c_void_p, c_int64, c_void_p, c_void_p, c_void_p)
         self.counts = np.zeros(BEFORE + 1, np.int64)  # words that are neither events nor times, by kind
 
     def __call__(self, words: NDArray[np.uint32]) -> Events:
         """The events of the next words."""
-        if self.compiled is None:
+        if self._native is None:
             return self._plain(words)
-        events = np.empty(len(words), EVENT)
-        return events[: self.compiled.evt2(words, HIGH_BITS, self.clock.numbers, self.counts, events)]
+        events, counts = np.empty(len(words), EVENT), address_of(self.counts)
+        found = self._native(address_of(words), len(words), byref(self.clock), counts, address_of(events))
+        return events[:found]
 
     def skipped(self) -> dict[str, int]:
         """What was no event so far, by name."""

@@ -91,8 +91,7 @@ class Session:
         return replace(self._own_progress(), outside=self._outside + self._binner.outside, clipped=self._binner.clipped)
 
     def warm_up(self) -> None:
-        """Have everything compiled that a stream needs, so that its first events find us waiting."""
-        self._binner.warm_up()
+        """Have everything ready that a stream needs, so that its first events do not wait."""
         self._windows.warm_up()
 
     def push(self, events: Events) -> list[Decision]:

@@ -12,8 +12,8 @@ ROOT = Path(__file__).parents[2]
 # A package imports from itself and from those before it. There are no exemptions.
 ORDER = (
     "base",
+    "native",
     "runtime.events",
-    "runtime.kernels",
     "runtime.binning",
     "runtime.readers",
     "runtime.format",

@@ -22,7 +22,7 @@ def check_borders(trained: Binning, deployed: Binning, seed: int) -> str | None:
     expected = plainly(events, trained)
     found = [
         ("training bins", bin_events(events, trained).frames),
-        *(("a session bins", _streamed(events, deployed, seed, warm)) for warm in (False, True)),
+        ("a session bins", _streamed(events, deployed, seed)),
     ]
     for who, frames in found:
         if frames.shape != expected.shape or not np.array_equal(frames, expected):
@@ -57,11 +57,9 @@ def plainly(events: NDArray[np.void], binning: Binning) -> NDArray[np.uint8]:
     return frames
 
 
-def _streamed(events: NDArray[np.void], binning: Binning, seed: int, warm: bool) -> NDArray[np.uint8]:
-    """The bins of a session, its events pushed in pieces, with the compiled pass of long streams (``warm``) or not."""
+def _streamed(events: NDArray[np.void], binning: Binning, seed: int) -> NDArray[np.uint8]:
+    """The bins of a session, its events pushed in pieces."""
     binner, frames = Binner(binning), np.zeros(binning.shape, np.uint8)
-    if warm:
-        binner.warm_up()
     cuts = np.sort(np.random.default_rng(seed).integers(0, len(events), 9))
     ended = [*(binner.push(piece) for piece in np.split(events, cuts)), binner.flush(binning.bins)]
     for first, block in (block for completed in ended for block in completed):

@@ -1,4 +1,4 @@
-"""Files read block by block: the same events, notes and refusals for any block, plain or compiled; flat memory."""
+"""Files read block by block: the same events, notes and refusals for any block, with and without the core; flat memory."""
 
 import tracemalloc
 
@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from axonnx import native
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.events.arrays import EVENT
 from axonnx.runtime.readers import blocks, opener, read_events
@@ -22,12 +23,15 @@ FILES = {
     "b.csv": csv_bytes(EVENTS, "x,t,p") + b" \n\n",
 }
 FORMATS = {"raw": "evt2", "dat": "dat", "csv": "csv"}
-WAYS = [(1, 1, 2**40), (7, 50, 0), (2**16, 2**20, 0), (2**16, 2**20, 2**40)]  # records, text, bytes worth a kernel
+WAYS = [(1, 1, False), (7, 50, True), (2**16, 2**20, True), (2**16, 2**20, False)]  # records, text, with the core
 
 
 def in_blocks(monkeypatch, way):
-    for name, value in zip(("BLOCK", "TEXT", "WORTH_BYTES"), way, strict=True):
-        monkeypatch.setattr(blocks, name, value)
+    records, text, with_core = way
+    monkeypatch.setattr(blocks, "BLOCK", records)
+    monkeypatch.setattr(blocks, "TEXT", text)
+    if not with_core:
+        monkeypatch.setattr(native, "core", lambda: None)
 
 
 def told(path):
@@ -58,7 +62,7 @@ def test_blocks_are_the_whole(tmp_path, monkeypatch, name, way):
 @settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data(), st.sampled_from(sorted(FILES)))
 def test_damage_is_the_same_in_every_way(tmp_path, data, name):
-    """Changed bytes, cut ends: what is read or refused does not depend on blocks or on the compiler."""
+    """Changed bytes, cut ends: what is read or refused does not depend on blocks or on the core."""
     changed = bytearray(FILES[name][: data.draw(st.integers(0, 900))])
     positions = st.integers(0, max(0, len(changed) - 1))
     for at, value in data.draw(st.dictionaries(positions, st.integers(0, 255), max_size=3)).items():
@@ -73,7 +77,7 @@ def test_damage_is_the_same_in_every_way(tmp_path, data, name):
 
 
 def test_a_fault_far_down_is_named_with_its_line(tmp_path, monkeypatch):
-    in_blocks(monkeypatch, (1, 50, 0))
+    in_blocks(monkeypatch, (1, 50, True))
     text = csv_bytes(EVENTS) + b"5,6,7\n"
     (tmp_path / "a.csv").write_bytes(text)
     with pytest.raises(AxonnxError, match="line 302: found 3 values; expected 4: t,x,y,p"):
@@ -94,7 +98,7 @@ def test_a_header_longer_than_the_head(tmp_path, monkeypatch):
 
 
 def test_a_file_that_shrinks_while_it_is_read_is_refused(tmp_path, monkeypatch):
-    in_blocks(monkeypatch, (10, 50, 2**40))
+    in_blocks(monkeypatch, (10, 50, False))
     path = tmp_path / "a.dat"
     path.write_bytes(FILES["a.dat"] + bytes(2**20))  # beyond what the system reads ahead
     parts = opener(path)().blocks
@@ -112,10 +116,10 @@ def peak(action):
     return found
 
 
-@pytest.mark.parametrize("worth", [0, 2**40], ids=["compiled", "plain"])
+@pytest.mark.parametrize("with_core", [True, False], ids=["native", "numpy"])
 @pytest.mark.parametrize("name", ["a.raw", "a.dat", "a.csv"])
-def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, name, worth):
-    in_blocks(monkeypatch, (2**11, 2**14, worth))
+def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, name, with_core):
+    in_blocks(monkeypatch, (2**11, 2**14, with_core))
     header, body = FILES[name].split(b"t,x,y,p\n")[-1], FILES[name]
     peaks, path = [], tmp_path / name
     for times in (20, 100):
@@ -126,7 +130,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, name, worth):
             nonlocal count
             count = sum(len(block) for block in opener(path)().blocks)
 
-        go()  # kernels are loaded
+        go()  # what is made once is there
         peaks.append(peak(go))
         assert count == 300 * times
         whole = peak(lambda path=path: read_events(path))

@@ -60,8 +60,8 @@ def test_a_header_alone_is_a_recording_without_events(tmp_path):
         ("t,x\n1,٣\n", ["line 2, column x: found '٣'"]),
         ("t,x\n9223372036854775808,1\n", ["line 2, column t: found '9223372036854775808'", "64 bits"]),
         (f"t,x\n-9223372036854775808,1\n1,{'9' * 5000}\n", ["line 3, column x"]),
-        ("t,x\n1,2\n1,70000\n", [r"x\[1\] is 70000", "0 to 65535", "line 2"]),
-        ("t,x,p\n1,2,-1\n", [r"p\[0\] is -1"]),
+        ("t,x\n1,2\n1,70000\n", ["line 3, column x: found 70000; expected 0 to 65535"]),
+        ("t,x,p\n1,2,-1\n", ["line 2, column p: found -1; expected 0 to 255"]),
     ],
 )
 def test_wrong_text_is_refused_with_line_and_column(tmp_path, text, words):

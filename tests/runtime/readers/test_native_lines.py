@@ -1,4 +1,4 @@
-"""The compiled pass over lines: what it takes is what the plain one gives, and what it leaves is not plain."""
+"""The native pass over lines: what it takes is what the plain one gives, and what it leaves is not plain."""
 
 import re
 
@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axonnx.runtime.kernels.choice import kernels
 from axonnx.runtime.readers.csv_text import FIELDS, plain_rows
 
-pytest.importorskip("numba")
+from ..no_core import needs_core
+
+pytestmark = needs_core
 MOST = {"x": 65535, "y": 65535, "p": 255}
 EDGES = [0, 1, 255, 256, 65535, 65536, 10**18 - 1, 10**18, 2**63 - 1, 2**63]
 NUMBERS = st.one_of(st.sampled_from(EDGES), st.integers(0, 300)).map(str)
@@ -44,7 +45,7 @@ def test_plain_lines_are_taken_and_no_other(data, columns, end):
     width = st.sampled_from([len(columns)] * 6 + [0, 1, len(columns) + 1])
     lines = data.draw(st.lists(width.flatmap(lambda n: st.lists(CELLS, min_size=n, max_size=n)), max_size=8))
     text = "".join(",".join(cells) + end for cells in lines) + data.draw(st.sampled_from(["", "5", "7,8", "\r"]))
-    events, stop = plain_rows(kernels("lines"), text.encode(), list(columns))
+    events, stop = plain_rows(text.encode(), list(columns))
     rows = text[: text.rfind("\n") + 1].split("\n")[:-1]
     expected = []
     for row in rows:
@@ -57,7 +58,7 @@ def test_plain_lines_are_taken_and_no_other(data, columns, end):
 
 def test_events_are_written_whole():
     text = b"".join(b"%d,%d,%d,%d\n" % (t, t % 65536, (7 * t) % 65536, t % 256) for t in range(0, 10**6, 997))
-    events, stop = plain_rows(kernels("lines"), text, list(FIELDS))
+    events, stop = plain_rows(text, list(FIELDS))
     t = np.arange(0, 10**6, 997)
     assert stop == len(text)
     assert (events["t"] == t).all()
@@ -90,7 +91,7 @@ def test_events_are_written_whole():
     ],
 )
 def test_the_edge_of_plain(line, plain):
-    events, stop = plain_rows(kernels("lines"), f"{line}\n1,2,3,4\n".encode(), list(FIELDS))
+    events, stop = plain_rows(f"{line}\n1,2,3,4\n".encode(), list(FIELDS))
     assert (naive(line, FIELDS) is not None) == plain
     assert len(events) == (2 if plain else 0)
     assert stop == (len(line) + 9 if plain else 0)

@@ -1,4 +1,7 @@
-"""The compiled pass over a stream and its numpy twin: the same bins, counters and saved states, bit for bit."""
+"""The native pass over a stream and its numpy twin: the same bins, counters and saved states, bit for bit."""
+
+import ctypes
+import re
 
 import numpy as np
 import pytest
@@ -6,23 +9,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axonnx.base.errors import AxonnxError
+from axonnx.native import FOLDER
 from axonnx.runtime.binning import Binner, Binning, Sensor
-from axonnx.runtime.binning import stream as binner_module
+from axonnx.runtime.binning.open_bin import OpenBin
 from axonnx.runtime.events.arrays import EVENT, make_events
-from axonnx.runtime.kernels.choice import kernels
 
-from ..binning.binning_strategies import ENDS, binned_recordings
+from ..no_core import needs_core, without_core
+from .binning_strategies import ENDS, binned_recordings
 
-pytest.importorskip("numba")
+pytestmark = needs_core
 LINE = Binning(sensor=Sensor(width=4, polarities=1), bins=3, bin_us=10)
 
 
 def pair(binning, last=None):
-    """The same binner twice: in numpy for ever, and compiled from the first event on."""
-    plain, fast = Binner(binning, last=last), Binner(binning, last=last)
-    fast.warm_up()
-    assert fast._compiled is kernels("bins") is not None
-    assert plain._compiled is None
+    """The same binner twice: in numpy, and by the native core."""
+    with without_core():
+        plain = Binner(binning, last=last)
+    fast = Binner(binning, last=last)
+    assert plain._native is None
+    assert fast._native is not None
     return plain, fast
 
 
@@ -98,22 +103,14 @@ def test_a_saved_stream_goes_on_in_the_other_way():
         other.restore(binner.save())
 
 
-def test_a_stream_is_compiled_once_it_goes_on(monkeypatch):
-    monkeypatch.setattr(binner_module, "WORTH", 50)
-    binner = Binner(LINE)
-    binner.push(make_events(np.arange(50), 0))
-    assert binner._compiled is None
-    binner.push(make_events([60], 0))
-    assert binner._compiled is not None
-
-
-def test_without_numba_all_is_plain(monkeypatch):
-    monkeypatch.setattr(binner_module, "WORTH", 0)
-    monkeypatch.setattr(binner_module, "kernels", lambda name: None)
-    binner = Binner(LINE)
-    binner.warm_up()
-    assert binner.push(make_events([0, 25], 0)).count == 2
-    assert binner._compiled is None
+def test_python_and_c_have_the_same_fields():
+    source = (FOLDER / "events.c").read_text("utf-8").split("} open_bin;")[0].rpartition("typedef struct {")[2]
+    declared = []
+    for line in re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL).split(";")[:-1]:
+        kind, names = re.fullmatch(r"\s*(?:const )?(\w+) (.*?)\s*", line, re.DOTALL).groups()
+        declared += [(name.strip("* "), "void_p" if "*" in name else kind) for name in names.split(",")]
+    sizes = {"void_p": ctypes.c_void_p, "int64_t": ctypes.c_int64, "uint64_t": ctypes.c_uint64}
+    assert [(name, sizes[kind]) for name, kind in declared] == list(OpenBin._fields_)
 
 
 def test_what_was_given_out_is_not_written_again():
