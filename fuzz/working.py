@@ -13,7 +13,10 @@ ASLEEP = frozenset("STtZX")  # R runs or would if it were let; D is served by a 
 
 @dataclass(frozen=True)
 class Work:
-    """Of a process and all below it: seconds of processor time, and whether every thread waits for something."""
+    """Of a process and all below it: seconds of processor time, and whether every thread waits for something.
+
+    User and system time of each process are rounded down to ticks of 10 ms: a process that just started may show none.
+    """
 
     seconds: float
     asleep: bool

@@ -43,18 +43,28 @@ def test_a_machine_that_is_busy_with_others_is_no_hang(monkeypatch):
     assert result.counts == {"refused": 1}
 
 
+# Linux rounds user and system time of every process down to ticks of 10 ms, so a process that only starts and then
+# sleeps may show no time at all. This one first works for many ticks.
+WORK_THEN_WAIT = "import time\nwhile time.process_time() < 0.2: pass\ntime.sleep(3600)"
+STARTED = 600  # seconds; only a machine that is extremely busy needs more than one
+
+
 @pytest.mark.parametrize(
     ("code", "seen"),
     [
         ("while True: pass", lambda found: found.seconds > 0.5 and not found.asleep),
-        ("import time; time.sleep(600)", lambda found: found.seconds > 0.0 and found.asleep),
+        (WORK_THEN_WAIT, lambda found: found.seconds > 0.1 and found.asleep),
     ],
 )
 def test_work_tells_who_works_and_who_waits_below_a_process_too(code, seen):
     outer = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {code!r}])"
     process = subprocess.Popen([sys.executable, "-c", outer], start_new_session=True)
+    end = time.monotonic() + STARTED
     try:
-        assert any(seen(work(process.pid)) or time.sleep(0.1) for _ in range(600))
+        while not seen(found := work(process.pid)):
+            assert process.poll() is None, "the process ended"
+            assert time.monotonic() < end, found
+            time.sleep(0.05)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
