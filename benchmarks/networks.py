@@ -55,10 +55,20 @@ def recurrent(
     return _timed(RecurrentSNN(700, [width, width], 20), (700,), steps, density, rate, 20, name, settings)
 
 
-def resnet20(folder: Path, density: float = 0.08, rate: float = 0.08) -> Timed:
+def resnet20(
+    folder: Path, density: float = 0.08, rate: float = 0.08, settings: CollapseSettings | None = None
+) -> Timed:
     """Spiking ResNet-20, 32→64→128 channels on 2 × 32 × 32; T = 16."""
     torch.manual_seed(0)
-    return _timed(SpikingResNet(), (2, 32, 32), 16, density, rate, 11, folder / f"resnet-{rate}")
+    settings = settings or CollapseSettings()
+    name = folder / f"resnet-{rate}-{settings.weights}"
+    return _timed(SpikingResNet(), (2, 32, 32), 16, density, rate, 11, name, settings)
+
+
+def dense(folder: Path, density: float) -> Timed:
+    """512-128-128-10 with spikes at every density of the input; T = 30."""
+    torch.manual_seed(0)
+    return _timed(SpikingMLP(512, [128, 128], 10), (512,), 30, density, 0.15, 10, folder / f"dense-{density}")
 
 
 def digits(folder: Path, rate: float = 0.15) -> Path:

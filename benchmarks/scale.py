@@ -19,7 +19,7 @@ from axonnx.runtime import load
 from benchmarks.machine import machine
 from benchmarks.networks import Timed, recurrent
 from benchmarks.peers.onnxruntime_forms import layer_wise, session
-from benchmarks.timing import SETTLED, Times, side_by_side, table
+from benchmarks.timing import Times, side_by_side, table
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks-scale.md"
 HEAD = ["axonnx auto ms", "onnxruntime, best exact form ms", "folded ms", "best exact / auto", "folded / auto"]
@@ -29,8 +29,6 @@ def against(net: Timed, x: np.ndarray, turns: int) -> dict[str, Times]:
     """The engine that chooses, beside onnxruntime's two best forms."""
     model = load(net.files["sequence"])
     best, folded = session(layer_wise(net.collapsed)), session(layer_wise(net.collapsed, len(x)))
-    for _ in range(SETTLED):
-        model.run(x)  # it tries and chooses
     assert np.array_equal(model.run(x).logits, best.run(None, {"events": x})[0])
     return side_by_side(
         {
@@ -78,8 +76,6 @@ def members(folder: Path, sizes: tuple[int, ...], turns: int) -> str:
         net = recurrent(folder, settings=CollapseSettings(mode="sampled", members=size))
         x, model, scan = net.input(0.11), load(net.files["sequence"]), session(str(net.files["sequence"]))
         names = [entry.name for entry in scan.get_outputs() if entry.name.startswith("logits")]
-        for _ in range(SETTLED):
-            model.run(x)
         times = side_by_side(
             {"auto": lambda: model.run(x), "ort": lambda: scan.run(names, {"events": x})}, turns, seconds=20.0
         )

@@ -2,12 +2,12 @@
    steps) times some vectors of outputs stay in registers, and every weight that is read serves all rows of the tile.
 
    Spikes and counts are small integers, so integer weights go through integer dot products: pairs of 16 bits (SHORTS) or
-   quads of 8 (BYTES). They lie [taps][inputs / group][outputs][group], beside the rows for event lists. */
+   quads of 8 (BYTES). They lie in blocks of 64, 32 or 16 outputs, [taps][inputs / group][outputs][group] each, so that a
+   tile reads them one after the other; the rows for event lists are beside them. */
 
 #if HAS_PAIRS
+enum { LEAST_ROWS = 4 }; /* of several time steps together */
 
-/* Shares of active inputs from which the dense form is faster; measured by benchmarks/crossings.py. */
-#define DENSE_FROM(stored) ((stored) == BYTES ? DENSE_BYTES : DENSE_SHORTS)
 #if HAS_AVX512
 enum { ROWS_OF_4 = 6, ROWS_OF_2 = 8, ROWS_OF_1 = 8 };
 #else
@@ -16,91 +16,83 @@ enum { ROWS_OF_4 = 1, ROWS_OF_2 = 2, ROWS_OF_1 = 4 };
 
 /* Where a tile finds its inputs and weights: `taps` pieces of `inputs` each. */
 typedef struct {
-    const int16_t *x;         /* of the first row's first tap; quads are bytes */
-    const int32_t *offsets;   /* of each tap, in elements */
-    const int8_t *weights;    /* of the first output */
+    const int16_t *x;           /* of the first row's first tap; quads are bytes */
+    const int32_t *offsets;     /* of each tap, in elements */
+    const int8_t *weights;
     int64_t row_step, out_step; /* from one row to the next */
-    int32_t taps, inputs, size; /* size: outputs from one group of inputs to the next */
+    int32_t taps, inputs;
     float unit;
     float *out;
 } tile;
 
-/* out += unit · W·x for `rows` rows and `vectors` · 16 outputs from `done` on */
-INLINE void add_tile(const int stored, const int vectors, const int rows, const tile *t, int64_t row, int32_t done)
+/* out += unit · W·x for `rows` rows and `vectors` · 16 outputs from `done` on, whose weights begin at `w` */
+INLINE void add_tile(const int stored, const int vectors, const int rows, const tile *t, int64_t row, int32_t done,
+                     const int8_t *w)
 {
     const int group = stored == BYTES ? 4 : 2, width = stored == BYTES ? 1 : 2;
-    const int8_t *x = (const int8_t *)t->x + row * t->row_step * width;
-    const int8_t *w = t->weights + (int64_t)done * group * width;
-    const int64_t weights_step = (int64_t)t->size * group * width;
-    sums16 sums[8][8];
+    const int64_t row_step = t->row_step * width;
+    const int8_t *x = (const int8_t *)t->x + row * row_step;
+    sums16 sums[8][4];
     UNROLL(8)
     for (int n = 0; n < rows; n++)
-        UNROLL(8)
+        UNROLL(4)
         for (int v = 0; v < vectors; v++) sums[n][v] = no_sums();
     for (int32_t tap = 0; tap < t->taps; tap++) {
         const int8_t *at = x + (int64_t)t->offsets[tap] * width;
-        for (int32_t i = 0; i < t->inputs; i += group, w += weights_step, at += group * width) {
-            int32_t some[8];
+        for (int32_t i = 0; i < t->inputs; i += group, w += 64 * vectors, at += group * width) {
+            weights16 some[4];
+            UNROLL(4)
+            for (int v = 0; v < vectors; v++) some[v] = load_weights(w + 64 * v);
             UNROLL(8)
-            for (int n = 0; n < rows; n++) memcpy(some + n, at + n * t->row_step * width, sizeof *some);
-            UNROLL(8)
-            for (int v = 0; v < vectors; v++)
-                UNROLL(8)
-                for (int n = 0; n < rows; n++) {
+            for (int n = 0; n < rows; n++) {
+                int32_t inputs;
+                memcpy(&inputs, at + n * row_step, sizeof inputs);
+                UNROLL(4)
+                for (int v = 0; v < vectors; v++) {
 #if HAS_QUADS
-                    if (stored == BYTES) sums[n][v] = add_quads(sums[n][v], w + 64 * v, some[n]);
+                    if (stored == BYTES) add_quads(&sums[n][v], some[v], inputs);
                     else
 #endif
-                        sums[n][v] = add_pairs(sums[n][v], (const int16_t *)(const void *)w + 32 * v, some[n]);
+                        add_pairs(&sums[n][v], some[v], inputs);
                 }
+            }
         }
     }
     UNROLL(8)
     for (int n = 0; n < rows; n++)
-        UNROLL(8)
+        UNROLL(4)
         for (int v = 0; v < vectors; v++) {
             float *out = t->out + (row + n) * t->out_step + done + LANES * v;
             store(out, load(out) + floats(sums_of(sums[n][v])) * splat(t->unit));
         }
 }
 
-/* All rows of one part of the outputs. */
-INLINE void add_tiles_of(const int stored, const int vectors, const int most, const tile *t, int32_t rows, int32_t done)
+/* All rows of one block of outputs. */
+INLINE void add_block(const int stored, const int vectors, const int most, const tile *t, int32_t rows, int32_t done,
+                      const int8_t *w)
 {
     int32_t row = 0;
-    for (; row + most <= rows; row += most) add_tile(stored, vectors, most, t, row, done);
+    for (; row + most <= rows; row += most) add_tile(stored, vectors, most, t, row, done, w);
     if (most > 4 && rows - row >= 4) {
-        add_tile(stored, vectors, 4, t, row, done);
+        add_tile(stored, vectors, 4, t, row, done, w);
         row += 4;
     }
     if (most > 2 && rows - row >= 2) {
-        add_tile(stored, vectors, 2, t, row, done);
+        add_tile(stored, vectors, 2, t, row, done, w);
         row += 2;
     }
-    for (; row < rows; row++) add_tile(stored, vectors, 1, t, row, done);
+    for (; row < rows; row++) add_tile(stored, vectors, 1, t, row, done, w);
 }
 
 INLINE void add_tiles_stored(const int stored, const tile *t, int32_t rows, int32_t outputs)
 {
-    for (int32_t done = 0; done < outputs;) {
-        const int32_t left = (outputs - done) / LANES;
-#if HAS_AVX512
-        if (rows == 1 && left >= 8) {
-            add_tile(stored, 8, 1, t, 0, done);
-            done += 8 * LANES;
-            continue;
-        }
-#endif
-        if (left >= 4) {
-            add_tiles_of(stored, 4, ROWS_OF_4, t, rows, done);
-            done += 4 * LANES;
-        } else if (left >= 2) {
-            add_tiles_of(stored, 2, ROWS_OF_2, t, rows, done);
-            done += 2 * LANES;
-        } else {
-            add_tiles_of(stored, 1, ROWS_OF_1, t, rows, done);
-            done += LANES;
-        }
+    const int64_t inputs = (int64_t)t->taps * t->inputs * (stored == BYTES ? 1 : 2); /* bytes of one output */
+    const int8_t *w = t->weights;
+    for (int32_t done = 0, width; done < outputs; done += width, w += inputs * width) {
+        width = outputs - done >= 64 ? 64 : outputs - done >= 32 ? 32 : 16;
+        if (width == 64) add_block(stored, 4, ROWS_OF_4, t, rows, done, w);
+        else if (width == 32) add_block(stored, 2, ROWS_OF_2, t, rows, done, w);
+        else add_block(stored, 1, ROWS_OF_1, t, rows, done, w);
     }
 }
 
@@ -115,18 +107,20 @@ static void add_tiles(int stored, const tile *t, int32_t rows, int32_t outputs)
     add_tiles_stored(SHORTS, t, rows, outputs);
 }
 
-/* Whether a synapse has weights for dense products, and so many of its inputs are active that they pay. */
-INLINE int is_dense(const program *p, const int32_t *r, int32_t inputs)
+/* Whether a synapse has weights for dense products, and so many of its inputs are active that they pay: sooner where a
+   weight serves several rows than where every weight is read for a single one. */
+INLINE int is_dense(const program *p, const int32_t *r, int32_t inputs, int single)
 {
-    if (r[LINEAR_dense] < 0 || (r[LINEAR_dense_stored] == BYTES && !HAS_QUADS)) return 0;
-    return (int64_t)p->events[r[LINEAR_counted]] * 100 > (int64_t)DENSE_FROM(r[LINEAR_dense_stored]) * inputs;
+    const int bytes = r[LINEAR_dense_stored] == BYTES;
+    if (r[LINEAR_dense] < 0 || (bytes && (!HAS_QUADS || is_graded(p, r)))) return 0; /* bytes have no sign */
+    return (int64_t)p->events[r[LINEAR_counted]] * 100 > p->dense_from[2 * bytes + single] * inputs;
 }
 
 /* A list's events as small integers, in units of 2^−bits; each at its own place from `to` on. */
 INLINE void pack_listed(const program *p, const int32_t *r, int32_t from, int32_t end, int32_t minus, int16_t *to)
 {
     const int32_t *list = p->events + r[LINEAR_listed];
-    const int graded = r[LINEAR_graded] && !p->events[r[LINEAR_plain]], bytes = r[LINEAR_dense_stored] == BYTES;
+    const int graded = is_graded(p, r), bytes = r[LINEAR_dense_stored] == BYTES;
     const float *x = p->memory + r[LINEAR_source], units = (float)(1 << r[LINEAR_bits]);
     int8_t *to_bytes = (int8_t *)to;
     if (!graded && bytes) for (int32_t k = from; k < end; k++) to_bytes[list[k] - minus] = 1;
@@ -137,7 +131,6 @@ INLINE void pack_listed(const program *p, const int32_t *r, int32_t from, int32_
 
 INLINE float unit_of_dense(const program *p, const int32_t *r)
 {
-    const int graded = r[LINEAR_graded] && !p->events[r[LINEAR_plain]];
-    return unit_of(r[LINEAR_unit] + (graded ? r[LINEAR_bits] : 0));
+    return unit_of(r[LINEAR_unit] + (is_graded(p, r) ? r[LINEAR_bits] : 0));
 }
 #endif

@@ -9,25 +9,21 @@ INLINE void linear_part(const int stored, const int vectors, const synapse *s, c
 }
 
 #if HAS_PAIRS
-/* W·x of one time step, or of several: `programs[n]` is the program as step n sees it. */
-static void linear_dense(const program *const *programs, int32_t steps, int32_t number)
+/* W·x of one time step, or of several: `steps` are the program as each of them sees it. */
+static void linear_dense(const program *steps, int32_t count, int32_t number)
 {
-    const int32_t *r = row_of(programs[0], number), *last = row_of(programs[steps - 1], number), no_offset[1] = {0};
-    const int32_t inputs = r[LINEAR_inputs];
-    const int bytes = r[LINEAR_dense_stored] == BYTES;
-    int16_t *packed = programs[0]->packed;
-    memset(packed, 0, (size_t)inputs * (size_t)steps * (bytes ? 1 : 2));
-    for (int32_t n = 0; n < steps; n++) {
-        const int32_t *own = row_of(programs[n], number);
-        pack_listed(programs[n], own, 0, programs[n]->events[own[LINEAR_counted]], 0,
-                    bytes ? (int16_t *)(void *)((int8_t *)packed + (int64_t)n * inputs) : packed + (int64_t)n * inputs);
+    const int32_t *r = row_of(steps, number), inputs = r[LINEAR_inputs], no_offset[1] = {0};
+    const int width = r[LINEAR_dense_stored] == BYTES ? 1 : 2;
+    memset(steps->packed, 0, (size_t)inputs * (size_t)count * (size_t)width);
+    for (int32_t n = 0; n < count; n++) {
+        const int32_t *own = row_of(steps + n, number);
+        pack_listed(steps + n, own, 0, steps[n].events[own[LINEAR_counted]], 0,
+                    (int16_t *)(void *)((int8_t *)steps->packed + (int64_t)n * inputs * width));
     }
-    float *first = programs[0]->memory + r[LINEAR_out];
-    const int64_t apart = steps == 1 ? 0 : (programs[steps - 1]->memory + last[LINEAR_out] - first) / (steps - 1);
-    const tile t = {.x = packed, .offsets = no_offset, .weights = programs[0]->weights + 64 * (int64_t)r[LINEAR_dense],
-                    .row_step = inputs, .out_step = apart, .taps = 1, .inputs = inputs, .size = r[LINEAR_size],
-                    .unit = unit_of_dense(programs[0], r), .out = first};
-    add_tiles(r[LINEAR_dense_stored], &t, steps, r[LINEAR_size]);
+    const tile t = {.x = steps->packed, .offsets = no_offset, .weights = steps->weights + 64 * (int64_t)r[LINEAR_dense],
+                    .row_step = inputs, .out_step = count > 1 ? row_of(steps + 1, number)[LINEAR_out] - r[LINEAR_out] : 0,
+                    .taps = 1, .inputs = inputs, .unit = unit_of_dense(steps, r), .out = steps->memory + r[LINEAR_out]};
+    add_tiles(r[LINEAR_dense_stored], &t, count, r[LINEAR_size]);
 }
 #endif
 
@@ -37,13 +33,14 @@ static void add_linear(const program *p, int32_t number)
     const int32_t *r = row_of(p, number);
     float *sums = p->memory + r[LINEAR_out];
 #if HAS_PAIRS
-    if (is_dense(p, r, r[LINEAR_inputs])) {
-        linear_dense(&p, 1, number);
+    if (is_dense(p, r, r[LINEAR_inputs], 1)) {
+        linear_dense(p, 1, number);
         return;
     }
 #endif
     const synapse s = synapse_of(p, r, r[LINEAR_inputs] + 1, r[LINEAR_size]);
     const int32_t *list = p->events + r[LINEAR_listed], count = p->events[r[LINEAR_counted]];
+    if (count == 0) return;
     for (int32_t done = 0; done < s.size;) {
         const part b = part_at(&s, done);
         FOR_VECTORS(s.stored, b.vectors, linear_part, &s, &b, list, count, sums)
@@ -193,7 +190,7 @@ static void conv_row_dense(const program *p, const int32_t *r, int32_t y, float 
                                              (int64_t)y * r[CONV_stride_y] * across * channels * (r[CONV_dense_stored] == BYTES ? 1 : 2)),
         .offsets = p->tables + r[CONV_offsets], .weights = p->weights + 64 * (int64_t)r[CONV_dense],
         .row_step = (int64_t)r[CONV_stride_x] * channels, .out_step = r[CONV_out_pitch],
-        .taps = r[CONV_window_height] * r[CONV_window_width], .inputs = channels, .size = r[CONV_out_pitch],
+        .taps = r[CONV_window_height] * r[CONV_window_width], .inputs = channels,
         .unit = unit_of_dense(p, r), .out = sums,
     };
     add_tiles(r[CONV_dense_stored], &t, r[CONV_out_width], r[CONV_out_pitch]);

@@ -27,16 +27,17 @@ INLINE layer layer_of(const program *p, const int32_t *r, int lean)
 
 /* Elements begin … end − 1, whole pixels, whose currents are at `current`; the list goes on from `count`. */
 #define TAKE_NEURONS(NAME, READS, FIRES)                                                                               \
-    NOINLINE int32_t take_##NAME(const layer *l, int32_t begin, int32_t end, const float *current, int32_t count)      \
+    NOINLINE int32_t take_##NAME(const layer *given, int32_t begin, int32_t end, const float *current, int32_t count)  \
     {                                                                                                                  \
+        const layer own = *given, *l = &own; /* a copy that no store can change stays in registers */                  \
         for (int32_t pixel = begin; pixel < end; pixel += l->pitch) {                                                  \
             const float *k = l->constants + (l->each ? pixel : 0);                                                     \
             if (FIRES) l->starts[pixel / l->pitch] = count;                                                            \
             for (int32_t i = pixel; i < pixel + l->pitch; i += LANES, k += l->same ? 0 : LANES) {                      \
                 vec spikes = splat(0.0f);                                                                              \
-                if (READS) spikes = l->lean ? numbers_of(l->bits[i / 16]) : load(l->spikes + i);                       \
+                if (READS) spikes = l->lean ? numbers_of(l->bits[i >> 4]) : load(l->spikes + i);                       \
                 const mask fires = step_##NAME(l, i, k, load(current + i - begin), spikes);                            \
-                if (FIRES && l->lean) l->bits[i / 16] = (uint16_t)fires;                                               \
+                if (FIRES && l->lean) l->bits[i >> 4] = (uint16_t)fires;                                               \
                 if (FIRES && !l->lean) store(l->next_spikes + i, numbers_of(fires));                                   \
                 if (FIRES) count = append(l->list, count, fires, i);                                                   \
             }                                                                                                          \

@@ -39,7 +39,7 @@ typedef struct {
     int64_t rows, turns, parts, at_start, kept, entering, traced, scale, largest;
     int64_t slots;   /* time steps that a group of turns takes before the next group does; 1: none are taken together */
     int64_t padding; /* sizes of buffers are multiples of it */
-    int64_t packed_size;
+    int64_t dense_from[4]; /* per cent of active inputs: of 16 bits in several rows or one, of 8 bits in several or one */
 } program;
 
 /* One turn: a row; or synapses, what follows them, and neurons together. −1 where there is none. */

@@ -48,7 +48,7 @@ static void take_conv(const program *p, const int32_t *turn, int64_t *counts)
     int64_t seen = 0;
     int32_t fired = 0;
 #if HAS_PAIRS
-    const int dense = is_dense(p, r, r[CONV_height] * r[CONV_width] * r[CONV_channels]);
+    const int dense = is_dense(p, r, r[CONV_height] * r[CONV_width] * r[CONV_channels], 0);
     if (dense) pack_image(p, r);
 #endif
     for (int32_t y = 0; y < r[CONV_out_height]; y++) {
@@ -139,14 +139,6 @@ static int take_turns(const program *p, int64_t begin, int64_t end, const given 
     return 0;
 }
 
-/* The program as time step `step` sees it: its own table, where several steps have places of their own. */
-INLINE program at_step(const program *p, int64_t step)
-{
-    program own = *p;
-    own.table += step % p->slots * p->rows * COLUMNS;
-    return own;
-}
-
 /* The layers whose spikes are bits. */
 static const int32_t *lean_row(const program *p, int64_t n)
 {
@@ -155,10 +147,9 @@ static const int32_t *lean_row(const program *p, int64_t n)
 }
 
 /* The states' spikes are listed where the next step looks for those of the step before it. */
-static void enter(const program *p, int64_t step)
+static void enter(const program *p, const program *before)
 {
-    const program before = at_step(p, step + p->slots - 1);
-    for (int64_t n = 0; n < p->at_start; n++) scan(&before, row_of(&before, p->order[n * TURN]));
+    for (int64_t n = 0; n < p->at_start; n++) scan(before, row_of(before, p->order[n * TURN]));
     for (int64_t n = p->at_start; n < p->turns; n++)
         if (lean_row(p, n)) to_bits(p, lean_row(p, n));
 }
@@ -169,45 +160,50 @@ static void leave(const program *p)
         if (lean_row(p, n)) from_bits(p, lean_row(p, n));
 }
 
-/* Sums of the first synapse of a group for all steps in which it is dense: every weight serves several of them. */
-static uint32_t add_ahead(const program *steps, int64_t count, int64_t turn)
+/* Sums of a group's first synapse for all steps at once, where it is dense: every weight serves several of them. Rows of
+   a tile lie equally far apart, so the steps follow each other. A bit for each step that is done. */
+static uint32_t add_ahead(const program *steps, int32_t count, int64_t turn)
 {
-    uint32_t ready = 0;
 #if HAS_PAIRS
-    const int32_t *first = steps[0].order + turn * TURN;
-    const program *dense[MOST_SLOTS];
-    int32_t found = 0;
-    if (row_of(steps, first[TURN_ROW])[0] != LINEAR || count == 1) return 0;
-    for (int64_t n = 0; n < count; n++) {
-        const int32_t *r = row_of(steps + n, first[TURN_ROW]);
-        const int graded = r[LINEAR_graded] && !steps[n].events[r[LINEAR_plain]];
-        /* Rows of a tile lie equally far apart and have one unit, so the steps must follow each other. */
-        if (!is_dense(steps + n, r, r[LINEAR_inputs]) || r[LINEAR_old] || graded || (found && dense[found - 1] != steps + n - 1)) continue;
-        begin_sums(steps + n, r[LINEAR_bias], steps[n].memory + r[LINEAR_out], r[LINEAR_size]);
-        dense[found++] = steps + n;
-        ready |= 1u << n;
+    const int32_t number = steps->order[turn * TURN + TURN_ROW], *first = row_of(steps, number);
+    uint32_t ready = 0;
+    if (first[0] != LINEAR || first[LINEAR_old] || first[LINEAR_dense] < 0) return 0;
+    for (int32_t begin = 0, end; begin < count; begin = end + 1) {
+        for (end = begin; end < count; end++) {
+            const int32_t *r = row_of(steps + end, number);
+            if (!is_dense(steps + end, r, r[LINEAR_inputs], 0) || is_graded(steps + end, r)) break;
+        }
+        if (end - begin < LEAST_ROWS) continue;
+        for (int32_t n = begin; n < end; n++) {
+            const int32_t *r = row_of(steps + n, number);
+            begin_sums(steps + n, r[LINEAR_bias], steps[n].memory + r[LINEAR_out], r[LINEAR_size]);
+            ready |= 1u << n;
+        }
+        linear_dense(steps + begin, end - begin, number);
     }
-    if (found) linear_dense(dense, found, first[TURN_ROW]);
-#endif
     return ready;
+#else
+    (void)steps, (void)count, (void)turn;
+    return 0;
+#endif
 }
 
 /* All steps of one sample. Each group of turns goes through some time steps before the next one does, so that its
    weights and membranes stay in the cache. */
-static int take_steps(const program *p, given g, int64_t steps, int64_t entering, int64_t traced)
+static int take_steps(const program *slots, const given *g, int64_t steps, int64_t entering, int64_t traced)
 {
+    const int64_t most = slots->slots;
     for (int64_t begin = 0, count; begin < steps; begin += count) {
-        const int64_t left = p->slots - (g.step + begin) % p->slots;
-        program own[MOST_SLOTS];
-        count = left < steps - begin ? left : steps - begin;
-        for (int64_t n = 0; n < count; n++) own[n] = at_step(p, g.step + begin + n);
-        for (int64_t part = 0; part < p->parts; part++) {
-            const uint32_t ready = add_ahead(own, count, p->groups[part]);
+        const int64_t slot = (g->step + begin) % most;
+        count = most - slot < steps - begin ? most - slot : steps - begin;
+        for (int64_t part = 0; part < slots->parts; part++) {
+            const int32_t *ends = slots->groups + part;
+            const uint32_t ready = add_ahead(slots + slot, (int32_t)count, ends[0]);
             for (int64_t n = 0; n < count; n++) {
                 const int64_t t = begin + n;
-                const given now = {.outside = g.outside + t * entering, .trace = g.trace ? g.trace + t * traced : NULL,
-                                   .counts = g.counts, .step = g.step + t, .ahead = t + 1 < steps ? entering : 0};
-                if (take_turns(own + n, p->groups[part], p->groups[part + 1], &now, ready >> n & 1) < 0) return -1;
+                const given now = {.outside = g->outside + t * entering, .trace = g->trace ? g->trace + t * traced : NULL,
+                                   .counts = g->counts, .step = g->step + t, .ahead = t + 1 < steps ? entering : 0};
+                if (take_turns(slots + slot + n, ends[0], ends[1], &now, ready >> n & 1) < 0) return -1;
             }
         }
     }
@@ -220,14 +216,19 @@ static int take_steps(const program *p, given g, int64_t steps, int64_t entering
 EXPORT int64_t CORE(run)(const program *p, const float *outside, float *state, int64_t *counts, float *trace,
                          int64_t steps, int64_t step, int64_t batch, int64_t low, int64_t high, int64_t resident)
 {
+    program slots[MOST_SLOTS]; /* as each of the steps that are taken together sees it: with a table of its own */
+    for (int64_t n = 0; n < p->slots; n++) {
+        slots[n] = *p;
+        slots[n].table += n * p->rows * COLUMNS;
+    }
     for (int64_t b = low; b < high; b++) {
         const given g = {.outside = outside + b * p->entering, .trace = trace ? trace + b * p->traced : NULL,
                          .counts = counts + b * p->rows, .step = step};
         if (!resident) {
             copy(p->memory, state + b * p->kept, p->kept);
-            enter(p, step);
+            enter(p, slots + (step + p->slots - 1) % p->slots);
         }
-        if (take_steps(p, g, steps, batch * p->entering, batch * p->traced) < 0) return b;
+        if (take_steps(slots, &g, steps, batch * p->entering, batch * p->traced) < 0) return b;
         leave(p);
         if (!resident) copy(state + b * p->kept, p->memory, p->kept);
     }

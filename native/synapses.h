@@ -12,15 +12,21 @@ typedef struct {
     const int8_t *weights;
     int64_t rows; /* of a block */
     int32_t size; /* outputs, with padding */
-    int32_t stored, unit, bits;
+    int32_t stored, unit;
     const float *x; /* the values of graded inputs; NULL where every event is a spike */
 } synapse;
 
+/* Whether events have values: those of an input may all be 1 in this step. */
+INLINE int is_graded(const program *p, const int32_t *r)
+{
+    return r[LINEAR_graded] && !p->events[r[LINEAR_plain]];
+}
+
 INLINE synapse synapse_of(const program *p, const int32_t *r, int64_t rows, int32_t size)
 {
-    const int graded = r[LINEAR_graded] && !p->events[r[LINEAR_plain]];
+    const int graded = is_graded(p, r);
     return (synapse){.weights = p->weights + 64 * (int64_t)r[LINEAR_weights], .rows = rows, .size = size,
-                     .stored = r[LINEAR_stored], .unit = r[LINEAR_unit], .bits = graded ? r[LINEAR_bits] : 0,
+                     .stored = r[LINEAR_stored], .unit = r[LINEAR_unit],
                      .x = graded ? p->memory + r[LINEAR_source] : NULL};
 }
 

@@ -281,14 +281,20 @@ INLINE int32_t append(int32_t *list, int32_t count, mask bits, int32_t base)
 typedef __m512i sums16;
 INLINE sums16 no_sums(void) { return _mm512_setzero_si512(); }
 INLINE ivec sums_of(sums16 sums) { return (ivec)sums; }
-INLINE sums16 add_pairs(sums16 sums, const int16_t *w, int32_t pair)
+typedef __m512i weights16;
+INLINE weights16 load_weights(const int8_t *at)
 {
-    return _mm512_dpwssd_epi32(sums, _mm512_loadu_si512(w), _mm512_set1_epi32(pair));
+    return _mm512_loadu_si512(at);
+}
+/* Written in assembly because GCC copies a sum before it adds to it, and then runs out of registers. */
+INLINE void add_pairs(sums16 *sums, weights16 w, int32_t pair)
+{
+    __asm__("vpdpwssd\t{%2, %1, %0|%0, %1, %2}" : "+v"(*sums) : "v"(_mm512_set1_epi32(pair)), "v"(w));
 }
 /* Four inputs without a sign, weights with one. */
-INLINE sums16 add_quads(sums16 sums, const int8_t *w, int32_t quad)
+INLINE void add_quads(sums16 *sums, weights16 w, int32_t quad)
 {
-    return _mm512_dpbusd_epi32(sums, _mm512_set1_epi32(quad), _mm512_loadu_si512(w));
+    __asm__("vpdpbusd\t{%2, %1, %0|%0, %1, %2}" : "+v"(*sums) : "v"(_mm512_set1_epi32(quad)), "v"(w));
 }
 #elif defined(__AVX2__)
 #define HAS_PAIRS 1
@@ -305,11 +311,17 @@ INLINE ivec sums_of(sums16 sums)
     memcpy(&found, &sums, sizeof found);
     return found;
 }
-INLINE sums16 add_pairs(sums16 sums, const int16_t *w, int32_t pair)
+typedef sums16 weights16;
+INLINE weights16 load_weights(const int8_t *at)
 {
-    const __m256i x = _mm256_set1_epi32(pair), *at = (const __m256i *)(const void *)w;
-    return (sums16){_mm256_add_epi32(sums.low, _mm256_madd_epi16(_mm256_loadu_si256(at), x)),
-                    _mm256_add_epi32(sums.high, _mm256_madd_epi16(_mm256_loadu_si256(at + 1), x))};
+    const __m256i *from = (const __m256i *)(const void *)at;
+    return (weights16){_mm256_loadu_si256(from), _mm256_loadu_si256(from + 1)};
+}
+INLINE void add_pairs(sums16 *sums, weights16 w, int32_t pair)
+{
+    const __m256i x = _mm256_set1_epi32(pair);
+    sums->low = _mm256_add_epi32(sums->low, _mm256_madd_epi16(w.low, x));
+    sums->high = _mm256_add_epi32(sums->high, _mm256_madd_epi16(w.high, x));
 }
 #endif
 #endif /* lanes */

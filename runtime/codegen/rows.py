@@ -16,7 +16,6 @@ COLUMNS = 44  # of the table; no row is wider
 CHAIN = 4  # most instructions between a convolution and its neurons
 SLOTS = 16  # time steps that a group of turns may take at a time
 WIDEST = 256  # outputs of a block of weights
-DENSE_SHORTS, DENSE_BYTES = 18, 9  # per cent of active inputs from which dense products are faster
 
 ADD, SUB, MUL = range(3)  # kinds of arithmetic
 PAIRS, MEANS, LARGEST = range(3)  # kinds of pools
@@ -258,7 +257,7 @@ def _prefix(kind: type[AnyRow]) -> str:
 
 def _constants() -> dict[str, int]:
     """Every number that Python and C share."""
-    names = "COLUMNS CHAIN WIDEST DENSE_SHORTS DENSE_BYTES MOST_OPERANDS MOST_RESULTS".split()
+    names = "COLUMNS CHAIN WIDEST MOST_OPERANDS MOST_RESULTS".split()
     found = {name: globals()[name] for name in names} | {"MOST_SLOTS": SLOTS}
     for code, kind in enumerate(KINDS):
         found[_prefix(kind) if kind is not StepRow else "ROW"] = code

@@ -19,6 +19,7 @@ from axonnx.runtime.program.instructions import Conv, Linear
 
 FINEST_UNIT = 100  # 2^−s and 2^−(s + bits of graded inputs) are normal float32
 GROUP = {SHORTS: 2, BYTES: 4}  # inputs that one dot product takes together
+TILES = (64, 32, 16)  # outputs of a tile
 TYPES = {FLOATS: np.float32, SHORTS: np.int16, BYTES: np.int8}
 
 Numbers = NDArray[Any]
@@ -60,7 +61,7 @@ def prepare_weights(i: Linear | Conv, weight: NDArray[np.float32], x: Values, pa
     listed = blocked(np.concatenate([flat, np.zeros((1, flat.shape[1]), flat.dtype)]))
     if not dense or stored == FLOATS or x.largest * 2.0**x.bits > np.iinfo(np.int16).max:
         return Weights(stored, unit, listed, FLOATS, None)
-    kind = stored if x.kind == "spikes" else SHORTS  # products of bytes take spikes alone
+    kind = stored if x.largest * 2.0**x.bits <= 1.0 else SHORTS  # products of bytes take spikes alone
     inputs = dense_channels(i, weight) if isinstance(i, Conv) else numbers.shape[1]
     return Weights(stored, unit, listed, kind, tiles(numbers[:, :inputs].astype(TYPES[kind]), GROUP[kind]))
 
@@ -71,9 +72,15 @@ def dense_channels(i: Conv, weight: NDArray[np.float32]) -> int:
 
 
 def tiles(numbers: Numbers, group: int) -> Numbers:
-    """Rows [taps, inputs, outputs] as [taps, inputs / group, outputs, group], flat."""
+    """Rows [taps, inputs, outputs] as blocks of 64, 32 or 16 outputs, [taps, inputs / group, outputs, group], flat."""
     taps, inputs, outputs = numbers.shape
-    return np.ascontiguousarray(numbers.reshape(taps, inputs // group, group, outputs).swapaxes(2, 3)).ravel()
+    parts, done = [], 0
+    while done < outputs:
+        width = next(width for width in TILES if width <= outputs - done)
+        block = numbers[..., done : done + width].reshape(taps, inputs // group, group, width)
+        parts.append(np.ascontiguousarray(block.swapaxes(2, 3)).ravel())
+        done += width
+    return np.concatenate(parts)
 
 
 def blocked(rows: Numbers) -> Numbers:

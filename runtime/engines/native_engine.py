@@ -6,7 +6,7 @@ One call carries a whole chunk through all its time steps, without the interpret
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import pairwise
@@ -32,8 +32,10 @@ NO_TRACE = np.zeros(0, np.float32)
 POINTERS = ("table", "order", "groups", "tables", "constants", "weights", "memory", "events", "bits", "packed")
 NUMBERS = (
     "rows", "turns", "parts", "at_start", "kept", "entering", "traced", "scale", "largest", "slots", "padding",
-    "packed_size",
 )  # fmt: skip
+# Per cent of active inputs from which dense products are faster: weights of 16 bits that serve several pixels or time
+# steps, or a single one; the same for 8 bits. Measured by benchmarks/crossings.py.
+DENSE_FROM = (25, 60, 25, 60)
 
 
 class CProgram(ctypes.Structure):
@@ -42,6 +44,7 @@ class CProgram(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_void_p) for name in POINTERS),
         *((name, ctypes.c_int64) for name in NUMBERS),
+        ("dense_from", ctypes.c_int64 * len(DENSE_FROM)),
     ]
 
 
@@ -108,7 +111,7 @@ class Given(NamedTuple):
 class Workspace:
     """One thread's memory, event lists and bits of spikes, and where the core finds them."""
 
-    def __init__(self, plan: Plan, order: Order) -> None:
+    def __init__(self, plan: Plan, order: Order, dense_from: Sequence[int]) -> None:
         entering = plan.program.contract.input
         self.memory = aligned(order.memory, np.float32)
         self.arrays = (
@@ -136,24 +139,27 @@ class Workspace:
             largest=entering.largest,
             slots=order.slots,
             padding=plan.padding,
-            packed_size=plan.packed_size,
+            dense_from=(ctypes.c_int64 * len(DENSE_FROM))(*dense_from),
         )
         self.address = ctypes.addressof(self.program)
 
 
 class NativeEngine:
-    """Runs a plan of the program; any number of calls may run at once."""
+    """Runs a plan of the program; any number of calls may run at once.
+
+    ``dense_from`` says at which densities layers go through dense products; results do not depend on it.
+    """
 
     name = "native"
 
-    def __init__(self, program: Program, threads: int = 1) -> None:
+    def __init__(self, program: Program, threads: int = 1, dense_from: Sequence[int] = DENSE_FROM) -> None:
         core = needed_core()
         if core.function("layout", ctypes.c_char_p)().decode() != layout():
             raise AxonnxError(f"the native core was built from other sources than this version of axonnx. {REMEDY}")
         self._run = core.function(
             "run", ctypes.c_int64, *[ctypes.c_void_p] * 5, *[ctypes.c_int64] * 6, each_isa=True
         )
-        self.program, self.threads = program, threads
+        self.program, self.threads, self.dense_from = program, threads, dense_from
         self.plan = plan = Plan(program)
         self.order, self.single_steps = Order(plan), Order(plan, slots=1)
         self._workspaces: list[Workspace] = []
@@ -216,7 +222,7 @@ class NativeEngine:
         try:
             return self._workspaces.pop()
         except IndexError:  # asking first is no help: another thread may take the last one in between
-            return Workspace(self.plan, self.order)
+            return Workspace(self.plan, self.order, self.dense_from)
 
     def _outside(self, x: Floats, noise: Mapping[str, Floats]) -> Floats:
         """Input and noise of each step side by side, [T, B, …] flat."""
@@ -258,7 +264,7 @@ class NativeStepper:
 
     def __init__(self, engine: NativeEngine, state: State) -> None:
         self._engine, self._step = engine, state.step
-        self._work, self._memory = Workspace(engine.plan, engine.single_steps), engine.pack(state, state.batch)
+        self._work, self._memory = Workspace(engine.plan, engine.single_steps, engine.dense_from), engine.pack(state, state.batch)
         self._counts = np.zeros((state.batch, len(engine.plan.rows)), np.int64)
         self._shape, self._known = (state.batch, *engine.program.contract.input.shape), engine.program.steps_known
         self._call(np.zeros(0, np.float32), 0, 0)  # brings the state in and lists its events
