@@ -15,6 +15,7 @@ FOLDERS = (
     "export",
     "jobs",
     "models",
+    "native",
     "report",
     "runtime",
     "serve",
