@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from axonnx.report.facts.material import Material
+from axonnx.report.html.document import document, page_script
 from axonnx.report.html.markup import Html, element
-from axonnx.report.html.script import SCRIPT
-from axonnx.report.html.style import style_sheet
-from axonnx.report.live.style import LIVE
 from axonnx.report.sections.activity import activity_section
 from axonnx.report.sections.architecture import architecture_section
 from axonnx.report.sections.decisions import decisions_section
@@ -33,20 +31,11 @@ ANCHORS = {
 
 def render(material: Material) -> str:
     """The report as the text of one HTML file."""
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("title", f"{material.name}: Axonnx report"),
-        element("style", Html(style_sheet() + LIVE)),
-    )
-    body = element("body", _header(material), _main(material), _footer(material), element("script", Html(SCRIPT)))
-    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
+    parts = (_header(), _main(material), _footer(material), page_script())
+    return document(f"{material.name}: Axonnx report", POLICY, *parts)
 
 
-def _header(material: Material) -> Html:
+def _header() -> Html:
     links = [element("a", title, href=f"#{anchor}") for anchor, title in ANCHORS.items()]
     return element(
         "header",

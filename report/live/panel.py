@@ -1,14 +1,18 @@
-"""The panel: its markup, the network as a script, and for which networks there is one."""
+"""The panel: its markup, the network as a script, for which networks there is one, and a page of its own."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from importlib import resources
 from typing import Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from axonnx.report.html.blocks import colour
+from axonnx.report.html.document import document
 from axonnx.report.html.markup import Html, element
-from axonnx.report.live.examples import Example, examples_of
 from axonnx.runtime.codegen.js.module_text import library, script_text
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.program.instructions import Program
@@ -16,6 +20,9 @@ from axonnx.runtime.program.instructions import Program
 MOST_BYTES = 3_000_000  # of a network's script in a page
 ODDS, LONG_NAME = 24, 10  # classes with a row of their own; letters that leave no room for a bar beside them
 MOST_LAYERS = 6  # with a raster
+MOST_NUMBERS = 40_000  # of all examples together: keeps a page small
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+NOT_DRAWABLE = "What this network takes is neither a picture nor events that one could draw."
 HINTS = {
     "camera": "Draw on the sensor, large, or drop a recording here.",
     "paint": "Paint spikes (time goes to the right, channels upwards), or drop a recording here.",
@@ -29,6 +36,22 @@ class Surface(NamedTuple):
     kind: Literal["camera", "paint", "image"]
     width: int
     height: int
+
+
+class Example(NamedTuple):
+    """A sample that a reader can run at a click, under the name of its class."""
+
+    name: str
+    frames: NDArray[np.integer]  # [T, …]
+
+
+def try_page(program: Program) -> str:
+    """A page to try a network on: the text of an HTML file with the panel, and nothing else."""
+    place, contract = surface(program.contract), program.contract
+    lead = f"A {contract.kind} network for {len(contract.classes)} classes, in this page alone: nothing leaves it."
+    body = panel(program, place, live_script(program)) if place else element("p", NOT_DRAWABLE, class_="missing")
+    main = element("main", element("h1", program.name), element("p", lead, class_="lead"), body)
+    return document(f"{program.name}: try it", POLICY, main)
 
 
 def surface(contract: Contract) -> Surface | None:
@@ -54,7 +77,7 @@ def panel(program: Program, place: Surface, script: str, examples: Sequence[Exam
         element("p", hint, class_="told", aria_live="polite"),
         element("canvas", class_=f"sensor {kind}", role="img", aria_label=f"{about}: draw here"),
         _buttons(kind),
-        examples_of(examples),
+        _examples(examples),
         _camera(program.contract) if kind == "camera" else None,
         element("div", _player(program.contract.input.steps or 1), hidden=kind == "image"),
         _odds(program.contract.classes),
@@ -157,3 +180,31 @@ def _strips(program: Program, kind: str) -> list[Html]:
 def _strip(name: str, kind: str, layer: int | None = None) -> Html:
     canvas = element("canvas", role="img", aria_label=name, class_=kind, data_layer=layer)
     return element("div", element("p", name), element("div", canvas, class_="band still"), class_="strip")
+
+
+def _examples(samples: Sequence[Example]) -> list[Html]:
+    """Buttons and the frames behind them; samples that a page has no room for are left out."""
+    lists: list[list[list[int]]] = []
+    buttons: list[Html] = []
+    room = MOST_NUMBERS
+    for name, frames in samples:
+        sparse = [_sparse(frame) for frame in frames]
+        room -= sum(map(len, sparse))
+        if room < 0:
+            break
+        told = f"Run a sample of class {name} of the test data"
+        buttons.append(element("button", name, type="button", data_example=len(lists), aria_label=told, title=told))
+        lists.append(sparse)
+    if not lists:
+        return []
+    data = Html(json.dumps(lists, separators=(",", ":")))
+    group = element("div", element("span", "Samples:"), buttons, class_="buttons", role="group", aria_label="Samples")
+    return [group, element("script", data, type="application/json", class_="examples")]
+
+
+def _sparse(frame: NDArray[np.integer]) -> list[int]:
+    """Place, value, place, value, … of what is not zero."""
+    flat = frame.ravel()
+    places = np.flatnonzero(flat)
+    pairs: list[int] = np.stack([places, flat[places]], axis=1).ravel().tolist()
+    return pairs

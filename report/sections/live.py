@@ -7,8 +7,7 @@ from axonnx.report.facts.material import Material
 from axonnx.report.html.blocks import missing, section
 from axonnx.report.html.markup import Html, element
 from axonnx.report.html.numbers import size
-from axonnx.report.live.examples import Example
-from axonnx.report.live.panel import MOST_BYTES, live_script, panel, surface
+from axonnx.report.live.panel import MOST_BYTES, NOT_DRAWABLE, Example, live_script, panel, surface
 
 TITLE = "Live: the network in this page"
 LEAD = "These are the file's own weights, run by JavaScript with the bits of the file. Nothing leaves this page."
@@ -19,7 +18,7 @@ def live_section(material: Material) -> Html:
     """The panel, or why there is none."""
     place = surface(material.model.contract)
     if place is None:
-        return _without("What this network takes is neither a picture nor events that one could draw.")
+        return _without(NOT_DRAWABLE)
     try:
         script = live_script(material.model.program)
     except AxonnxError as fault:

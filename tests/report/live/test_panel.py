@@ -7,11 +7,9 @@ import pytest
 
 from axonnx.report.facts.material import Material
 from axonnx.report.facts.model import view_model
-from axonnx.report.live.examples import MOST_NUMBERS, Example, examples_of
-from axonnx.report.live.panel import Surface, surface
+from axonnx.report.live.panel import MOST_NUMBERS, Example, Surface, _examples, surface, try_page
 from axonnx.report.page import render
 from axonnx.report.sections import live
-from axonnx.report.try_page import try_page
 from axonnx.runtime.binning import Binning, Sensor
 from axonnx.runtime.format.contract import InputContract
 
@@ -64,8 +62,8 @@ def test_a_network_that_cannot_be_drawn_for_is_told():
 
 def test_samples_that_a_page_has_no_room_for_are_left_out():
     few, many = np.ones((2, 3), np.uint8), np.ones((2, MOST_NUMBERS), np.uint8)
-    assert examples_of([Example("a", many)]) == []
-    group, script = examples_of([Example("<a>", few), Example("b", many)])
+    assert _examples([Example("a", many)]) == []
+    group, script = _examples([Example("<a>", few), Example("b", many)])
     assert group.count("<button") == 1
     assert "<a>" not in group
     assert "[[[0,1,1,1,2,1],[0,1,1,1,2,1]]]" in script

@@ -9,8 +9,8 @@ import pytest
 
 from axonnx.report.facts.material import Material
 from axonnx.report.facts.model import view_model
+from axonnx.report.live.panel import try_page
 from axonnx.report.page import render
-from axonnx.report.try_page import try_page
 from axonnx.runtime.binning import Binning, Sensor, bin_events
 from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
 from axonnx.runtime.model import Model

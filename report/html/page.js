@@ -1,6 +1,3 @@
-"""The page's script: light or dark, which sample, and which moment of it. Without it everything is still there."""
-
-SCRIPT = """
 (() => {
   'use strict';
   const root = document.documentElement;
@@ -49,13 +46,13 @@ SCRIPT = """
     function stop() {
       clearInterval(timer);
       timer = null;
-      play.textContent = '\\u25B6';
+      play.textContent = '\u25B6';
       play.setAttribute('aria-label', 'Play');
     }
 
     function start() {
       if (Number(slider.value) >= steps - 1) slider.value = 0;
-      play.textContent = '\\u275A\\u275A';
+      play.textContent = '\u275A\u275A';
       play.setAttribute('aria-label', 'Pause');
       timer = setInterval(() => {
         slider.value = Number(slider.value) + 1;
@@ -78,4 +75,3 @@ SCRIPT = """
   }
   panels.forEach(follow);
 })();
-"""
