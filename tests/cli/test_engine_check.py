@@ -103,14 +103,17 @@ def test_one_wrong_spike_of_an_engine_is_found(files, capsys, monkeypatch, engin
     assert f"ENGINES DIFFER: {name}: spikes/hidden.0.neuron [4, 1, 4] is " in said
 
 
-def test_a_weight_off_its_grid_is_a_failure_of_the_structure(files, tmp_path, capsys):
-    model = onnx.load(files["plain"])
+@pytest.mark.parametrize(
+    ("file", "name"), [("fine", "hidden.0.synapse.weight"), ("plain", "hidden.0.synapse.weight/step")]
+)
+def test_a_weight_off_its_grid_is_a_failure_of_the_structure(file, name, files, tmp_path, capsys):
+    model = onnx.load(files[file])
     (scan,) = [node for node in model.graph.node if node.op_type == "Scan"]
     for graph in (model.graph, *(a.g for a in scan.attribute if a.HasField("g"))):
         for tensor in graph.initializer:
-            if tensor.name == "hidden.0.synapse.weight":
+            if tensor.name == name:
                 changed = numpy_helper.to_array(tensor).copy()
-                changed[0, 0] += 1e-7
+                changed.reshape(-1)[0] *= np.float32(1 + 2.0**-20)
                 tensor.CopyFrom(numpy_helper.from_array(changed, tensor.name))
     onnx.save(model, tmp_path / "edited.onnx")
     assert main(["verify", str(tmp_path / "edited.onnx"), "--engines", "--json"]) == 1

@@ -19,7 +19,7 @@ def test_the_listing_says_what_the_file_promises(files, capsys):
     assert "input       events: 5 frames of 2×6×8, |value| up to 3\n" in out
     assert "binning     5 bins of 1,000 µs from time zero on; sensor 8×6, 2 polarities; counts up to 3\n" in out
     assert "classes     4: left, right, up, down\n" in out
-    assert "collapse    mfa, weights stored as float32\n" in out
+    assert "collapse    mfa, weights stored as int16\n" in out
     assert "sizes       1,200 weights, 0.0 % of them zero; 12 neurons; 128 bytes of state\n" in out
     assert "hidden.0.neuron                   LIF" in out
     assert "hidden.0.synapse                       1,152    0.0%" in out
@@ -27,6 +27,7 @@ def test_the_listing_says_what_the_file_promises(files, capsys):
 
 
 def test_variants_are_named(files, capsys):
+    assert "collapse    mfa, weights stored as float32\n" in inspect(capsys, files["fine"])
     assert "collapse    sampled of 3 members, seed 0" in inspect(capsys, files["ensemble"])
     assert "StochasticLIF" in inspect(capsys, files["noisy"])
     merged = inspect(capsys, files["merged"])

@@ -36,14 +36,18 @@ def change(name: str, how: Callable[[np.ndarray], None]) -> Edit:
     return edit
 
 
-def flip_lowest_bit(array: np.ndarray) -> None:
+def flip_lowest_bit(array: np.ndarray, index: int = 7) -> None:
     flat = array.reshape(-1).view(np.uint32)
-    flat[7] ^= 1
+    flat[index] ^= 1
+
+
+def flip_first_lowest_bit(array: np.ndarray) -> None:
+    flip_lowest_bit(array, 0)
 
 
 def move_by_one_grid_step(grid: int) -> Callable[[np.ndarray], None]:
     def move(array: np.ndarray) -> None:
-        array.reshape(-1)[7] -= 2.0**-grid * np.sign(array.reshape(-1)[7])
+        array.reshape(-1)[7] -= array.dtype.type(2.0**-grid) * np.sign(array.reshape(-1)[7])
 
     return move
 
@@ -56,8 +60,11 @@ def failing_stage(result: dict) -> dict:
     return next(stage for stage in result["stages"] if not stage["ok"])
 
 
+FINE = ("--weights", "float32")
+
+
 def test_one_flipped_weight_bit_is_off_the_grid_and_named(exported, verify, tmp_path):
-    path = edited(exported(), tmp_path / "bit.onnx", change("hidden.0.synapse.weight", flip_lowest_bit))
+    path = edited(exported(*FINE), tmp_path / "bit.onnx", change("hidden.0.synapse.weight", flip_lowest_bit))
     code, result = verify(path)
     assert (code, result["verdict"]) == (1, "different")
     assert "hidden.0.synapse" in failing_stage(result)["lines"][-1]
@@ -66,11 +73,25 @@ def test_one_flipped_weight_bit_is_off_the_grid_and_named(exported, verify, tmp_
 def test_a_weight_one_grid_step_away_is_found_in_the_structure_and_in_the_running_network(exported, verify, tmp_path):
     from axonnx.runtime.format.model_file import read_model_file
 
-    grid = next(s.grid for s in read_model_file(exported()).contract.synapses if s.name == "hidden.0.synapse")
-    path = edited(exported(), tmp_path / "step.onnx", change("hidden.0.synapse.weight", move_by_one_grid_step(grid)))
-    code, result = verify(path)
+    grid = next(s.grid for s in read_model_file(exported(*FINE)).contract.synapses if s.name == "hidden.0.synapse")
+    change_weight = change("hidden.0.synapse.weight", move_by_one_grid_step(grid))
+    code, result = verify(edited(exported(*FINE), tmp_path / "step.onnx", change_weight))
     assert code == 1
     assert "'hidden.0.synapse.weight'[0, 7]" in failing_stage(result)["lines"][-1]
+
+
+def test_an_integer_weight_that_is_off_by_one_is_found_in_the_structure(exported, verify, tmp_path):
+    change_weight = change("hidden.0.synapse.weight/int16", move_by_one_grid_step(0))
+    code, result = verify(edited(exported(), tmp_path / "integer.onnx", change_weight))
+    assert code == 1
+    assert "'hidden.0.synapse.weight'[0, 7]" in failing_stage(result)["lines"][-1]
+
+
+def test_another_step_of_integer_weights_is_off_the_grid_and_named(exported, verify, tmp_path):
+    change_step = change("hidden.0.synapse.weight/step", flip_first_lowest_bit)
+    code, result = verify(edited(exported(), tmp_path / "unit.onnx", change_step))
+    assert (code, result["verdict"]) == (1, "different")
+    assert "hidden.0.synapse" in failing_stage(result)["lines"][-1]
 
 
 def test_another_threshold_is_caught_and_the_first_wrong_spike_located(exported, verify, tmp_path):

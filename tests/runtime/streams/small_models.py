@@ -38,6 +38,7 @@ def samples() -> dict[str, Sample]:
     merged = Binning(sensor=SENSOR, bins=5, bin_us=1000, values="binary", downsample=2, polarity="merge")
     return {
         "plain": Sample(plain),
+        "fine": Sample(plain, settings=CollapseSettings(weights="float32")),
         "slow": Sample(plain, slow),
         "first": Sample(plain, first),
         "merged": Sample(_lively(SpikingMLP(merged.cells, [12], 4)), merged),
