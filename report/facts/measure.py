@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.interface import Chunk, Engine
+from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.names import MEMBRANE, SPIKES, under
 from axonnx.runtime.format.network_input import to_input
+from axonnx.runtime.measure.sample_choice import choose_samples
+from axonnx.runtime.streams.frame_files import read_frames, read_labels
 from axonnx.runtime.streams.noise import stream_noise
 from axonnx.runtime.streams.probabilities import mean_probabilities
 
@@ -75,6 +79,22 @@ class Measured:
         """Class probabilities at the end [N, classes]."""
         last: Doubles = self.probabilities[:, -1]
         return last
+
+
+def read_samples(path: str | Path, contract: Contract, limit: int) -> Samples:
+    """``limit`` samples of an npz file at the most, of all classes: frames [N, T, C, H, W] or images [N, C, H, W]."""
+    place = Path(path)
+    frames = read_frames(place, contract.input)
+    labels = read_labels(place, len(frames), len(contract.classes))
+    chosen = choose_samples(np.zeros(len(frames)) if labels is None else labels, limit)
+    source = f"{samples_of(len(chosen), len(frames))} of {place.name}"
+    return Samples(frames[chosen], None if labels is None else labels[chosen], source)
+
+
+def samples_of(chosen: int, whole: int) -> str:
+    """Which samples were run, for people."""
+    which = "all" if chosen == whole else f"of {whole:,}, stratified by class"
+    return f"{chosen:,} samples ({which})"
 
 
 def measure(engine: Engine, samples: Samples, shown: int, seed: int = 0, tell: Tell = lambda line: None) -> Measured:

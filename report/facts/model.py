@@ -1,4 +1,11 @@
-"""A file as a report describes it: size and hash, and for each layer its neurons and the weights that lead there."""
+"""A file as a report describes it: size and hash, each layer with its neurons and weights, and what leads where.
+
+A layer's sum is made of, found by following every buffer:
+
+forward    spikes (or the input) through a synapse into a layer's sum
+recurrent  the same, with the spikes of the step before
+stream     a sum that another layer had already, and that goes on (residual networks)
+"""
 
 from __future__ import annotations
 
@@ -6,13 +13,19 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from axonnx.runtime.format.contract import Contract, LayerContract, SynapseContract
 from axonnx.runtime.format.model_file import read_model_file
+from axonnx.runtime.format.names import SPIKES
 from axonnx.runtime.program.compilation import compile_program
-from axonnx.runtime.program.instructions import Conv, Floats, Linear, Neurons, Program
+from axonnx.runtime.program.instructions import Conv, Floats, Instruction, Linear, Neurons, Program
+
+INPUT = "input"
+Kind = Literal["forward", "recurrent", "stream"]
+POOLS = ("AveragePool", "MaxPool", "PoolPairs")
 
 
 @dataclass(frozen=True)
@@ -100,16 +113,10 @@ def sources(program: Program) -> dict[str, tuple[str, ...]]:
 
     Where logits are sums themselves, not of neurons, the last synapse stands for their layer.
     """
-    upstream: dict[str, tuple[str, ...]] = {}
-    found: dict[str, tuple[str, ...]] = {}
-    for i in program.instructions:
-        arriving = tuple(dict.fromkeys(name for read in i.reads for name in upstream.get(read, ())))
-        if isinstance(i, Neurons):
-            taken = {name for names in found.values() for name in names}  # sums of a residual network go further
-            found[i.layer] = tuple(name for name in arriving if name not in taken)
-        passed = (i.name,) if isinstance(i, Linear | Conv) else () if isinstance(i, Neurons) else arriving
-        upstream.update(dict.fromkeys(i.writes, passed))
-    return found | {upstream[logits][-1]: upstream[logits] for logits in program.logits if upstream.get(logits)}
+    found: dict[str, dict[str, None]] = {i.layer: {} for i in program.instructions if isinstance(i, Neurons)}
+    for wire in wires(program):
+        found.setdefault(wire.target, {}).update({wire.synapse: None} if wire.synapse else {})
+    return {layer: tuple(synapses) for layer, synapses in found.items()}
 
 
 def _synapse(i: Linear | Conv, program: Program, stated: SynapseContract | None) -> SynapseView:
@@ -121,3 +128,73 @@ def _synapse(i: Linear | Conv, program: Program, stated: SynapseContract | None)
 
 def _neurons(layer: LayerContract) -> int:
     return int(np.prod(layer.shape, dtype=np.int64))
+
+
+class Route(NamedTuple):
+    """A way into a sum: from whose values, of which step, through which synapse."""
+
+    source: str
+    before: bool  # the step before
+    synapse: str | None = None
+    pooled: bool = False
+
+
+@dataclass(frozen=True)
+class Wire:
+    """A connection that is drawn."""
+
+    source: str
+    target: str
+    kind: Kind
+    synapse: str | None = None
+    pooled: bool = False
+
+
+def wires(program: Program) -> tuple[Wire, ...]:
+    """All connections in the order of their targets; each synapse leads to the layer that it reaches first."""
+    ways: dict[str, frozenset[Route]] = {program.input: frozenset([Route(INPUT, False)])}
+    ways |= {name: frozenset([Route(_layer(name), True)]) for name in program.states if name.startswith(SPIKES)}
+    found, had = list[Wire](), dict[Route, str]()
+    for i in program.instructions:
+        if isinstance(i, Neurons):
+            found += _arriving(i.layer, _sum(i, program, ways), had)
+            ways |= dict.fromkeys(i.writes, frozenset([Route(i.layer, False)]))
+        else:
+            arriving = frozenset(way for name in i.reads for way in ways.get(name, frozenset()))
+            ways |= dict.fromkeys(i.writes, frozenset(_through(i, way) for way in arriving))
+    for logits in program.logits:  # sums that no neuron takes
+        through = {way.synapse for way in ways[logits]}
+        last = next(i.name for i in reversed(program.instructions) if i.name in through)
+        found += _arriving(last, ways[logits], had)
+    return tuple(found)
+
+
+def _sum(i: Neurons, program: Program, ways: dict[str, frozenset[Route]]) -> frozenset[Route]:
+    """What a layer adds up, without its own state."""
+    computed = [name for name in i.reads if name in program.buffers and program.buffers[name].role != "state"]
+    return frozenset(way for name in computed for way in ways.get(name, frozenset()))
+
+
+def _through(i: Instruction, way: Route) -> Route:
+    if isinstance(i, Linear | Conv):
+        return way._replace(synapse=i.name)
+    return way._replace(pooled=True) if i.op in POOLS and way.synapse is None else way
+
+
+def _arriving(target: str, arriving: frozenset[Route], had: dict[Route, str]) -> list[Wire]:
+    """New ways are wires of their own; all that others had come as one stream from the last of them."""
+    ordered = sorted(arriving, key=lambda way: (way.before, way.source, way.synapse or ""))
+    new = [way for way in ordered if way not in had]
+    found = [Wire(way.source, target, "recurrent" if way.before else "forward", way.synapse, way.pooled) for way in new]
+    receivers = list(had.values())
+    old = {had[way] for way in ordered if way in had}
+    if old:
+        found.append(Wire(max(old, key=lambda name: len(receivers) - receivers[::-1].index(name)), target, "stream"))
+    for way in ordered:
+        had.pop(way, None)
+        had[way] = target
+    return found
+
+
+def _layer(state: str) -> str:
+    return state.partition("/")[2]

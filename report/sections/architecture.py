@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from axonnx.report.drawing.network import Box, Line, network_drawing
 from axonnx.report.facts.material import Material
-from axonnx.report.facts.model import LayerView, ModelView
-from axonnx.report.facts.wiring import INPUT, Kind, Wire, wires
+from axonnx.report.facts.model import INPUT, Kind, LayerView, ModelView, Wire, wires
 from axonnx.report.html.blocks import card, section
 from axonnx.report.html.markup import Html, element
 from axonnx.report.html.numbers import count, percent, short

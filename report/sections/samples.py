@@ -6,16 +6,22 @@ import json
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from axonnx.report.drawing.png import photograph, sprite
+from axonnx.report.drawing.strips import decision, evenly, events_over_time, membrane, raster, strip, time_axis
 from axonnx.report.facts.material import Material
 from axonnx.report.facts.measure import Sample
 from axonnx.report.html.blocks import missing, section
 from axonnx.report.html.markup import Html, element
 from axonnx.report.html.numbers import percent
-from axonnx.report.sections.sample_strips import activity, as_pictures, strips
 
 MOST_STEPS = 400  # of a drawing
+CELLS = 160_000  # of all rasters together: keeps a page small
+MOST_ROWS, FEWEST_ROWS, FEW_LAYERS, MOST_LAYERS = 128, 4, 3, 6
+TRACED_LAYERS, TRACED = 3, 3  # layers with membranes, and neurons of each
+COLOURED = 5  # classes
+IMAGE_COLUMNS, IMAGE_NEURONS = 64, 4096
 ODDS_SHOWN = 10  # classes
 LONG_NAME = 10  # letters of a class that leave no room for a bar beside them
 
@@ -74,7 +80,7 @@ def _panel(sample: Sample, material: Material, first: bool) -> Html:
             _odds(sample, material),
             class_="left",
         ),
-        element("div", strips(sample, material, step_ms) if timed else activity(sample, material), class_="right"),
+        element("div", _strips(sample, material, step_ms) if timed else _activity(sample, material), class_="right"),
         element("script", _numbers(sample), type="application/json", class_="probabilities"),
         class_="card sample on" if first else "card sample",
         id=f"sample-{sample.number}",
@@ -105,7 +111,7 @@ def _picture(sample: Sample, timed: bool) -> Html | None:
 
 def _style(sample: Sample, step: str) -> str | None:
     """The picture of a step, out of the row of all of them; nothing where samples are no pictures."""
-    frames = as_pictures(sample.frames)
+    frames = _as_pictures(sample.frames)
     height, width = frames.shape[-2:]
     if min(height, width) < 2:
         return None
@@ -116,7 +122,7 @@ def _style(sample: Sample, step: str) -> str | None:
 
 def _images(samples: list[Sample], timed: bool) -> str:
     """All pictures, each once, as properties that styles can name."""
-    found = {sample.number: as_pictures(sample.frames) for sample in samples if _style(sample, "0")}
+    found = {sample.number: _as_pictures(sample.frames) for sample in samples if _style(sample, "0")}
     uris = {number: sprite(frames, len(found)) if timed else photograph(frames[0]) for number, frames in found.items()}
     return ";".join(f"--p{number}:url({uri})" for number, uri in uris.items())
 
@@ -178,3 +184,77 @@ def _step_ms(material: Material, shown: int) -> float | None:
     if entering.binning is None or entering.steps is None:
         return None
     return entering.binning.bin_us / 1000 * -(-entering.steps // MOST_STEPS) if shown else None
+
+
+def _strips(sample: Sample, material: Material, step_ms: float | None) -> list[Html]:
+    """Input, rasters of some layers, membranes of some neurons, decision, and the time they share."""
+    layers = [layer.name for layer in material.model.layers if layer.name in sample.spikes]
+    shown = [layers[at] for at in evenly(len(layers), MOST_LAYERS)]
+    measured = material.measured
+    assert measured is not None
+    room = CELLS // (len(sample.probabilities) * max(1, len(shown)) * len(measured.shown))
+    rows = min(MOST_ROWS if len(shown) <= FEW_LAYERS else MOST_ROWS // 2, max(FEWEST_ROWS, room))
+    found = [_input(sample, rows)]
+    found += [raster(_about(name, sample.spikes[name]), sample.spikes[name], rows) for name in shown]
+    traced = [name for name in shown if name in sample.membranes]
+    for name in (traced[at] for at in evenly(len(traced), TRACED_LAYERS)):
+        found += _membranes(name, sample, material)
+    names = material.model.contract.classes
+    found.append(decision("Decision: class probabilities", sample.probabilities, names, COLOURED))
+    found.append(time_axis(len(sample.probabilities), step_ms))
+    return found
+
+
+def _input(sample: Sample, rows: int) -> Html:
+    frames = _as_pictures(sample.frames)
+    events = int(np.abs(frames.astype(np.int64)).sum())
+    if min(frames.shape[-2:]) >= 2:
+        return events_over_time(f"Input: {events:,} events", frames)
+    return raster(f"Input: {events:,} events on {frames[0].size} channels", frames.reshape(len(frames), -1) != 0, rows)
+
+
+def _about(name: str, spikes: NDArray[np.bool_]) -> str:
+    return f"{name}: {spikes.sum():,} spikes of {spikes.shape[1]:,} neurons, rate {percent(float(spikes.mean()))}"
+
+
+def _membranes(name: str, sample: Sample, material: Material) -> list[Html]:
+    spikes, values = sample.spikes[name], sample.membranes[name]
+    thresholds = material.model.thresholds(name)
+    found = []
+    for at, neuron in enumerate(telling_neurons(spikes, values)):
+        theta = None if thresholds is None else float(thresholds[neuron])
+        title = f"{name}, neuron {neuron}: membrane, {int(spikes[:, neuron].sum())} spikes"
+        found.append(membrane(title, values[:, neuron], theta, spikes[:, neuron], at + 1))
+    return found
+
+
+def telling_neurons(spikes: NDArray[np.bool_], values: NDArray[np.float32]) -> list[int]:
+    """The busiest neuron, one in the middle of those that fire, and the one that came closest without firing."""
+    counts = spikes.sum(0)
+    firing = np.flatnonzero(counts)[np.argsort(-counts[counts > 0], kind="stable")]
+    silent = np.flatnonzero(counts == 0)
+    chosen = [int(firing[0]), int(firing[len(firing) // 2])] if len(firing) else []
+    if len(silent):
+        chosen.append(int(silent[values[:, silent].max(0).argmax()]))
+    return list(dict.fromkeys(chosen))[:TRACED]
+
+
+def _activity(sample: Sample, material: Material) -> list[Html]:
+    """What stands in the place of strips where there is no time: the active neurons of each layer."""
+    found = []
+    for name in (layer.name for layer in material.model.layers if layer.name in sample.spikes):
+        active = sample.spikes[name][0]
+        shown = active[:IMAGE_NEURONS]
+        columns = min(IMAGE_COLUMNS, len(shown))
+        rows = -(-len(shown) // columns)
+        cells = "".join(f"M{at % columns}.1 {at // columns}.5h.8" for at in np.flatnonzero(shown).tolist())
+        path = element("path", d=cells, class_="spikes", style="stroke-width:6px")
+        more = "" if len(shown) == len(active) else f" ({len(shown):,} of them shown)"
+        about = f"{name}: {int(active.sum()):,} of {len(active):,} neurons active{more}"
+        found.append(strip(about, [path], columns, rows, 9 * rows, cursor=False))
+    return found
+
+
+def _as_pictures(frames: NDArray[np.integer]) -> NDArray[np.integer]:
+    """Frames [T, …] as [T, C, H, W]."""
+    return frames if frames.ndim == 4 else frames.reshape(len(frames), 1, 1, -1)

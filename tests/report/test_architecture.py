@@ -6,8 +6,7 @@ import pytest
 
 from axonnx.report.drawing.network import Box, Line, network_drawing
 from axonnx.report.facts.material import Material
-from axonnx.report.facts.model import view_model
-from axonnx.report.facts.wiring import wires
+from axonnx.report.facts.model import sources, view_model, wires
 from axonnx.report.sections.architecture import architecture_section
 
 from .html_check import Page
@@ -49,6 +48,13 @@ def test_every_synapse_is_drawn_once_and_every_layer_has_its_box(path):
     shown = {layer.name for layer in view.layers} | {"input"}
     assert page.count("path", "wire") == len([each for each in ends if {each[0], each[1]} <= shown])
     assert all(layer.name in page.text for layer in view.layers)
+
+
+@pytest.mark.parametrize("path", sorted(RELEASED.parent.rglob("*.onnx")), ids=lambda path: path.stem)
+def test_every_synapse_belongs_to_one_layer(path):
+    """Also where a layer has two operators: synapses with a time constant of their own, and its neurons."""
+    view = view_model(path)
+    assert sorted(name for names in sources(view.program).values() for name in names) == sorted(view.synapses)
 
 
 def test_names_from_a_file_cannot_break_the_page():

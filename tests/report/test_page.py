@@ -6,9 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from axonnx.report.facts.data import read_samples
 from axonnx.report.facts.material import Material
-from axonnx.report.facts.measure import Measured, Sample, measure
+from axonnx.report.facts.measure import Measured, Sample, measure, read_samples
 from axonnx.report.facts.model import view_model
 from axonnx.report.page import ANCHORS, render
 from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
