@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from axonnx.report.html.markup import Html, element
+from axonnx.report.html.markup import Html, element, svg_file
 from axonnx.runtime.measure.agreement import Agreement
 
 CELL, ROW, SMALL, PAD, NAMES = 120, 34, 30, 16, 150
@@ -20,19 +20,9 @@ def agreement_picture(found: Agreement) -> str:
     below = _y(len(found.files)) + 20
     width = 2 * PAD + NAMES + max(CELL * (len(found.files) + 1), SMALL * len(shown), 420)
     height = below + (40 + (len(found.files) + 1) * ROW if shown else 36)
-    drawing = element(
-        "svg",
-        element("title", f"Where {', '.join(found.files)} decide alike on {found.data}"),
-        element("style", Html(LOOK)),
-        element("rect", width=width, height=height, rx=12, class_="ground"),
-        _matrix(found),
-        _disputed(found, shown, below) if shown else _text("All decide alike.", PAD, below + 14),
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {width} {height}",
-        width=width,
-        role="img",
-    )
-    return f"{drawing}\n"
+    title = f"Where {', '.join(found.files)} decide alike on {found.data}"
+    disputed = _disputed(found, shown, below) if shown else _text("All decide alike.", PAD, below + 14)
+    return svg_file(title, LOOK, width, height, _matrix(found), disputed)
 
 
 def _matrix(found: Agreement) -> Html:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.report.drawing.png import data_uri, picture_levels
-from axonnx.report.html.markup import Html, element
+from axonnx.report.html.markup import Html, element, svg_file
 
 SIDE, GAP, HEAD, NAMES, LONGEST = 128, 12, 44, 132, 16
 LOOK = """
@@ -25,19 +25,10 @@ def contact_sheet(title: str, samples: Mapping[str, Sequence[Counts]]) -> str:
     columns = max(map(len, samples.values()))
     width = NAMES + columns * (SIDE + GAP) + GAP
     height = HEAD + len(samples) * (SIDE + GAP)
-    drawing = element(
-        "svg",
-        element("title", f"{title}: samples of {', '.join(samples)}"),
-        element("style", Html(LOOK)),
-        element("rect", width=width, height=height, rx=12, class_="ground"),
-        element("text", f"{title}: events from the middle of samples (blue: brighter, orange: darker)", x=GAP, y=27),
-        [_row(name, row, frames) for row, (name, frames) in enumerate(samples.items())],
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {width} {height}",
-        width=width,
-        role="img",
-    )
-    return f"{drawing}\n"
+    head = f"{title}: events from the middle of samples (blue: brighter, orange: darker)"
+    rows = [_row(name, row, frames) for row, (name, frames) in enumerate(samples.items())]
+    named = f"{title}: samples of {', '.join(samples)}"
+    return svg_file(named, LOOK, width, height, element("text", head, x=GAP, y=27), rows)
 
 
 def _row(name: str, row: int, frames: Sequence[Counts]) -> Html:

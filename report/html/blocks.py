@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from axonnx.report.html.markup import Content, Html, element
 
 SERIES = 8  # colours; further series begin again
+LONG_NAME = 10  # letters of a class that leave no room for a bar beside them
 
 
 def colour(number: int) -> int:
@@ -71,6 +72,13 @@ def _row(row: Sequence[Content], names: int) -> Html:
     first = element("th", row[0], scope="row")
     rest = [element("td", cell, class_=None if at < names else "n") for at, cell in enumerate(row[1:], 1)]
     return element("tr", first, rest)
+
+
+def odds(classes: Sequence[str], rows: Sequence[Html], about: str) -> Html:
+    """Rows of probabilities, with room for the longest name of their classes."""
+    widest = max(map(len, classes))
+    kind = "odds long" if widest > LONG_NAME else "odds"
+    return element("ol", rows, class_=kind, style=f"--n:{widest + 2}ch", aria_label=about)
 
 
 def folded(summary: str, *content: Content) -> Html:

@@ -38,6 +38,22 @@ def joined(content: Content) -> Html:
     return Html("".join(joined(piece) for piece in content))
 
 
+def svg_file(title: str, look: str, width: float, height: float, *content: Content, fixed: bool = True) -> str:
+    """The text of an SVG file with a style sheet and a ground; one that is not ``fixed`` fills the room it is given."""
+    drawing = element(
+        "svg",
+        element("title", title),
+        element("style", Html(look)),
+        element("rect", width=width, height=height, rx=12, class_="ground"),
+        content,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width} {height}",
+        width=width if fixed else None,
+        role="img",
+    )
+    return f"{drawing}\n"
+
+
 def _attribute(key: str, value: Attribute) -> str:
     name = key.rstrip("_").replace("_", "-")
     if value is None or value is False:

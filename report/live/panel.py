@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.report.html.blocks import colour
+from axonnx.report.html.blocks import colour, odds
 from axonnx.report.html.document import document
 from axonnx.report.html.markup import Html, element
 from axonnx.runtime.codegen.js.module_text import library, script_text
@@ -18,7 +18,7 @@ from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.program.instructions import Program
 
 MOST_BYTES = 3_000_000  # of a network's script in a page
-ODDS, LONG_NAME = 24, 10  # classes with a row of their own; letters that leave no room for a bar beside them
+ODDS = 24  # classes with a row of their own
 MOST_LAYERS = 6  # with a raster
 MOST_NUMBERS = 40_000  # of all examples together: keeps a page small
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
@@ -161,9 +161,7 @@ def _odds(classes: tuple[str, ...]) -> Html:
         )
         for entry, name in enumerate(shown)
     ]
-    widest = max(len(name) for name in classes)
-    kind = "odds long" if widest > LONG_NAME else "odds"
-    return element("ol", rows, class_=kind, style=f"--n:{widest + 2}ch", aria_label="Class probabilities, live")
+    return odds(classes, rows, "Class probabilities, live")
 
 
 def _strips(program: Program, kind: str) -> list[Html]:

@@ -12,7 +12,7 @@ from axonnx.report.drawing.png import photograph, sprite
 from axonnx.report.drawing.strips import decision, evenly, events_over_time, membrane, raster, strip, time_axis
 from axonnx.report.facts.material import Material
 from axonnx.report.facts.measure import Sample
-from axonnx.report.html.blocks import missing, section
+from axonnx.report.html.blocks import missing, odds, section
 from axonnx.report.html.markup import Html, element
 from axonnx.report.html.numbers import percent
 
@@ -23,7 +23,6 @@ TRACED_LAYERS, TRACED = 3, 3  # layers with membranes, and neurons of each
 COLOURED = 5  # classes
 IMAGE_COLUMNS, IMAGE_NEURONS = 64, 4096
 ODDS_SHOWN = 10  # classes
-LONG_NAME = 10  # letters of a class that leave no room for a bar beside them
 
 
 def samples_section(material: Material) -> Html:
@@ -153,9 +152,7 @@ def _odds(sample: Sample, material: Material) -> Html:
         rows.append(
             element("li", element("span", names[entry]), bar, text, data_class=entry, class_=won + true or None)
         )
-    widest = max(len(names[entry]) for entry in chosen)
-    kind = "odds long" if widest > LONG_NAME else "odds"
-    return element("ol", rows, class_=kind, style=f"--n:{widest + 2}ch", aria_label="Class probabilities")
+    return odds([names[entry] for entry in chosen], rows, "Class probabilities")
 
 
 def _numbers(sample: Sample) -> Html:

@@ -9,8 +9,7 @@ import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main
-from axonnx.report.clip import decision_clip
-from axonnx.report.drawing.animation import MOST_STEPS, Clip, animation
+from axonnx.report.clip import MOST_STEPS, Clip, animation, decision_clip
 from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.model import load
