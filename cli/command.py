@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module, metadata
@@ -43,9 +44,15 @@ ENGINES_ONLY = "axonnx.cli.verify_engines:main"  # of verify --engines, which ne
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the return value is the exit code: 0 fine, 1 verification failed, 2 wrong use."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    warnings.formatwarning = _plain_warning
     if words and words[0] in VERBS:
         return guarded(f"axonnx {words[0]}", lambda: _run(VERBS[words[0]], words[1:]))
     return guarded("axonnx", lambda: _without_verb(words))
+
+
+def _plain_warning(message: Warning | str, category: type[Warning], *_: object) -> str:
+    """A warning as people read it; those of other libraries keep their name."""
+    return f"{message}\n" if issubclass(category, UserWarning) else f"{category.__name__}: {message}\n"
 
 
 def _without_verb(words: list[str]) -> int:

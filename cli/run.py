@@ -50,8 +50,6 @@ def main(arguments: Sequence[str]) -> int:
     if given:
         raise AxonnxError(f"--{given[0]} is for many recordings; {options.source} is one")
     engine = load(options.model, options.engine, options.threads or 1).engine
-    if getattr(engine, "note", None):
-        print(engine.note, file=sys.stderr)  # type: ignore[attr-defined]
     run = _frames(engine, options) if engine.program.contract.input.binning is None else _stream(engine, options)
     _print(run, engine, options)
     if options.animate:

@@ -30,9 +30,9 @@ class Core(NamedTuple):
     isa: str
     isas: tuple[str, ...]
 
-    def function(self, name: str, result: Any, *arguments: Any, each_isa: bool = False) -> Any:
-        """A function of the library with its types; ``each_isa``: there is one for every instruction set."""
-        found = getattr(self.library, f"axonnx_{name}_{self.isa}" if each_isa else f"axonnx_{name}")
+    def function(self, name: str, result: Any, *arguments: Any, isa: str | None = None) -> Any:
+        """A function of the library with its types; ``isa``: of those that there are for every instruction set."""
+        found = getattr(self.library, f"axonnx_{name}_{isa}" if isa else f"axonnx_{name}")
         found.restype, found.argtypes = result, arguments
         return found
 
@@ -56,7 +56,7 @@ def find_core() -> Core | str:
     if isa not in isas:
         raise AxonnxError(f"AXONNX_ISA is {isa!r}; this processor and this build of axonnx have {', '.join(isas)}")
     core = Core(library, isa, isas)
-    if core.function("fuses", ctypes.c_int64, each_isa=True)():
+    if core.function("fuses", ctypes.c_int64, isa=isa)():
         return f"{_FILE}: its compiler fused products with additions, which changes results. {REMEDY}"
     return core
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -55,13 +57,16 @@ class Completed:
     stretch of a block's length or more as one item without frames, so that hours of it cost nothing.
     """
 
-    __slots__ = ("block_bins", "counted", "first", "frame", "frame_shape", "listed", "stop")
+    __slots__ = ("counted", "first", "frame", "frame_shape", "listed", "stop")
 
     def __init__(self, first: int, stop: int, frame_shape: tuple[int, int, int], ended: Ended) -> None:
         self.first, self.stop, self.frame_shape = first, stop, frame_shape
         self.frame, self.listed, self.counted = ended
-        channels, height, width = frame_shape
-        self.block_bins = max(1, min(BLOCK_BINS, BLOCK_BYTES // (channels * height * width)))
+
+    @property
+    def block_bins(self) -> int:
+        """The most bins that a block holds."""
+        return _block_bins(self.frame_shape)
 
     @property
     def count(self) -> int:
@@ -123,3 +128,8 @@ class Completed:
         begin = [*starts[low:high].tolist(), len(cell) if high == len(busy) else int(starts[high])]
         bins = (busy[low:high] - np.uint64(first)).view(np.int64) * cells
         return bins.repeat(np.diff(begin)) + cell[begin[0] : begin[-1]], value[begin[0] : begin[-1]]
+
+
+@cache
+def _block_bins(frame_shape: tuple[int, int, int]) -> int:
+    return max(1, min(BLOCK_BINS, BLOCK_BYTES // prod(frame_shape)))

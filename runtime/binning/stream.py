@@ -105,7 +105,7 @@ class Binner:
         if first > LAST_BIN and count:
             raise AxonnxError("binner: the last bin of int64 time is complete already; start a new Binner.")
         ended = plain.push(events, at) if self._native is None else self._push(self._native, events, count)
-        return Completed(first, at.bin, self._shape, ended)
+        return Completed(first, first if ended is NO_END else at.bin, self._shape, ended)
 
     def advance(self, t_us: int) -> Completed:
         """The bins that end at or before time t_us, complete now whether or not an event follows."""
@@ -128,7 +128,7 @@ class Binner:
 
     def _next_frame(self) -> None:
         """Have a frame ready for the bin that ends next: the last one is in other hands."""
-        self._frame = np.empty(self.binning.cells, np.uint8)
+        self._frame = np.empty(self._open.size, np.uint8)
         self._open.frame = address_of(self._frame)
 
     def _push(self, native: Any, events: Events, count: int) -> Ended:

@@ -84,7 +84,7 @@ def _load(row: kinds.Load, pools: Pools) -> Iterator[Reach]:
 def _events(listed: int, starts: int, size: int, pitch: int, pools: Pools) -> Iterator[Reach]:
     """A list of so many at most, and its counts, one more than there are pixels."""
     yield Reach("events", listed, size + pools.slack)
-    yield Reach("events", starts, size // pitch + 1 if pitch > 0 else ADDRESSES)
+    yield Reach("events", starts, size // pitch + 1 if pitch > 0 and size % pitch == 0 else ADDRESSES)
 
 
 def _scan(row: kinds.Scan | kinds.ScanInput, pools: Pools) -> Iterator[Reach]:
@@ -141,10 +141,19 @@ def _conv(row: kinds.Conv, pools: Pools) -> Iterator[Reach]:
 
 
 def _neurons(row: kinds.Neurons, pools: Pools) -> Iterator[Reach]:
-    op = kinds.NEURONS[row.op]
+    op = kinds.NEURONS[row.op] if 0 <= row.op < len(kinds.NEURONS) else None
+    if op is None or row.fires != int(op.spikes is not None):
+        yield Reach("memory", 0, ADDRESSES)
+        return
     operands, results = len(op.inputs) - len(op.parameters), len(op.outputs)
     first, after = kinds.Neurons._fields.index("in_0"), kinds.Neurons._fields.index("out_0")
-    for place in (*row[first : first + operands], *row[after : after + results], row.spikes, row.next_spikes):
+    for place in (
+        *row[first : first + operands],
+        *row[after : after + results],
+        row.spikes,
+        row.next_spikes,
+        row.membrane,
+    ):
         yield Reach("memory", place, row.size)
     yield Reach("constants", row.constants, len(op.parameters) * row.period)
     reach = row.period if row.same else row.pitch if not row.each else row.size

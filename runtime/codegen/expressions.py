@@ -61,7 +61,8 @@ def assignments(op: SpikeOp) -> tuple[Assignment, ...]:
     found = []
     for line in filter(None, map(str.strip, op.body.splitlines())):
         matched = _ASSIGNMENT.fullmatch(line)
-        assert matched is not None and matched[2] in OPERATIONS, f"{op.name}: {line!r} cannot be lowered"
+        assert matched is not None, f"{op.name}: {line!r} is no assignment"
+        assert matched[2] in OPERATIONS, f"{op.name}: {matched[2]} cannot be lowered; known are {OPERATIONS}"
         names = tuple(name.strip() for name in matched[4].split(",") if name.strip())
         found.append(Assignment(matched[1], matched[2], names, matched[3] or ""))
     return tuple(found)

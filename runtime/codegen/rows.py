@@ -257,7 +257,7 @@ def _prefix(kind: type[AnyRow]) -> str:
 
 def _constants() -> dict[str, int]:
     """Every number that Python and C share."""
-    names = "COLUMNS CHAIN WIDEST MOST_OPERANDS MOST_RESULTS".split()
+    names = ["COLUMNS", "CHAIN", "WIDEST", "MOST_OPERANDS", "MOST_RESULTS"]
     found = {name: globals()[name] for name in names} | {"MOST_SLOTS": SLOTS}
     for code, kind in enumerate(KINDS):
         found[_prefix(kind) if kind is not StepRow else "ROW"] = code
@@ -287,7 +287,8 @@ def header() -> str:
     text = f"enum {{\n{numbers}}};\n\n{LAYER}\n#define EACH_NEURON(X){each}\n\n{steps}"
     layout = hashlib.sha256(text.encode()).hexdigest()[:16]
     return (
-        "/* Made from runtime/format/opset.py and runtime/codegen/rows.py; do not edit. */\n#ifndef AXONNX_GENERATED_H\n"
+        "/* Made from runtime/format/opset.py and runtime/codegen/rows.py; do not edit. */\n"
+        "#ifndef AXONNX_GENERATED_H\n"
         f'#define AXONNX_GENERATED_H\n#define LAYOUT "{layout}"\n\n{text}\n#endif\n'
     )
 

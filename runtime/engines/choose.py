@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from functools import cache
 from typing import Literal
 
 from axonnx.native import Core, find_core
@@ -17,9 +19,13 @@ ENGINES: tuple[EngineName, ...] = ("auto", "native", "numpy", "ort")
 MEASURING = ("auto", "native", "numpy")  # those that count what they do
 
 
+class SlowEngineWarning(UserWarning):
+    """The package has no native core, so a slower engine runs."""
+
+
 def measuring_engine(program: Program, name: str = "auto") -> Engine:
     """The engine of that name; auto: the fastest that counts, with the same counts as all."""
-    if name == "numpy" or (name == "auto" and slower_because() is not None):
+    if name == "numpy" or (name == "auto" and not _native_runs()):
         return NumpyEngine(program)
     return NativeEngine(program)
 
@@ -28,7 +34,7 @@ def make_engine(name: EngineName, program: Program, graph: StepGraph, threads: i
     """The engine of that name; auto: native, or onnxruntime where the package has no native core."""
     if name == "numpy":
         return NumpyEngine(program)
-    if name == "native" or (name == "auto" and slower_because() is None):
+    if name == "native" or (name == "auto" and _native_runs()):
         return NativeEngine(program, threads)
     from axonnx.runtime.engines.ort_engine import OrtEngine  # takes its time to import
 
@@ -37,10 +43,13 @@ def make_engine(name: EngineName, program: Program, graph: StepGraph, threads: i
 
 def native_engines(program: Program) -> list[Engine]:
     """The native engine, if the package has its core."""
-    return [NativeEngine(program)] if slower_because() is None else []
+    return [NativeEngine(program)] if isinstance(find_core(), Core) else []
 
 
-def slower_because() -> str | None:
-    """Why ``auto`` cannot be the native engine, and what to do; None where it is."""
+@cache
+def _native_runs() -> bool:
+    """Whether there is a native core; where there is none, a warning says why, once."""
     found = find_core()
-    return None if isinstance(found, Core) else found
+    if isinstance(found, str):
+        warnings.warn(found, SlowEngineWarning, stacklevel=4)
+    return isinstance(found, Core)

@@ -147,18 +147,20 @@ class Workspace:
 class NativeEngine:
     """Runs a plan of the program; any number of calls may run at once.
 
-    ``dense_from`` says at which densities layers go through dense products; results do not depend on it.
+    ``dense_from`` says at which densities layers go through dense products, ``isa`` names another instruction set than
+    the processor's best: results depend on neither.
     """
 
     name = "native"
 
-    def __init__(self, program: Program, threads: int = 1, dense_from: Sequence[int] = DENSE_FROM) -> None:
+    def __init__(
+        self, program: Program, threads: int = 1, dense_from: Sequence[int] = DENSE_FROM, isa: str | None = None
+    ) -> None:
         core = needed_core()
         if core.function("layout", ctypes.c_char_p)().decode() != layout():
             raise AxonnxError(f"the native core was built from other sources than this version of axonnx. {REMEDY}")
-        self._run = core.function(
-            "run", ctypes.c_int64, *[ctypes.c_void_p] * 5, *[ctypes.c_int64] * 6, each_isa=True
-        )
+        types = [*[ctypes.c_void_p] * 5, *[ctypes.c_int64] * 6]
+        self._run = core.function("run", ctypes.c_int64, *types, isa=isa or core.isa)
         self.program, self.threads, self.dense_from = program, threads, dense_from
         self.plan = plan = Plan(program)
         self.order, self.single_steps = Order(plan), Order(plan, slots=1)
@@ -264,7 +266,10 @@ class NativeStepper:
 
     def __init__(self, engine: NativeEngine, state: State) -> None:
         self._engine, self._step = engine, state.step
-        self._work, self._memory = Workspace(engine.plan, engine.single_steps, engine.dense_from), engine.pack(state, state.batch)
+        self._work, self._memory = (
+            Workspace(engine.plan, engine.single_steps, engine.dense_from),
+            engine.pack(state, state.batch),
+        )
         self._counts = np.zeros((state.batch, len(engine.plan.rows)), np.int64)
         self._shape, self._known = (state.batch, *engine.program.contract.input.shape), engine.program.steps_known
         self._call(np.zeros(0, np.float32), 0, 0)  # brings the state in and lists its events

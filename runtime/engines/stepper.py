@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.engines.noise import draw_noise
 from axonnx.runtime.engines.interface import Engine
+from axonnx.runtime.engines.noise import draw_noise
 from axonnx.runtime.engines.state import State
 
 Floats = NDArray[np.float32]

@@ -16,7 +16,7 @@ Floats = NDArray[np.float32]
 
 def to_input(values: NDArray[Any], contract: InputContract) -> Floats:
     """Integers [T, B, …] as the network's input [T, B, *shape]; exact, as integers and shifts are small."""
-    x = values.reshape(*values.shape[:2], *contract.shape).astype(np.float32)
+    x = values.reshape(values.shape[:2] + contract.shape).astype(np.float32)
     if contract.centre:
         x -= np.float32(contract.centre)
     if contract.shift:

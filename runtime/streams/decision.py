@@ -38,6 +38,13 @@ class Decision:
     ended_after: int | None = None  # bins of its window after which the recording ended; None where it went on
     outside: Outside | None = None  # of a whole recording: its events that are in no bin, by reason
 
+    @classmethod
+    def made_of(cls, **fields: Any) -> Decision:
+        """The same as the constructor, in a fourth of the time: a frozen class guards every assignment of its own."""
+        made = object.__new__(cls)
+        made.__dict__.update(fields)
+        return made
+
     @property
     def partial(self) -> bool:
         """Whether the events ended before this bin, so that the window is not filled."""

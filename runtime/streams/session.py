@@ -194,27 +194,22 @@ class Session:
         return self._decisions(completed, ended_after)
 
     def _decisions(self, completed: Completed, ended_after: int | None) -> Iterator[Decision]:
-        for outcome in self._outcomes(completed):
-            self._decided += 1
-            yield self._decision(outcome, ended_after)
-        self._unfinished = False
-
-    def _outcomes(self, completed: Completed) -> Iterator[Outcome]:
         windows, at = self._windows, completed.first
         while at < completed.stop:
             window, step = divmod(at, windows.length)
             silent = (completed.next_busy(at) - at) // windows.length if step == 0 else 0
-            if silent:
-                yield windows.silence(window, silent)
-                at += silent * windows.length
-                continue
-            count = min(windows.length - step, completed.stop - at, completed.block_bins)
-            yield from windows.pass_through(at, completed.frames(at, count))
+            count = silent * windows.length or min(windows.length - step, completed.stop - at, completed.block_bins)
+            for outcome in (
+                [windows.silence(window, silent)] if silent else windows.pass_through(at, completed.frames(at, count))
+            ):
+                self._decided += 1
+                yield self._decision(outcome, ended_after)
             at += count
+        self._unfinished = False
 
     def _decision(self, outcome: Outcome, ended_after: int | None) -> Decision:
         origin = self._binner.origin  # None: a recording without an event, of which nothing is known
-        return Decision(
+        return Decision.made_of(
             t_us=None if origin is None else origin + (outcome.bin + 1) * self._binner.binning.bin_us,
             bin=outcome.bin,
             window=outcome.bin // self._windows.length,

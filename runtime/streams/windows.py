@@ -118,17 +118,19 @@ class Windows:
         window, step = divmod(first, self.length)
         if step == 0:
             self._begin_window()
-        size = 1 if every_bin or self.rules.stop_at is not None else self._most
+        each = every_bin or self.rules.stop_at is not None
+        size = 1 if each else self._most
         x = to_input(frames[:, np.newaxis], self.contract.input)
         for at in range(0, len(x), size):
             if self.decided:
                 self.tally.skipped += len(x) - at
                 return
             part = x[at : at + size]
-            logits = self._advance(window, step + at, part)
-            outcome = self._outcome(first + at + len(part) - 1, step + at + len(part), logits)
-            if outcome.final or every_bin:
-                yield outcome
+            readout, steps = self._advance(window, step + at, part), step + at + len(part)
+            if each or steps == self.length:  # of all other bins nobody asks for an outcome
+                outcome = self._outcome(first + at + len(part) - 1, steps, readout)
+                if outcome.final or every_bin:
+                    yield outcome
 
     def _silent_window(self, window: int) -> Outcome:
         found: list[Outcome] = []
@@ -190,13 +192,11 @@ class Windows:
         self.state = State(0, {**self.state.arrays, **totals}, self.engine.program)
 
     def _advance(self, window: int, step: int, x: Floats) -> Floats:
+        """Go through bins; what the read-outs hold after them [members, classes]."""
         chunk = self.engine.advance(self.state, x, self.noise(window, step, len(x)))
         self.state = chunk.state
         self._count(len(x), chunk.activity)
-        if self.contract.logits == "direct":
-            return chunk.logits[:, 0].copy()
-        mean: Floats = chunk.logits[:, 0] / np.float32(step + len(x))
-        return mean
+        return chunk.logits[:, 0]
 
     def _count(self, bins: int, activity: Activity | None) -> None:
         """What bins have cost is added up as the engine has it: it is sorted by name only when someone asks."""
@@ -206,8 +206,9 @@ class Windows:
         else:
             self._spent = activity if self._spent is None else self._spent.plus(activity)
 
-    def _outcome(self, at: int, steps: int, logits: Floats) -> Outcome:
+    def _outcome(self, at: int, steps: int, readout: Floats) -> Outcome:
         stop_at = self.rules.stop_at
+        logits = readout.copy() if self.contract.logits == "direct" else readout / np.float32(steps)
         sure = stop_at is not None and bool(is_sure(mean_probabilities(logits), stop_at))
         final = sure or steps == self.length
         self.decided = final

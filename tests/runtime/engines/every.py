@@ -1,13 +1,15 @@
-"""The compiled engines of this machine, and the one in C as processors run it that can do less."""
+"""The native engine as every processor runs it that this one can stand for, and as every density would."""
 
-import platform
 from functools import partial
 
-from axonnx.base.c_compiler import find_compiler
-from axonnx.runtime.engines.c.engine import CEngine
-from axonnx.runtime.engines.numba.engine import NumbaEngine
+from axonnx.native import core
+from axonnx.runtime.engines.native_engine import NativeEngine
 
-LESS = [("-mno-avx512f",), ("-mno-avx",)] if platform.machine() in ("x86_64", "AMD64") else []
-IN_C = [CEngine, *(partial(CEngine, flags=flags) for flags in LESS)] if find_compiler() else []
-COMPILED = [NumbaEngine, *IN_C]
-NAMES = ("numpy", "numba", "ort", *(("c",) if find_compiler() else ()))
+NEVER, ALWAYS = (101,) * 4, (0,) * 4
+ISAS = core().isas if core() else ()
+NATIVE = [partial(NativeEngine, isa=isa) for isa in ISAS]
+COMPILED = [
+    *NATIVE,
+    *(partial(NativeEngine, isa=isa, dense_from=dense) for isa in ISAS if isa != "plain" for dense in (NEVER, ALWAYS)),
+]
+NAMES = ("numpy", "ort", *(("native",) if ISAS else ()))

@@ -7,11 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axonnx.runtime import load
-from axonnx.runtime.engines.numba import interpreter
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.engines.state import State
-from axonnx.runtime.engines.table import rows as kinds
 from axonnx.runtime.format.values import REAL, SPIKES, graded
 from axonnx.runtime.program.instructions import (
     Arithmetic,
@@ -283,27 +280,3 @@ def test_old_states_that_are_read_late_are_not_overwritten():
     x = rng.integers(-2, 4, (9, 3, 21)).astype(np.float32)
     assert same(program, x) == 3 * 9
     assert fast.advance(fast.initial_state(3), x, {}).logits.any()
-
-
-@pytest.mark.parametrize(
-    ("name", "mode", "form"), [("mlp", "mfa", "_dense"), ("resnet", "mfa", "_images"), ("mlp", "stochastic", "")]
-)
-def test_a_network_is_compiled_with_the_kinds_of_rows_it_has(name, mode, form, exported):
-    """What is left out cannot show: the loop with everything gives the same bits."""
-    case = exported(name, mode)
-    model, x = load(case.path, "numba"), case.input(9, 2, 0.3)
-    assert model.engine._run.__name__ == f"run{form}"
-    expected = model.run(x)
-    model.engine._run = interpreter.run
-    assert np.array_equal(model.run(x).member_logits, expected.member_logits)
-    assert model.run(x).activity.total_operations() == expected.activity.total_operations() > 0
-
-
-def test_no_form_leaves_out_what_it_is_chosen_for():
-    for codes in (interpreter.DENSE, interpreter.IMAGES):
-        chosen = interpreter.run_for(codes).py_func.__globals__
-        others = chosen["rest"].py_func.__globals__
-        for kernels, where in ((interpreter.MAIN, chosen), (interpreter.OTHERS, others)):
-            for code, kernel in kernels.items():
-                assert (where[kernel] is interpreter.nothing) == (code not in codes)
-        assert interpreter.run_for(codes | {kinds.FIRE_NOISY}) is interpreter.run

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from axonnx.runtime import AxonnxError, State, load
-from axonnx.runtime.engines import auto_engine
-from axonnx.runtime.engines.auto_engine import dense_operations
 from axonnx.runtime.engines.state import check_state
 
 from .every import NAMES
@@ -102,7 +100,7 @@ def test_wrong_inputs_are_refused_with_the_reason(engine, exported):
 
 
 def test_normalisation_through_time_ends_with_its_tables(exported):
-    model = load(exported("mlp-bntt").path, "numba")
+    model = load(exported("mlp-bntt").path, "native")
     x = np.zeros((199, 1, 23), np.float32)
     state = model.run(x).state
     state, _ = model.step(state, x[0])
@@ -112,7 +110,7 @@ def test_normalisation_through_time_ends_with_its_tables(exported):
 
 def test_images_have_no_steps(exported):
     case = exported("binary-resnet")
-    model, x = load(case.path, "numba"), case.input(1, 3, 0.5)
+    model, x = load(case.path, "native"), case.input(1, 3, 0.5)
     assert model.run(x).logits.shape == (3, 5)
     with pytest.raises(AxonnxError, match="has no time steps"):
         model.step(model.initial_state(3), x)
@@ -125,26 +123,26 @@ def test_prepared_values_are_centred_and_scaled(exported):
 
 def test_an_ensembles_doubts(exported):
     case = exported("mlp", "sampled")
-    result = load(case.path, "numba").run(case.input(30, 4, 0.4))
+    result = load(case.path, "native").run(case.input(30, 4, 0.4))
     assert result.member_logits.shape == (2, 4, 5)
     assert np.allclose(result.probabilities.sum(-1), 1)
     assert (result.mutual_information > 0).all()
     assert (result.mutual_information <= result.entropy).all()
-    assert load(exported("mlp").path, "numba").run(case.input(3, 1, 0.4)).mutual_information is None
+    assert load(exported("mlp").path, "native").run(case.input(3, 1, 0.4)).mutual_information is None
 
 
 def test_the_same_noise_whatever_the_chunks_and_threads(exported):
     case = exported("recurrent", "stochastic")
     x = case.input(20, 7, 0.3)
-    whole = load(case.path, "numba", threads=3).run(x, seed=9)
-    alone = load(case.path, "numba").run(x[:, 4:5], seed=9, samples=[4])
+    whole = load(case.path, "native", threads=3).run(x, seed=9)
+    alone = load(case.path, "native").run(x[:, 4:5], seed=9, samples=[4])
     assert np.array_equal(whole.logits[4:5], alone.logits)
-    assert not np.array_equal(whole.logits, load(case.path, "numba").run(x, seed=10).logits)
+    assert not np.array_equal(whole.logits, load(case.path, "native").run(x, seed=10).logits)
 
 
 def test_calls_from_many_threads_do_not_mix(exported):
     case = exported("two-branches")
-    model, inputs = load(case.path, "numba"), [case.input(20, 1, 0.3, seed) for seed in range(8)]
+    model, inputs = load(case.path, "native"), [case.input(20, 1, 0.3, seed) for seed in range(8)]
     expected = [model.run(x).logits for x in inputs]
     found: dict[int, bool] = {}
 
@@ -159,40 +157,8 @@ def test_calls_from_many_threads_do_not_mix(exported):
     assert found == dict.fromkeys(range(8), True)
 
 
-def test_auto_hands_dense_chunks_to_onnxruntime_and_takes_sparse_ones_back(exported, monkeypatch):
-    case = exported("mlp")
-    model, plain = load(case.path, "auto"), load(case.path, "numpy")
-    dense, sparse = case.input(9, 1, 1.0), case.input(9, 1, 0.02)
-    assert model.run(sparse).activity is not None
-    model.engine._full = 1  # as if anything were much
-    assert [model.run(dense).activity is not None for _ in range(3)] == [True] * 3  # too small for a second thought
-    monkeypatch.setattr(auto_engine, "SMALL", 0)
-    assert model.run(dense).activity is not None  # this one is looked at, and found busy
-    assert model.engine._busy is not None
-    model.engine._busy = None
-    assert model.run(dense).activity is not None  # this one is not
-    assert model.engine._busy is None
-    model.engine._chunks = 0
-    for _ in range(auto_engine.TRIALS):
-        assert model.run(dense).activity is not None  # the first is found busy, the others are timed
-    assert model.run(dense).activity is None  # so these are onnxruntime's, which does not count
-    assert np.array_equal(model.run(dense).logits, plain.run(dense).logits)
-    model.engine._busy.dense = 0.0  # the clock says: much faster
-    assert model.run(dense).activity is None
-    model.engine._busy.dense = 1e9  # much slower
-    assert model.run(dense).activity is not None
-    model.engine._busy.dense = 0.0
-    model.engine._full = dense_operations(model.program)
-    assert model.run(sparse).activity is not None  # a quiet input is looked at again
-    assert model.engine._busy is None
-    assert np.array_equal(model.run(sparse).logits, plain.run(sparse).logits)
-
-
-def test_dense_operations_are_weights_times_places(exported):
-    case = exported("two-branches")
-    model = load(case.path, "numba")
-    total = sum(int(c.sum()) for c in model.run(np.full((1, 1, 2, 6, 6), 3, np.float32)).activity.operations.values())
-    assert 0 < total <= dense_operations(model.program)
+def test_auto_is_the_native_engine(exported):
+    assert load(exported("mlp").path).engine.name == ("native" if "native" in NAMES else "ort")
 
 
 def test_a_workspace_that_another_thread_took_in_between_is_made_anew(exported):
@@ -206,14 +172,14 @@ def test_a_workspace_that_another_thread_took_in_between_is_made_anew(exported):
             return 1
 
     case = exported("mlp")
-    model, x = load(case.path, "numba"), np.zeros((4, 2, 23), np.float32)
+    model, x = load(case.path, "native"), np.zeros((4, 2, 23), np.float32)
     expected = model.run(x).logits
     model.engine._workspaces = TakenInBetween()
     assert np.array_equal(model.run(x).logits, expected)
 
 
 def test_unknown_engines_and_threads(exported):
-    with pytest.raises(AxonnxError, match="expected one of auto, c, numba, numpy, ort"):
+    with pytest.raises(AxonnxError, match="expected one of auto, native, numpy, ort"):
         load(exported("mlp").path, "tpu")
     with pytest.raises(AxonnxError, match="0 threads"):
         load(exported("mlp").path, threads=0)
@@ -227,38 +193,36 @@ def test_a_program_can_be_read(exported):
     assert "next/spikes/hidden.0.neuron [70] spikes" in text
 
 
-WITHOUT_NUMBA = """
+WITHOUT = """
 import sys
 class Refuse:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] in ("numba", "torch"):
             raise ModuleNotFoundError(f"{name} is blocked", name=name)
 sys.meta_path.insert(0, Refuse())
-import importlib.util
-found = importlib.util.find_spec
-importlib.util.find_spec = lambda name, package=None: None if name == "numba" else found(name, package)
+import axonnx.native
+from pathlib import Path
+axonnx.native._FILE = Path(sys.argv[2]) if sys.argv[2] else axonnx.native._FILE
 import numpy as np
 from axonnx.runtime import load
 x = np.ones((3, 1, 23), np.float32)
 logits = [load(sys.argv[1], engine).run(x, seed=2).logits for engine in ("auto", "numpy", "ort")]
 assert all(np.array_equal(logits[0], other) for other in logits)
-try:
-    load(sys.argv[1], "numba")
-except ValueError as fault:
-    assert "needs numba" in str(fault)
 print(load(sys.argv[1]).engine.name)
 """
 
 
-def test_without_numba_and_torch(exported):
+@pytest.mark.parametrize("core", ["", "/nowhere/axonnx_core.so"])
+def test_without_torch_and_without_the_core(exported, core):
     path = str(exported("recurrent", "stochastic").path)
-    done = subprocess.run([sys.executable, "-c", WITHOUT_NUMBA, path], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", WITHOUT, path, core], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == ("auto" if "c" in NAMES else "ort")
+    assert done.stdout.strip() == ("native" if "native" in NAMES and not core else "ort")
+    assert done.stderr.count("installed without its native core. Install a C compiler") == bool(core)
 
 
 def test_importing_the_runtime_imports_nothing_heavy():
-    heavy = "{'numpy', 'onnx', 'numba', 'onnxruntime', 'pydantic'}"
+    heavy = "{'numpy', 'onnx', 'onnxruntime', 'pydantic'}"
     code = f"import sys, axonnx.runtime; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
