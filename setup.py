@@ -1,8 +1,10 @@
 """Builds the native core with the package: the same C once for every instruction set of this kind of processor.
 
 Everything else about the package is in pyproject.toml. The core is a plain shared library that is loaded by ctypes: it
-knows nothing of Python, so one wheel for each platform serves every Python. Where no compiler is found, the package
-installs without it, and says so; AXONNX_WITHOUT_CORE=1 asks for that.
+knows nothing of Python, so one wheel for each platform serves every Python.
+
+Without a C compiler the package installs without the core, and the build says so (pip shows that with -v).
+AXONNX_WITHOUT_CORE=1 leaves the core out in any case; AXONNX_NEEDS_CORE=1 makes a build without it fail.
 """
 
 import os
@@ -14,6 +16,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import BaseError, CCompilerError
 
 HERE = Path(__file__).parent
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
@@ -33,6 +36,11 @@ X86 = {
     "avx512": ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mfma"],
     "avx2": ["-mavx2"],
 }
+WITHOUT = """
+axonnx: the native core was not built ({fault}).
+axonnx: The package works without it: the engines numpy and ort give the same results, more slowly.
+axonnx: Install gcc or clang and install axonnx again to get the core, or set AXONNX_WITHOUT_CORE=1 to leave it out.
+"""
 MACHINES = {"x86_64": X86, "amd64": X86, "aarch64": {"neon": []}, "arm64": {"neon": []}}
 
 
@@ -70,9 +78,16 @@ class BuildCore(build_ext):
         return os.path.join(*fullname.split(".")) + SUFFIX
 
     def build_extension(self, ext: Extension) -> None:
+        """Build the core; without a compiler, say so and go on."""
+        try:
+            self._build(ext)
+        except (BaseError, CCompilerError, OSError) as fault:
+            print(WITHOUT.format(fault=fault), file=sys.stderr)
+            if not ext.optional:
+                raise
+
+    def _build(self, ext: Extension) -> None:
         """Generate the header, compile, link."""
-        if os.environ.get("AXONNX_WITHOUT_CORE"):
-            return
         temp = Path(self.build_temp)
         temp.mkdir(parents=True, exist_ok=True)
         (temp / "generated.h").write_text(generated_header(), encoding="utf-8")
@@ -107,5 +122,6 @@ class PlatformWheel(bdist_wheel):
 
 
 sources = [str(path.relative_to(HERE)) for path in sorted((HERE / "native").glob("*.c"))]
-core = Extension("axonnx.native.axonnx_core", sources, optional="AXONNX_NEEDS_CORE" not in os.environ)
-setup(ext_modules=[core], cmdclass={"build_ext": BuildCore, "bdist_wheel": PlatformWheel})
+core = Extension("axonnx.native.axonnx_core", sources, optional=not os.environ.get("AXONNX_NEEDS_CORE"))
+cores = [] if os.environ.get("AXONNX_WITHOUT_CORE") else [core]
+setup(ext_modules=cores, cmdclass={"build_ext": BuildCore, "bdist_wheel": PlatformWheel})

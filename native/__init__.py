@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent  # of the C sources, which ``axonnx compile`` ships too
 _FILE = FOLDER / f"axonnx_core{ {'win32': '.dll', 'darwin': '.dylib'}.get(sys.platform, '.so') }"
-REMEDY = "Install a C compiler (gcc or clang), then run: pip install --force-reinstall --no-deps axonnx"
+# Without --no-cache-dir, pip would take the package from its cache as it was built before: without the core.
+_BUILD = "pip install --force-reinstall --no-deps --no-cache-dir axonnx"
+_CLONE = (FOLDER.parent / "setup.py").is_file()
+REMEDY = f"Install a C compiler (gcc or clang), then run: {'make core' if _CLONE else _BUILD}"
 
 
 class Core(NamedTuple):
