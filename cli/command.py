@@ -22,7 +22,7 @@ class Verb(NamedTuple):
 VERBS: dict[str, Verb] = {
     "demo": Verb("axonnx.cli.demo:main", "the whole pipeline on the embedded data, in minutes"),
     "train": Verb("axonnx.cli.train:main", "train a network on events or images"),
-    "data": Verb("axonnx.cli.show.data_view:main", "show what recordings, frames or a data set hold"),
+    "data": Verb("axonnx.cli.data:main", "show what recordings, frames or a data set hold"),
     "export": Verb("axonnx.cli.export:main", "collapse a trained network into one ONNX file"),
     "import": Verb("axonnx.cli.importing:main", "a trained network of snnTorch, SpikingJelly, Norse or NIR as ours"),
     "verify": Verb("axonnx.cli.verify:main", "compare a file with its training network, bit for bit"),

@@ -8,9 +8,16 @@ from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
-from axonnx.cli.options.fit import add_fit_options, fit_of
-from axonnx.cli.options.jobs import add_job_options, pool_or_none
-from axonnx.cli.options.threads import add_threads
+from axonnx.cli.options import (
+    add_fit_options,
+    add_job_options,
+    add_result_options,
+    add_threads,
+    call,
+    fit_of,
+    pool_or_none,
+    print_results,
+)
 from axonnx.cli.show.counting import watching
 from axonnx.evaluating import evaluate_file
 from axonnx.report.drawing.agreement import agreement_picture
@@ -35,34 +42,15 @@ def main(arguments: Sequence[str]) -> int:
             f"frames and labels, or a data set by its name"
         )
     results = [_evaluated(path, options) for path in options.targets]
-    if options.output:
-        write_text(options.output, _json(results, indent=1))
+    print_results(options, results, lambda: side_by_side(results) if results[1:] else table(results[0]))
     if options.plot:
         write_text(options.plot, agreement_picture(agreement_of(results)))
-    several = [side_by_side(results)] if results[1:] else [table(results[0])]
-    print(_json(results) if options.json else "\n".join(several))
     return 0
 
 
 def _evaluated(path: str, options: argparse.Namespace) -> Evaluation:
-    return evaluate_file(
-        path,
-        options.data,
-        part=options.part,
-        data_root=options.data_root,
-        fit=fit_of(options),
-        engine=options.engine,
-        threads=options.threads or 1,
-        seed=options.seed,
-        pool=pool_or_none(options),
-        watch=watching("axonnx eval"),
-    )
-
-
-def _json(results: Sequence[Evaluation], indent: int | None = None) -> str:
-    """One result as an object, several as a list."""
-    texts = [result.model_dump_json(indent=indent) for result in results]
-    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    work = {"threads": options.threads or 1, "pool": pool_or_none(options), "watch": watching("axonnx eval")}
+    return call(evaluate_file, options, model=path, fit=fit_of(options), **work)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -84,14 +72,13 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--part", help="of data that has parts (default: test)")
     parser.add_argument("--data-root", help="where a data set's files are (default: as AXONNX_DATA says)")
-    parser.add_argument("--engine", choices=ENGINES, default="auto", help="what computes (default: %(default)s)")
+    parser.add_argument("--engine", choices=ENGINES, default="auto", help="inference engine (default: %(default)s)")
     add_threads(parser, "1 for a file, half of the processors for a run")
     parser.add_argument("--seed", type=int, default=0, help="of a stochastic file's noise and of the bootstrap")
     add_fit_options(parser.add_argument_group("recordings of another sensor"))
-    add_job_options(parser.add_argument_group("who does the work (of a file)"))
+    add_job_options(parser.add_argument_group("parallel execution (of a file)"))
     parser.add_argument("--plot", metavar="SVG", help="draw where several files decide alike, and where not")
-    parser.add_argument("--json", action="store_true", help="everything as JSON")
-    parser.add_argument("-o", "--output", help="also write the JSON to this file")
+    add_result_options(parser)
     return parser
 
 

@@ -6,8 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from axonnx.base.errors import AxonnxError
-from axonnx.cli.options.jobs import add_job_options, pool_of
-from axonnx.cli.show.told import silent, to_stderr
+from axonnx.cli.options import add_job_options, pool_of, tell_of
 from axonnx.experiments.perform import draw_again, perform
 from axonnx.experiments.plan import Scale, plan_names, read_plan
 
@@ -29,8 +28,7 @@ def main(arguments: Sequence[str]) -> int:
         if options.draw:
             done = draw_again(name, scale, options.out, **where)
         else:
-            tell = silent if options.quiet else to_stderr
-            done = perform(name, scale, options.out, tell=tell, pool=pool_of(options), **where)
+            done = perform(name, scale, options.out, tell=tell_of(options), pool=pool_of(options), **where)
         print(f"## {done.title}\n\n{done.text}\n\nrecords: {done.records}; figure: {done.figure}\n")
     return 0
 
@@ -56,7 +54,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--results", help="tables' and figures' folder (default: OUT/results/SCALE)")
     parser.add_argument("--draw", action="store_true", help="only make table and figure again, from stored results")
     parser.add_argument("--document", metavar="MD", help="put tables between this document's marks")
-    add_job_options(parser.add_argument_group("who does the work"))
+    add_job_options(parser.add_argument_group("parallel execution"))
     parser.add_argument("--quiet", action="store_true", help="no progress, only the result")
     return parser
 

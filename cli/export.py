@@ -10,9 +10,8 @@ from typing import get_args
 
 from torch import Tensor
 
-from axonnx.cli.options.threads import TORCH_THREADS, add_threads, set_torch_threads
+from axonnx.cli.options import TORCH_THREADS, add_threads, set_torch_threads, tell_of
 from axonnx.cli.show.advice import advice
-from axonnx.cli.show.told import silent, to_stderr
 from axonnx.export.grid.place import DEFAULT_WEIGHTS, Stored
 from axonnx.export.run import Exported, export_run
 from axonnx.models import Network
@@ -44,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
         trace=options.trace,
         passes=options.passes,
         limit=options.limit,
-        tell=silent if options.quiet else to_stderr,
+        tell=tell_of(options),
     )
     print(_report(done, options.run))
     if options.format == "nir":

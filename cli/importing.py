@@ -9,9 +9,8 @@ from typing import get_args
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli.guard import FAILED, FINE
-from axonnx.cli.options.overrides import parse_overrides
-from axonnx.cli.options.threads import TORCH_THREADS, add_threads, set_torch_threads
-from axonnx.cli.show.told import silent, to_stderr
+from axonnx.cli.options import TORCH_THREADS, add_threads, call, set_torch_threads, tell_of
+from axonnx.cli.overrides import parse_overrides
 from axonnx.convert.importing import IMPORTED_WEIGHTS, Imported, import_network
 from axonnx.export.grid.place import Stored
 
@@ -20,22 +19,13 @@ def main(arguments: Sequence[str]) -> int:
     """``axonnx import``."""
     options, overrides = make_parser().parse_known_args(arguments)
     set_torch_threads(options.threads)
-    done = import_network(
-        options.source,
-        options.output,
-        run=options.run,
-        data=options.data,
+    done = call(
+        import_network,
+        options,
         settings=_flat(parse_overrides(overrides)),
         shape=_sides(options.shape),
-        steps=options.steps,
-        largest=options.largest,
-        dt=options.dt,
-        value=options.value,
         classes=None if options.classes is None else options.classes.split(","),
-        samples=options.samples,
-        weights=options.weights,
-        overwrite=options.overwrite,
-        tell=silent if options.quiet else to_stderr,
+        tell=tell_of(options),
     )
     print(_report(done))
     return FINE if done.proof.equal else FAILED

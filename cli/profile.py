@@ -6,10 +6,9 @@ import argparse
 from collections.abc import Sequence
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.files import write_text
-from axonnx.cli.options.jobs import add_job_options, pool_or_none
+from axonnx.base.files import replacing
+from axonnx.cli.options import add_job_options, add_result_options, call, pool_or_none, print_results
 from axonnx.cli.show.counting import watching
-from axonnx.cli.show.trade_off import draw_trade_off
 from axonnx.profiling import profile_file
 from axonnx.runtime.engines.choose import MEASURING
 from axonnx.runtime.measure.profile_result import ProfileResult
@@ -20,33 +19,14 @@ def main(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
     if (options.run is None) == (options.data is None):
         raise AxonnxError("which data? --run RUN takes a run's test data, --data your own frames or recordings")
-    results = [
-        profile_file(
-            path,
-            run=options.run,
-            data=options.data,
-            limit=None if options.all else options.limit,
-            engine=options.engine,
-            hardware=options.hardware,
-            seed=options.seed,
-            pool=pool_or_none(options),
-            watch=watching("axonnx profile"),
-        )
-        for path in options.models
-    ]
-    if options.output:
-        write_text(options.output, _json(results, indent=1))
-    if options.plot:
-        draw_trade_off(options.plot, results)
+    options.limit = None if options.all else options.limit
+    work = {"pool": pool_or_none(options), "watch": watching("axonnx profile")}
+    results = [call(profile_file, options, model=path, **work) for path in options.models]
     side_by_side = [_side_by_side(results)] if results[1:] else []
-    print(_json(results) if options.json else "\n\n".join([*map(_table, results), *side_by_side]))
+    print_results(options, results, lambda: "\n\n".join([*map(_table, results), *side_by_side]))
+    if options.plot:
+        _draw_trade_off(options.plot, results)
     return 0
-
-
-def _json(results: Sequence[ProfileResult], indent: int | None = None) -> str:
-    """One result as an object, several as a list."""
-    texts = [result.model_dump_json(indent=indent) for result in results]
-    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -63,9 +43,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--hardware", metavar="TOML", help="energies of your hardware; default: 45 nm")
     parser.add_argument("--seed", type=int, default=0, help="of the noise of stochastic files")
     parser.add_argument("--plot", metavar="PNG", help="draw accuracy against energy, and early exit")
-    add_job_options(parser.add_argument_group("who does the work"))
-    parser.add_argument("--json", action="store_true", help="the result as JSON")
-    parser.add_argument("-o", "--output", help="also write the JSON to this file")
+    add_job_options(parser.add_argument_group("parallel execution"))
+    add_result_options(parser)
     return parser
 
 
@@ -109,3 +88,25 @@ def _side_by_side(results: Sequence[ProfileResult]) -> str:
             f"{result.totals.footprint_bytes:>12,}"
         )
     return "\n".join(lines)
+
+
+def _draw_trade_off(path: str, results: Sequence[ProfileResult]) -> None:
+    """A picture: accuracy against energy of every file, and decision time against accuracy."""
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        raise AxonnxError("--plot needs matplotlib: pip install 'axonnx[report]'") from None
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    cost, when = figure.subplots(1, 2)
+    for result in results:
+        label = f"{result.collapse} ({result.model.rpartition('/')[2]})"
+        cost.plot(result.energy.total_nj, 100 * result.accuracy, "o", label=label)
+        exits = result.early_exit
+        when.plot([e.mean_steps for e in exits], [100 * e.accuracy for e in exits], ".-", label=label)
+    cost.set(xlabel="energy of an inference (nJ)", ylabel="accuracy (%)", xscale="log")
+    when.set(xlabel="mean time steps to the decision", ylabel="accuracy (%)")
+    for axes in (cost, when):
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize="small")
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from axonnx.base.errors import AxonnxError
-from axonnx.cli.show.told import silent, to_stderr
+from axonnx.cli.options import call, tell_of
 from axonnx.reporting import LIMIT, report_file
 from axonnx.runtime.engines.choose import MEASURING
 
@@ -17,19 +17,7 @@ def main(arguments: Sequence[str]) -> int:
     given = [path for path in (options.model, options.named) if path]
     if len(given) != 1:
         raise AxonnxError("which file? axonnx report model.onnx [--run RUN] [--verify verify.json] [-o report.html]")
-    page = report_file(
-        given[0],
-        options.output,
-        run=options.run,
-        data=options.data,
-        verify=options.verify,
-        profile=options.profile,
-        samples=options.samples,
-        limit=options.limit,
-        engine=options.engine,
-        seed=options.seed,
-        tell=silent if options.quiet else to_stderr,
-    )
+    page = call(report_file, options, model=given[0], tell=tell_of(options))
     print(f"wrote {page}: {page.stat().st_size:,} bytes; open it in a browser")
     return 0
 

@@ -1,4 +1,4 @@
-"""``axonnx run``: an exported file on a recording, many of them, a live stream, frames or images."""
+"""``axonnx run``: an exported file on a recording, a live stream, frames or images; ``run_many`` takes folders."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ from collections.abc import Iterator, Sequence
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
-from axonnx.cli.options.fit import add_fit_options, fit_of
-from axonnx.cli.options.jobs import add_job_options
-from axonnx.cli.options.numbers import from_one, from_zero, origin
-from axonnx.cli.options.threads import add_threads
+from axonnx.cli.options import add_fit_options, add_job_options, add_threads, call, fit_of, from_one, from_zero, origin
 from axonnx.cli.run_many import run_many
-from axonnx.cli.show.live import show
+from axonnx.cli.show.live_view import show
 from axonnx.cli.show.run_text import decision_json, decision_line, summary_json, summary_lines
 from axonnx.jobs.recordings import names_many
 from axonnx.runtime.engines.choose import ENGINES
@@ -91,20 +88,17 @@ def _chosen(decisions: Iterator[Decision], limit: int | None) -> Iterator[Decisi
 
 def _stream(engine: Engine, options: argparse.Namespace) -> EventPipeline:
     source = open_source(options.source, format_name=options.format, index=options.index, seconds=options.seconds)
-    run = open_stream(
-        engine,
-        source,
+    run = call(
+        open_stream,
+        options,
+        engine=engine,
+        source=source,
         fit=fit_of(options),
         tolerance_us=options.tolerance_us or 0,
-        on_disorder=options.on_disorder,
         windows=bool(options.windows),
         continuous=bool(options.continuous),
         every_bin=bool(options.every_bin or options.live),
-        stop_at=options.stop_at,
-        origin=options.origin,
-        max_events=options.max_events,
         seen=bool(options.live),
-        seed=options.seed,
     )
     for note in run.source.notes:
         print(f"axonnx run: {run.source.name}: {note}", file=sys.stderr)
@@ -138,7 +132,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "sources", nargs="+", metavar="SOURCE", help="where events (or frames, or images) come from; many as below"
     )
-    parser.add_argument("--engine", choices=ENGINES, default="auto", help="what computes (default: %(default)s)")
+    parser.add_argument("--engine", choices=ENGINES, default="auto", help="inference engine (default: %(default)s)")
     add_threads(parser, "1, best for one recording")
     parser.add_argument("--seed", type=from_zero, default=0, help="of a stochastic file's noise (default: 0)")
     parser.add_argument("--json", action="store_true", help="one JSON object a decision, and one as summary")
@@ -177,7 +171,7 @@ def _add_decision_options(group: argparse._ArgumentGroup) -> None:
         "--continuous",
         action="store_true",
         default=None,
-        help="keep the network's state from window to window, of which there are many",
+        help="carry the state over from one window to the next",
     )
     group.add_argument("--stop-at", type=float, metavar="P", help="decide as soon as a class has this probability")
     group.add_argument(
@@ -186,10 +180,13 @@ def _add_decision_options(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_source_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--format", help="of the recording, where its content does not tell; csv or records for -")
+    group.add_argument("--format", help="file format, if it cannot be detected (required for stdin: csv or records)")
     add_fit_options(group)
     group.add_argument(
-        "--tolerance-us", type=from_zero, metavar="US", help="sort events that are late by no more (default: 0)"
+        "--tolerance-us",
+        type=from_zero,
+        metavar="US",
+        help="put events that arrive up to US microseconds late back in order (default: 0)",
     )
     group.add_argument(
         "--on-disorder",

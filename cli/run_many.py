@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import replacing
 from axonnx.base.fingerprints import sha256_of
 from axonnx.cli.guard import FAILED, FINE
-from axonnx.cli.options.fit import fit_of
-from axonnx.cli.options.jobs import pool_of
+from axonnx.cli.options import call, fit_of, pool_of
 from axonnx.cli.show.counting import Counting
-from axonnx.cli.show.many_text import row_line, summary_text
 from axonnx.jobs.answers import Question, Row, jobs_for, loaded
 from axonnx.jobs.journal import Journal
 from axonnx.jobs.recordings import find_recordings
@@ -25,6 +23,7 @@ from axonnx.jobs.running import in_order, run_jobs
 from axonnx.jobs.summary import Summary
 from axonnx.jobs.work import Outcome
 
+WIDTH = 44  # of a recording's name
 ONE_AT_A_TIME = ("live", "windows", "continuous", "every_bin", "limit", "index", "seconds")
 
 
@@ -59,20 +58,14 @@ def run_many(options: argparse.Namespace, sources: Sequence[str]) -> int:
 
 def question_of(options: argparse.Namespace) -> Question:
     """What the options say."""
-    return Question(
-        options.model,
-        sha256_of(options.model),
+    return call(
+        Question,
+        options,
+        sha256=sha256_of(options.model),
         folder=str(Path.cwd()),
-        engine=options.engine,
         threads=options.threads or 1,
-        seed=options.seed,
-        format=options.format,
         fit=fit_of(options),
         tolerance_us=options.tolerance_us or 0,
-        on_disorder=options.on_disorder,
-        stop_at=options.stop_at,
-        origin=options.origin,
-        max_events=options.max_events,
     )
 
 
@@ -105,3 +98,44 @@ def _written(rows: Iterable[Row], file: TextIO) -> Iterator[Row]:
 def _print(rows: Iterable[Row], as_json: bool) -> None:
     for row in rows:
         print(json.dumps(row) if as_json else row_line(row), flush=True)
+
+
+def row_line(row: Mapping[str, Any]) -> str:
+    """Recording, label, probability, entropy; the true class where it is known and another."""
+    number = f"[{row['index']}]" if "index" in row else ""
+    name = _cut(f"{row['recording']}{number}")
+    if "error" in row:
+        return f"{name:<{WIDTH}}  FAILED"
+    line = f"{name:<{WIDTH}}  {row['label']:<16}{100 * row['probability']:>6.1f} %  entropy {row['entropy']:.3f}"
+    wrong = row["true"] is not None and row["true"] != row["label"]
+    return f"{line}  is {row['true']}" if wrong else line
+
+
+def summary_text(facts: Mapping[str, Any]) -> str:
+    """The counts for people."""
+    counts = ", ".join(f"{label} {count:,}" for label, count in facts["labels"].items())
+    lines = ["", f"recordings  {facts['recordings']:,}, by the engine {facts['engine']}"]
+    if facts["events"]:
+        left = "".join(
+            f", {count:,} left out ({reason.replace('_', ' ')})" for reason, count in facts["left_out"].items()
+        )
+        lines.append(f"events      {facts['events']:,}{left}")
+    lines.append(f"answers     {counts or 'none'}")
+    if facts["accuracy"] is not None:
+        low, high = facts["accuracy_interval"]
+        lines.append(
+            f"accuracy    {100 * facts['accuracy']:.2f} % ({100 * low:.1f} – {100 * high:.1f} %): {facts['right']:,} "
+            f"of {facts['labelled']:,} whose class is known"
+        )
+    if facts["failed"]:
+        lines.append(f"failed      {len(facts['failed']):,}, tried twice:")
+        lines += [f"  {_reason(name, fault)}" for name, fault in facts["failed"].items()]
+    return "\n".join(lines)
+
+
+def _reason(name: str, fault: str) -> str:
+    return fault if fault.startswith(name) else f"{name}: {fault}"
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= WIDTH else f"…{name[1 - WIDTH :]}"

@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
-from axonnx.cli.options.fit import add_fit_options, fit_of
-from axonnx.cli.options.numbers import from_one, from_zero, origin
-from axonnx.cli.options.threads import add_threads
+from axonnx.cli.options import add_fit_options, add_threads, fit_of, from_one, from_zero, origin
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.model import load
 from axonnx.serve.app import LOOPBACK
@@ -87,7 +85,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=from_zero, default=8080, help="0 is any free one (default: %(default)s)")
     parser.add_argument("--token-file", type=Path, metavar="FILE", help="clients must bring what is in its first line")
     parser.add_argument("--sessions", type=Path, metavar="DIR", help="where streams are saved and resumed from")
-    parser.add_argument("--engine", choices=ENGINES, default="auto", help="what computes (default: %(default)s)")
+    parser.add_argument("--engine", choices=ENGINES, default="auto", help="inference engine (default: %(default)s)")
     add_threads(parser, "one for each processor")
     most = parser.add_argument_group("limits")
     for name, kind, value, unit, about in (
@@ -99,7 +97,7 @@ def make_parser() -> argparse.ArgumentParser:
         most.add_argument(name, type=kind, default=value, metavar=unit, help=f"{about} (default: %(default)s)")
     rules = parser.add_argument_group("every stream")
     rules.add_argument("--seed", type=from_zero, default=0, help="of a stochastic file's noise (default: 0)")
-    rules.add_argument("--continuous", action="store_true", help="keep the network's state from window to window")
+    rules.add_argument("--continuous", action="store_true", help="carry the state over from one window to the next")
     rules.add_argument("--stop-at", type=float, metavar="P", help="decide as soon as a class has this probability")
     rules.add_argument(
         "--origin", type=origin, metavar="first|US", help="where the first window begins (default: as the file says)"

@@ -9,11 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.files import write_text
-from axonnx.cli.options.jobs import add_job_options, pool_of
-from axonnx.cli.options.numbers import from_one
-from axonnx.cli.options.overrides import value_of
-from axonnx.cli.show.told import silent, to_stderr
+from axonnx.cli.options import add_job_options, add_result_options, from_one, pool_of, print_results, tell_of
+from axonnx.cli.overrides import value_of
 from axonnx.experiments.sweep import FIGURE, SweepPoint, SweepResult, sweep_runs, written
 
 
@@ -26,11 +23,9 @@ def main(arguments: Sequence[str]) -> int:
         options.out or Path("runs") / f"sweep-{Path(options.configuration).stem}",
         seeds=options.seeds,
         pool=pool_of(options),
-        tell=silent if options.quiet else to_stderr,
+        tell=tell_of(options),
     )
-    if options.output:
-        write_text(options.output, result.model_dump_json(indent=1))
-    print(result.model_dump_json() if options.json else table(result))
+    print_results(options, [result], lambda: table(result))
     return 0
 
 
@@ -52,9 +47,8 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--seeds", type=from_one, default=3, help="of every combination (default: %(default)s)")
     parser.add_argument("--out", help="runs and results (default: runs/sweep-NAME)")
-    add_job_options(parser.add_argument_group("who does the work"))
-    parser.add_argument("--json", action="store_true", help="the result as one JSON object")
-    parser.add_argument("-o", "--output", help="also write the JSON to this file")
+    add_job_options(parser.add_argument_group("parallel execution"))
+    add_result_options(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress, only the result")
     return parser
 

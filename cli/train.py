@@ -6,14 +6,13 @@ import argparse
 import itertools
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from axonnx.base.errors import AxonnxError
-from axonnx.cli.options.numbers import from_one
-from axonnx.cli.options.overrides import parse_overrides
-from axonnx.cli.options.threads import TORCH_THREADS, add_threads, set_torch_threads
+from axonnx.cli.options import TORCH_THREADS, add_threads, from_one, set_torch_threads
+from axonnx.cli.overrides import parse_overrides
 from axonnx.cli.show.progress import Warnings, for_terminal
-from axonnx.cli.show.table import metrics_table
 from axonnx.train.config.read import settings, shipped
 from axonnx.train.data.sets.registry import available
 from axonnx.train.run import final_metrics, restore_run, train_run
@@ -118,3 +117,27 @@ def _listing() -> str:
     lines += ["", "data sets:"]
     lines += [f"  {name:<28}{about}" for name, about in available().items()]
     return "\n".join(lines)
+
+
+def metrics_table(metrics: Mapping[str, Any], classes: Sequence[str]) -> str:
+    """A line for each part, and the confusion that happened most often."""
+    lines = [f"{'part':<18}{'samples':>8}{'accuracy':>10}  {'95 % interval':<16}{'NLL':>8}{'ECE':>8}{'Brier':>8}"]
+    for name, found in metrics.items():
+        low, high = found["accuracy_interval"]
+        interval = f"{100 * low:.1f} – {100 * high:.1f} %"
+        lines.append(
+            f"{name:<18}{found['samples']:>8}{100 * found['accuracy']:>8.1f} %  {interval:<16}"
+            f"{found['nll']:>8.3f}{found['ece']:>8.3f}{found['brier']:>8.3f}"
+        )
+    worst = _worst_confusion(metrics.get("test", {}).get("confusion"), classes)
+    return "\n".join([*lines, *([worst] if worst else [])])
+
+
+def _worst_confusion(confusion: list[list[int]] | None, classes: Sequence[str]) -> str | None:
+    if confusion is None:
+        return None
+    pairs = [
+        (count, true, guess) for true, row in enumerate(confusion) for guess, count in enumerate(row) if true != guess
+    ]
+    count, true, guess = max(pairs, default=(0, 0, 0))
+    return f"most frequent confusion: {classes[true]!r} taken for {classes[guess]!r}, {count} times" if count else None

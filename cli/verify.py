@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.files import write_text
-from axonnx.cli.options.jobs import add_job_options, pool_or_none
-from axonnx.cli.options.threads import TORCH_THREADS, add_threads, set_torch_threads
+from axonnx.cli.options import (
+    TORCH_THREADS,
+    add_job_options,
+    add_result_options,
+    add_threads,
+    call,
+    pool_or_none,
+    print_results,
+    set_torch_threads,
+    tell_of,
+)
 from axonnx.cli.show.counting import watching
-from axonnx.cli.show.told import silent, to_stderr
 from axonnx.export.verify.shards import verify_in_shards
 from axonnx.export.verify.stages import verify_file
 from axonnx.runtime.format.contract import AccuracyContract
@@ -32,23 +38,20 @@ def main(arguments: Sequence[str]) -> int:
         raise AxonnxError("which file and which run? axonnx verify model.onnx --run RUN (or --merge a.json b.json …)")
     else:
         set_torch_threads(options.threads)
-        names = ("part", "samples", "limit", "recordings", "seed")
-        result = _verified(options, {name: getattr(options, name) for name in names})
-    if options.output:
-        write_text(options.output, result.model_dump_json(indent=1))
-    print(result.model_dump_json() if options.json else table(result))
+        result = _verified(options)
+    print_results(options, [result], lambda: table(result))
     return EQUAL if result.verdict == "equal" else DIFFERENT
 
 
-def _verified(options: argparse.Namespace, settings: dict[str, Any]) -> VerifyResult:
+def _verified(options: argparse.Namespace) -> VerifyResult:
     pool = pool_or_none(options)
     if pool is None:
-        tell = silent if options.quiet else to_stderr
-        return verify_file(options.model, options.run, shard=_shard(options.shard), tell=tell, **settings)
+        return call(verify_file, options, shard=_shard(options.shard), tell=tell_of(options))
     if options.shard:
         raise AxonnxError("--shard is one share of the work, --jobs and --cluster do all of them: give one of the two")
     watch = None if options.quiet else watching("axonnx verify")
     shards = options.jobs if options.cluster is None else SHARDS
+    settings = {name: getattr(options, name) for name in ("part", "samples", "limit", "recordings", "seed")}
     return verify_in_shards(options.model, options.run, shards, pool, watch, **settings)
 
 
@@ -73,9 +76,8 @@ def make_parser() -> argparse.ArgumentParser:
     add_threads(parser, TORCH_THREADS)
     parser.add_argument("--shard", metavar="I/N", help="only every N-th sample, beginning with I (from 0)")
     parser.add_argument("--merge", nargs="+", metavar="JSON", help="put the results of all shards together")
-    add_job_options(parser.add_argument_group("who does the work"))
-    parser.add_argument("--json", action="store_true", help="the result as one JSON object")
-    parser.add_argument("-o", "--output", help="also write the JSON to this file")
+    add_job_options(parser.add_argument_group("parallel execution"))
+    add_result_options(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress, only the result")
     return parser
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.files import write_text
-from axonnx.cli.options.fit import add_fit_options, fit_of
+from axonnx.cli.options import add_fit_options, add_result_options, fit_of, print_results
 from axonnx.runtime.measure.engine_check import check_engines
 from axonnx.runtime.measure.engine_inputs import from_files
 from axonnx.runtime.measure.engine_result import EngineResult
@@ -24,9 +23,7 @@ def main(arguments: Sequence[str]) -> int:
     place, fit = options.data, fit_of(options)
     data = None if place is None else lambda contract: from_files(Path(place), contract, options.samples, fit)
     found = check_engines(Path(options.model), data, options.seed)
-    if options.output:
-        write_text(options.output, found.model_dump_json(indent=1))
-    print(found.model_dump_json() if options.json else table(found))
+    print_results(options, [found], lambda: table(found))
     return EQUAL if found.engines == "equal" else DIFFERENT
 
 
@@ -44,8 +41,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--samples", type=int, default=64, help="of the data, at the most (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of generated input and of a stochastic file's noise")
     add_fit_options(parser.add_argument_group("recordings of another sensor"))
-    parser.add_argument("--json", action="store_true", help="the result as one JSON object")
-    parser.add_argument("-o", "--output", help="also write the JSON to this file")
+    add_result_options(parser)
     return parser
 
 

@@ -1,13 +1,16 @@
-"""A recording in the terminal: the events as they come, and the decision as it forms."""
+"""``axonnx run --live``: a stream's events as a picture that moves, beside the decision as it forms."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 import numpy as np
 from numpy.typing import NDArray
+
+from axonnx.runtime.streams.decision import Decision
+from axonnx.runtime.streams.seen import Seen
 
 BAR = 24
 MOST_ROWS, MOST_COLUMNS = 32, 64
@@ -38,6 +41,17 @@ class LiveView:
         self.out.flush()
         self.lines = height + 1
         time.sleep(self.pause)
+
+
+def show(decisions: Iterable[Decision], seen: Seen, out: TextIO, seconds_per_bin: float = 0.05) -> None:
+    """Draw every decision with the events of its bin."""
+    view: LiveView | None = None
+    for decision in decisions:
+        end_us = decision.t_us or 0  # None of a recording without an event
+        view = view or LiveView(out, decision.classes, seconds_per_bin)
+        partial = ", partly filled: the events have ended" if decision.partial else ""
+        title = f"{end_us / 1e6:.3f} s, step {decision.steps} of window {decision.window}{partial}"
+        view.show(seen.frame(end_us), decision.probabilities, title)
 
 
 def picture_rows(frame: NDArray[np.generic]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from axonnx.base.errors import AxonnxError
-from axonnx.cli.options.overrides import parse_overrides
+from axonnx.cli.overrides import parse_overrides
 from axonnx.train.build import Prepared, make_network, prepare
 from axonnx.train.config.read import read_config, settings, shipped, to_toml
 from fuzz.harness import Finding, shared_folder

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from axonnx.cli import main
-from axonnx.cli.show.live import show
-from axonnx.cli.show.live_view import bar_rows, picture_rows
+from axonnx.cli.show.live_view import bar_rows, picture_rows, show
 from axonnx.runtime import Session
 from axonnx.runtime.binning.recordings import bin_events
 from axonnx.runtime.events.arrays import EVENT

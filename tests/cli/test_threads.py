@@ -9,7 +9,7 @@ import torch
 from axonnx import evaluating
 from axonnx.cli import main
 from axonnx.cli import run as run_verb
-from axonnx.cli.options import threads
+from axonnx.cli.options import set_torch_threads
 from axonnx.runtime.model import load
 
 
@@ -26,15 +26,15 @@ def test_the_default_leaves_half_of_the_processors_to_others(monkeypatch, given,
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(usable)), raising=False)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    threads.set_torch_threads(None)
+    set_torch_threads(None)
     assert given == [half]
 
 
 def test_the_environment_holds_where_no_number_is_given(monkeypatch, given):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    threads.set_torch_threads(None)
+    set_torch_threads(None)
     assert given == []
-    threads.set_torch_threads(5)
+    set_torch_threads(5)
     assert given == [5]
 
 

@@ -56,7 +56,6 @@ ORDER = (
     "experiments.measures",
     "doctor",
     "api",
-    "cli.options",
     "cli.show",
     "cli",
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from axonnx.cli.options.overrides import parse_overrides
+from axonnx.cli.overrides import parse_overrides
 from axonnx.train import run
 from axonnx.train.build import prepare
 from axonnx.train.config.read import read_config

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from axonnx.cli import main as axonnx
-from axonnx.cli.show.table import metrics_table
-from axonnx.cli.train import main, main_eval
+from axonnx.cli.train import main, main_eval, metrics_table
 from axonnx.models import MEAN_FIELD
 from axonnx.train import evaluate
 from axonnx.train.distributed import World

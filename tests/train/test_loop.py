@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from axonnx.cli.options.overrides import parse_overrides
+from axonnx.cli.overrides import parse_overrides
 from axonnx.models import MEAN_FIELD, Sample
 from axonnx.train import loop
 from axonnx.train.build import make_network, prepare

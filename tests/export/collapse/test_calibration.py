@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from axonnx.cli.options.overrides import parse_overrides
+from axonnx.cli.overrides import parse_overrides
 from axonnx.export.calibrate import _threshold_for, calibrate, firing_rates
 from axonnx.export.collapsed import collapse_network
 from axonnx.models import Network, SpikingNetwork

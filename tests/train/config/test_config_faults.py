@@ -4,7 +4,7 @@ import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main as axonnx
-from axonnx.cli.options.overrides import parse_overrides
+from axonnx.cli.overrides import parse_overrides
 from axonnx.train.config.read import check_config, parse_config, read_config
 
 from ..tiny_runs import tiny_tree

@@ -5,7 +5,7 @@ import tomllib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axonnx.cli.options.overrides import parse_overrides
+from axonnx.cli.overrides import parse_overrides
 from axonnx.train.config.read import check_config, read_config, to_toml
 
 # Any text that TOML can hold (surrogates are not text), and any value a data set's options may have.

@@ -6,7 +6,7 @@ import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import train as command
-from axonnx.cli.options.overrides import parse_overrides
+from axonnx.cli.overrides import parse_overrides
 from axonnx.cli.train import main
 from axonnx.train.build import make_network, prepare
 from axonnx.train.config.read import read_config, settings

@@ -17,7 +17,7 @@ import torch
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main as axonnx
-from axonnx.cli.options.overrides import parse_overrides
+from axonnx.cli.overrides import parse_overrides
 from axonnx.cli.train import main
 from axonnx.train import run
 from axonnx.train.config.read import read_config, to_toml
