@@ -1,4 +1,4 @@
-"""Files read block by block: the same events, notes and refusals for any block, with and without the core; flat memory."""
+"""Files read block by block: the same events, notes and refusals for any block, with or without the core."""
 
 import tracemalloc
 

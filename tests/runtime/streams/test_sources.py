@@ -159,7 +159,7 @@ def test_csv_without_and_with_names(text, events):
         (b"1,2,3,1\n\n4,2,3,1\n", r"line 2: found an empty line"),
         (b"t,x,y,p\n1,2,3,1\n2,two,3,1\n", r"line 3, column x: found 'two'"),
         (b"t,x,y,q\n", r"line 1: found the columns"),
-        (b"1,70000,3,1\n", r"x\[0\] is 70000; expected 0 to 65535"),
+        (b"1,70000,3,1\n", r"line 1, column x: found 70000; expected 0 to 65535"),
         (b"9223372036854775808,0,0,0\n", r"line 1, column t: found '9223372036854775808'"),
         (b"\xff\xfe\xfd\n", r"is no UTF-8 text"),
         (bytes(5000), r"no end of a line within 4096 bytes; .* the format records"),
