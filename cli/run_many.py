@@ -16,12 +16,11 @@ from axonnx.base.fingerprints import sha256_of
 from axonnx.cli.guard import FAILED, FINE
 from axonnx.cli.options import call, fit_of, pool_of
 from axonnx.cli.show.counting import Counting
-from axonnx.jobs.answers import Question, Row, jobs_for, loaded
+from axonnx.jobs.answers import Question, Row, Summary, jobs_for, loaded
 from axonnx.jobs.journal import Journal
 from axonnx.jobs.recordings import find_recordings
 from axonnx.jobs.running import in_order, run_jobs
-from axonnx.jobs.summary import Summary
-from axonnx.jobs.work import Outcome
+from axonnx.jobs.work import Outcome, named_fault
 
 WIDTH = 44  # of a recording's name
 ONE_AT_A_TIME = ("live", "windows", "continuous", "every_bin", "limit", "index", "seconds")
@@ -129,12 +128,8 @@ def summary_text(facts: Mapping[str, Any]) -> str:
         )
     if facts["failed"]:
         lines.append(f"failed      {len(facts['failed']):,}, tried twice:")
-        lines += [f"  {_reason(name, fault)}" for name, fault in facts["failed"].items()]
+        lines += [f"  {named_fault(name, fault)}" for name, fault in facts["failed"].items()]
     return "\n".join(lines)
-
-
-def _reason(name: str, fault: str) -> str:
-    return fault if fault.startswith(name) else f"{name}: {fault}"
 
 
 def _cut(name: str) -> str:

@@ -20,8 +20,7 @@ from axonnx.base.locks import claimed
 from axonnx.experiments.plan import Job, digest_of
 from axonnx.experiments.store import Record, Store
 from axonnx.jobs import work
-from axonnx.jobs.pace import Pace
-from axonnx.jobs.running import run_jobs
+from axonnx.jobs.running import Pace, run_jobs
 from axonnx.train.finite import NonFiniteError
 
 Tell = Callable[[str], None]

@@ -1,7 +1,8 @@
-"""One file's answers to one recording file, as a job: the network is loaded once in each process."""
+"""One file's answers to one recording file, as a job, and what many answers come to."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -13,6 +14,7 @@ from axonnx.base.fingerprints import sha256_of
 from axonnx.jobs.work import Job
 from axonnx.runtime.engines.choose import EngineName
 from axonnx.runtime.frame_pipeline import FramePipeline
+from axonnx.runtime.measure.metrics import wilson_interval
 from axonnx.runtime.model import Model, load
 from axonnx.runtime.readers import Recording, read_recordings
 from axonnx.runtime.streams.fit import Fit
@@ -43,6 +45,44 @@ class Question:
     max_events: int | None = None
 
 
+@dataclass
+class Summary:
+    """Running counts of answers, right ones where the truth is known, and failures; in any order."""
+
+    recordings: int = 0
+    events: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    labels: Counter[str] = field(default_factory=Counter)
+    labelled: int = 0
+    right: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def add(self, row: Row) -> None:
+        """One more answer."""
+        self.recordings += 1
+        self.events += row.get("events", 0)
+        self.left_out.update(row.get("left_out", {}))
+        self.labels[row["label"]] += 1
+        if row["true"] is not None:
+            self.labelled += 1
+            self.right += row["true"] == row["label"]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; accuracy is None where no truth is known."""
+        known = self.labelled > 0
+        return {
+            "recordings": self.recordings,
+            "failed": self.failed,
+            "events": self.events,
+            "left_out": dict(sorted(self.left_out.items())),
+            "labels": dict(sorted(self.labels.items())),
+            "labelled": self.labelled,
+            "right": self.right,
+            "accuracy": self.right / self.labelled if known else None,
+            "accuracy_interval": list(wilson_interval(self.right, self.labelled)) if known else None,
+        }
+
+
 def jobs_for(question: Question, files: Sequence[Path]) -> list[Job]:
     """A job for each file."""
     return [Job(str(path), answer, (question, str(path))) for path in files]
@@ -62,9 +102,9 @@ def answer(question: Question, path: str) -> list[Row]:
 
 @lru_cache(maxsize=2)
 def loaded(model: str, sha256: str, engine: EngineName, threads: int) -> Model:
-    """The network; on another machine it must be the same file."""
+    """The network, loaded once in each process; on another machine it must be the same file."""
     if sha256_of(model) != sha256:
-        raise AxonnxError(f"{model}: is another file here than where the work was started; copy that one")
+        raise AxonnxError(f"{model}: sha256 differs from the submitted file; copy that file to this worker")
     return load(model, engine, threads)
 
 

@@ -24,7 +24,7 @@ BATCH_SYSTEMS = {
 KNOWN = f"tcp://HOST:PORT, tls://HOST:PORT, or one of {', '.join(BATCH_SYSTEMS)} as in slurm:profile.yaml"
 
 
-class Cluster:
+class ClusterPool:
     """The workers of a Dask cluster. A worker that dies costs nothing: Dask gives its jobs to others."""
 
     def __init__(self, address: str) -> None:

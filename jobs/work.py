@@ -44,12 +44,17 @@ class Pool(Protocol):
         ...
 
 
-class Here:
-    """One after the other, in this process."""
+class SerialPool:
+    """One job after the other, in this process."""
 
     def outcomes(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
         """In the order of the jobs."""
         return map(attempt, jobs)
+
+
+def named_fault(name: str, fault: str) -> str:
+    """A fault with the name of its job before it, unless it begins with that name already."""
+    return fault if fault.startswith(name) else f"{name}: {fault}"
 
 
 def attempt(job: Job) -> Outcome:

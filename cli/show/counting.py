@@ -7,9 +7,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
-from axonnx.jobs.pace import Pace
-from axonnx.jobs.running import Watch
-from axonnx.jobs.work import Outcome
+from axonnx.jobs.running import Pace, Watch
+from axonnx.jobs.work import Outcome, named_fault
 
 SECONDS = 10.0  # between two lines where nobody watches
 MOMENT = 0.2  # and on a terminal
@@ -30,7 +29,7 @@ class Counting:
             self.pace.step(fresh=self.pace.done >= self.before)
             if outcome.fault is not None:
                 self.failed += 1
-                self._say(f"{self.name}: failed: {_once(outcome)}")
+                self._say(f"{self.name}: failed: {named_fault(outcome.name, outcome.fault)}")
             self._show()
             yield outcome
         if self.out.isatty():
@@ -58,9 +57,3 @@ class Counting:
 def watching(name: str) -> Watch:
     """Progress for whoever knows how many jobs there are."""
     return lambda total, outcomes: Counting(name, total).through(outcomes)
-
-
-def _once(outcome: Outcome) -> str:
-    """The name and the fault, which may begin with it."""
-    fault = outcome.fault or ""
-    return fault if fault.startswith(outcome.name) else f"{outcome.name}: {fault}"

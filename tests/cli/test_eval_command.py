@@ -11,7 +11,7 @@ import pytest
 from axonnx.base.fingerprints import sha256_of
 from axonnx.cli import main
 from axonnx.evaluating import evaluate_file
-from axonnx.jobs.work import Here
+from axonnx.jobs.work import SerialPool
 from axonnx.runtime.binning.recordings import bin_events
 from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.measure.metrics import bootstrap_intervals, metrics_of
@@ -176,7 +176,7 @@ def test_figures_do_not_depend_on_who_computes_them(capsys, files, folder, monke
     monkeypatch.setattr("axonnx.evaluating.PIECES", 8)
     for name in ("plain", "noisy"):
         alone = evaluated(capsys, files[name], "--data", folder)
-        asked = evaluate_file(files[name], folder, engine="numpy", pool=Here())
+        asked = evaluate_file(files[name], folder, engine="numpy", pool=SerialPool())
         assert json.loads(asked.model_dump_json()) == alone
     assert evaluated(capsys, files["plain"], "--data", folder, "--jobs", "2") == evaluated(
         capsys, files["plain"], "--data", folder

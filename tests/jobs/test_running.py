@@ -7,8 +7,7 @@ import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.jobs.journal import Journal
-from axonnx.jobs.processes import DIED
-from axonnx.jobs.running import in_order, make_pool, run_jobs
+from axonnx.jobs.running import DIED, in_order, make_pool, run_jobs
 from axonnx.jobs.work import Job
 
 from .some_jobs import counted, crash, die, fail, once_only, slow_square, square, squares

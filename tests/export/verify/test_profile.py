@@ -13,7 +13,7 @@ from axonnx.cli import main
 from axonnx.export.collapsed import CollapseSettings, collapse_network
 from axonnx.export.contract import make_contract
 from axonnx.export.write import build_model, write_model
-from axonnx.jobs.work import Here
+from axonnx.jobs.work import SerialPool
 from axonnx.models import LIF, AveragePool2d, Conv2d, LeakyReadout, LIFSettings, Linear, SpikingNetwork, variant
 from axonnx.profiling import profile_file
 from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
@@ -224,6 +224,6 @@ def test_figures_do_not_depend_on_who_counts(exported, run_folder, tmp_path, mon
         monkeypatch.setattr("axonnx.profiling.PIECES", 64)
         alone = profile_file(exported(*options), engine="numpy", **given)
         monkeypatch.setattr("axonnx.profiling.PIECES", 8)
-        by_jobs = profile_file(exported(*options), engine="numpy", pool=Here(), **given)
+        by_jobs = profile_file(exported(*options), engine="numpy", pool=SerialPool(), **given)
         assert alone.samples == (21 if "run" in given else 20)
         assert without_time(by_jobs) == without_time(alone)
