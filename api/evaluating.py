@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
 from axonnx.jobs.running import Watch, all_results
-from axonnx.jobs.work import Job, Pool
+from axonnx.jobs.work import Job, Pool, check_submitted
 from axonnx.runtime.engines.choose import EngineName
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.network_input import describe_input
@@ -60,13 +60,13 @@ def evaluate_file(
         found = evaluate(loaded, labelled, seed)
     else:
         place = str(Path(data).resolve()) if Path(data).exists() else str(data)  # workers may stand elsewhere
-        asked = Asked(str(Path(model).resolve()), sha256, place, part, data_root, fit, engine, threads, seed)
-        found = figures_of(loaded, labelled, _by_jobs(asked, loaded, labelled.count, pool, watch), seed)
+        task = EvaluationTask(str(Path(model).resolve()), sha256, place, part, data_root, fit, engine, threads, seed)
+        found = figures_of(loaded, labelled, _by_jobs(task, loaded, labelled.count, pool, watch), seed)
     return found.model_copy(update={"model": str(model), "file_sha256": sha256})
 
 
 @dataclass(frozen=True)
-class Asked:
+class EvaluationTask:
     """Which file on which data, and how: what a worker is told."""
 
     model: str
@@ -80,38 +80,37 @@ class Asked:
     seed: int = 0
 
 
-def _by_jobs(asked: Asked, model: Model, count: int, pool: Pool, watch: Watch | None) -> list[Answers]:
+def _by_jobs(task: EvaluationTask, model: Model, count: int, pool: Pool, watch: Watch | None) -> list[Answers]:
     """The answers to all pieces, some at a time."""
     edges = [*range(0, count, PIECES), count]
     numbers = edges  # of first samples
     if model.engine.program.noises:  # a sample's noise follows from its number, and files may hold several
-        sizes = all_results([Job(f"count {a}", samples_of, (asked, a, b)) for a, b in pairwise(edges)], pool)
+        sizes = all_results([Job(f"count {a}", samples_of, (task, a, b)) for a, b in pairwise(edges)], pool)
         numbers = [0, *accumulate(sizes)]
     jobs = [
-        Job(f"pieces {first + 1} to {last} of {count}", answers_of, (asked, first, last, number))
+        Job(f"pieces {first + 1} to {last} of {count}", answers_of, (task, first, last, number))
         for (first, last), number in zip(pairwise(edges), numbers, strict=False)
     ]
     return [Answers.model_validate(each) for each in all_results(jobs, pool, watch)]
 
 
-def answers_of(asked: Asked, first: int, last: int, number: int) -> dict[str, Any]:
+def answers_of(task: EvaluationTask, first: int, last: int, number: int) -> dict[str, Any]:
     """A job: the answers to some pieces of the data."""
-    model, data = _opened(asked)
-    return answers(model, data, first, last, number, asked.seed).model_dump()
+    model, data = _opened(task)
+    return answers(model, data, first, last, number, task.seed).model_dump()
 
 
-def samples_of(asked: Asked, first: int, last: int) -> int:
+def samples_of(task: EvaluationTask, first: int, last: int) -> int:
     """A job: how many samples are in some pieces of the data."""
-    return sum(len(labels) for _, labels in _opened(asked)[1].some(first, last))
+    return sum(len(labels) for _, labels in _opened(task)[1].some(first, last))
 
 
 @lru_cache(maxsize=1)
-def _opened(asked: Asked) -> tuple[Model, LabelledData]:
+def _opened(task: EvaluationTask) -> tuple[Model, LabelledData]:
     """The network and the data, once in each process."""
-    if sha256_of(asked.model) != asked.sha256:
-        raise AxonnxError(f"{asked.model}: is another file here than where the work was started; copy that one")
-    model = load(asked.model, asked.engine, asked.threads)
-    return model, labelled_data(asked.data, model.contract, asked.part, asked.data_root, asked.fit)
+    check_submitted(task.model, task.sha256)
+    model = load(task.model, task.engine, task.threads)
+    return model, labelled_data(task.data, model.contract, task.part, task.data_root, task.fit)
 
 
 def labelled_data(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
 from axonnx.jobs.running import Watch, all_results
-from axonnx.jobs.work import Job, Pool
+from axonnx.jobs.work import Job, Pool, check_submitted
 from axonnx.runtime.engines.choose import measuring_engine
 from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.format.contract import Contract
@@ -35,7 +35,7 @@ PIECES = 64  # samples, or files of recordings, of a job
 
 
 @dataclass(frozen=True)
-class Asked:
+class ProfileTask:
     """Which file on which data, and how: what a worker is told."""
 
     model: str
@@ -73,19 +73,19 @@ def profile_file(
     if (run is None) == (data is None):
         raise AxonnxError(f"{model}: which data? A run, whose test data is taken, or data of your own: one of the two")
     table = hardware if isinstance(hardware, Hardware) else read_hardware(hardware)
-    asked = Asked(str(Path(model).resolve()), sha256_of(model), _absolute(run), _absolute(data), engine, seed)
+    task = ProfileTask(str(Path(model).resolve()), sha256_of(model), _absolute(run), _absolute(data), engine, seed)
     program = compile_file(model)
     measuring = measuring_engine(program, engine)
-    source = _source(asked, program.contract)
+    source = _source(task, program.contract)
     edges = [*range(0, source.count, PIECES), source.count]
-    labels = _labels(asked, source, edges, pool)
+    labels = _labels(task, source, edges, pool)
     chosen = choose_samples(np.concatenate(labels), limit)
     counts, first, number = Counts(), 0, 0
     jobs: list[Job] = []
     for (low, high), own in zip(pairwise(edges), labels, strict=True):
         inside = chosen[(chosen >= first) & (chosen < first + len(own))] - first
         if len(inside):
-            jobs.append(Job(f"pieces {low + 1} to {high}", counted, (asked, low, high, inside.tolist(), number)))
+            jobs.append(Job(f"pieces {low + 1} to {high}", counted, (task, low, high, inside.tolist(), number)))
         first, number = first + len(own), number + len(inside)
     if pool is None:
         for job in jobs:
@@ -96,7 +96,7 @@ def profile_file(
     return figures_of(program, measuring.name, counts, table).model_copy(
         update={
             "model": str(model),
-            "file_sha256": asked.sha256,
+            "file_sha256": task.sha256,
             "checkpoint_sha256": source.checkpoint_sha256,
             "data_sha256": source.sha256,
         }
@@ -108,25 +108,24 @@ def _absolute(place: str | Path | None) -> str | None:
     return None if place is None else str(Path(place).resolve())
 
 
-def counted(asked: Asked, low: int, high: int, chosen: list[int], number: int) -> dict[str, Any]:
+def counted(task: ProfileTask, low: int, high: int, chosen: list[int], number: int) -> dict[str, Any]:
     """A job: what some chosen samples of some pieces cost; ``number`` is that of the first of them."""
-    engine, source = _opened(asked)
-    return dict(vars(_counted(engine, source, asked.seed, low, high, chosen, number)))
+    engine, source = _opened(task)
+    return dict(vars(_counted(engine, source, task.seed, low, high, chosen, number)))
 
 
-def labels_of(asked: Asked, low: int, high: int) -> list[int]:
+def labels_of(task: ProfileTask, low: int, high: int) -> list[int]:
     """A job: the labels of some pieces of the data."""
-    found: list[int] = _opened(asked)[1].labels(low, high).tolist()
+    found: list[int] = _opened(task)[1].labels(low, high).tolist()
     return found
 
 
 @lru_cache(maxsize=1)
-def _opened(asked: Asked) -> tuple[Engine, _OfRun | _OfFiles]:
+def _opened(task: ProfileTask) -> tuple[Engine, _OfRun | _OfFiles]:
     """The engine and the data, once in each process."""
-    if sha256_of(asked.model) != asked.sha256:
-        raise AxonnxError(f"{asked.model}: is another file here than where the work was started; copy that one")
-    program = compile_file(asked.model)
-    return measuring_engine(program, asked.engine), _source(asked, program.contract)
+    check_submitted(task.model, task.sha256)
+    program = compile_file(task.model)
+    return measuring_engine(program, task.engine), _source(task, program.contract)
 
 
 def _counted(
@@ -135,20 +134,22 @@ def _counted(
     return count(engine, source.batches(low, high, np.array(chosen)), seed, number)
 
 
-def _labels(asked: Asked, source: _OfRun | _OfFiles, edges: list[int], pool: Pool | None) -> list[NDArray[np.int64]]:
+def _labels(
+    task: ProfileTask, source: _OfRun | _OfFiles, edges: list[int], pool: Pool | None
+) -> list[NDArray[np.int64]]:
     """Of every stretch of pieces; to know those of files means to read them."""
     if pool is None or isinstance(source, _OfRun):
         return [source.labels(low, high) for low, high in pairwise(edges)]
-    jobs = [Job(f"labels {low}", labels_of, (asked, low, high)) for low, high in pairwise(edges)]
+    jobs = [Job(f"labels {low}", labels_of, (task, low, high)) for low, high in pairwise(edges)]
     return [np.array(found, np.int64) for found in all_results(jobs, pool)]
 
 
-def _source(asked: Asked, contract: Contract) -> _OfRun | _OfFiles:
-    if asked.data is not None:
-        return _OfFiles(open_labelled(Path(asked.data), contract), contract)
+def _source(task: ProfileTask, contract: Contract) -> _OfRun | _OfFiles:
+    if task.data is not None:
+        return _OfFiles(open_labelled(Path(task.data), contract), contract)
     from axonnx.train.trained import open_run  # needs torch, which a device without a run does not have
 
-    return _OfRun(open_run(str(asked.run)))
+    return _OfRun(open_run(str(task.run)))
 
 
 @dataclass(frozen=True)

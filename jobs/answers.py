@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.fingerprints import sha256_of
-from axonnx.jobs.work import Job
+from axonnx.jobs.work import Job, check_submitted
 from axonnx.runtime.engines.choose import EngineName
 from axonnx.runtime.frame_pipeline import FramePipeline
 from axonnx.runtime.measure.metrics import wilson_interval
@@ -103,8 +102,7 @@ def answer(question: Question, path: str) -> list[Row]:
 @lru_cache(maxsize=2)
 def loaded(model: str, sha256: str, engine: EngineName, threads: int) -> Model:
     """The network, loaded once in each process; on another machine it must be the same file."""
-    if sha256_of(model) != sha256:
-        raise AxonnxError(f"{model}: sha256 differs from the submitted file; copy that file to this worker")
+    check_submitted(model, sha256)
     return load(model, engine, threads)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.fingerprints import sha256_of
 
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -55,6 +56,12 @@ class SerialPool:
 def named_fault(name: str, fault: str) -> str:
     """A fault with the name of its job before it, unless it begins with that name already."""
     return fault if fault.startswith(name) else f"{name}: {fault}"
+
+
+def check_submitted(path: str, sha256: str) -> None:
+    """Refuse a file that is not the one a job was submitted with: a worker may stand on another machine."""
+    if sha256_of(path) != sha256:
+        raise AxonnxError(f"{path}: sha256 differs from the submitted file; copy that file to this worker")
 
 
 def attempt(job: Job) -> Outcome:

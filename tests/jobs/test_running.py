@@ -6,9 +6,10 @@ import signal
 import pytest
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.fingerprints import sha256_of
 from axonnx.jobs.journal import Journal
 from axonnx.jobs.running import DIED, in_order, make_pool, run_jobs
-from axonnx.jobs.work import Job
+from axonnx.jobs.work import Job, check_submitted
 
 from .some_jobs import counted, crash, die, fail, once_only, slow_square, square, squares
 
@@ -134,3 +135,13 @@ def test_a_worker_with_another_version_is_told(cluster, monkeypatch):
     monkeypatch.setattr("axonnx.jobs.cluster.metadata.version", lambda _name: "0.0.1")
     with pytest.raises(AxonnxError, match=r"has axonnx .*, this is 0\.0\.1; install the same"):
         list(run_jobs(squares(1), make_pool(cluster=cluster.scheduler_address)))
+
+
+def test_a_worker_refuses_another_file_than_the_submitted_one(tmp_path):
+    file = tmp_path / "model.onnx"
+    file.write_bytes(b"submitted")
+    submitted = sha256_of(file)
+    check_submitted(str(file), submitted)
+    file.write_bytes(b"changed")
+    with pytest.raises(AxonnxError, match=r"model\.onnx: sha256 differs from the submitted file; copy that file"):
+        check_submitted(str(file), submitted)
