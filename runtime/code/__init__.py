@@ -1,1 +1,0 @@
-"""Programs as source code: text that needs neither Python nor us to run."""

@@ -1,1 +1,0 @@
-"""A program as plain C99: one header, one source, its constants; no heap, no library."""
