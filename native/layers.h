@@ -48,6 +48,7 @@ static void add_linear(const program *p, int32_t number)
     }
 }
 
+#if USES_CONVOLUTIONS
 /* ---------------------------------------------------------------- convolutions, channels last
    For each output pixel, the rows of weights of all events in its window. Events are listed pixel by pixel, so those in
    one row of a window are neighbours in the list where its taps are, and the row of weights of event e is e plus a number
@@ -214,3 +215,4 @@ INLINE int64_t reached(const program *p, const int32_t *r, int32_t y)
     }
     return seen;
 }
+#endif

@@ -50,6 +50,7 @@ INLINE int32_t take_neurons(const program *p, const int32_t *r, int lean, int32_
                             const float *current, int32_t count)
 {
     const layer l = layer_of(p, r, lean);
+    (void)l, (void)begin, (void)end, (void)current; /* not used where a network has no neurons */
 #define CASE(NAME, READS, FIRES)                                                                                       \
     case NEURON_##NAME: return take_##NAME(&l, begin, end, current, count);
     switch (r[NEURONS_op]) {

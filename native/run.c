@@ -37,6 +37,7 @@ static void take_linear(const program *p, const int32_t *turn, int64_t *counts, 
     if (turn[TURN_FIRE] >= 0) counts[turn[TURN_FIRE]] += take_layer(p, row_of(p, turn[TURN_FIRE]), LEAN(turn));
 }
 
+#if USES_CONVOLUTIONS
 /* A convolution, arithmetic on its result, and the neurons behind it, one row of pixels at a time. Of a result that
    nobody else reads, only that row is kept. */
 static void take_conv(const program *p, const int32_t *turn, int64_t *counts)
@@ -78,6 +79,7 @@ static void take_conv(const program *p, const int32_t *turn, int64_t *counts)
     end_spikes(p, fire, fired);
     counts[turn[TURN_FIRE]] += fired;
 }
+#endif
 
 /* One step's input: from memory; or as it comes from outside, and then numbers go to memory only where they matter. */
 static int take_input(const program *p, const int32_t *loads, const int32_t *r, const float *outside, int64_t ahead)
@@ -119,7 +121,9 @@ static int take_turns(const program *p, int64_t begin, int64_t end, const given 
         int32_t fired = turn[TURN_FIRE];
         switch (r[0]) {
         case LINEAR: take_linear(p, turn, g->counts, ready && n == begin); break;
+#if USES_CONVOLUTIONS
         case CONV: take_conv(p, turn, g->counts); break;
+#endif
         case NEURONS:
             fired = turn[TURN_ROW];
             g->counts[fired] += take_layer(p, r, LEAN(turn));

@@ -4,6 +4,14 @@
    the order in which events come cannot show: several sums run beside each other where a block is narrow. Weights n·2^−s
    whose n fit 16 or 8 bits are added as integers, which is exact as well. */
 
+/* A core that is made for one network leaves out what that network has no use for. */
+#ifndef USES_CONVOLUTIONS
+#define USES_CONVOLUTIONS 1
+#define USES_FLOATS 1
+#define USES_SHORTS 1
+#define USES_BYTES 1
+#endif
+
 enum { FLOATS, SHORTS, BYTES }; /* how weights are stored: see runtime/codegen/weights.py */
 enum { NO_BIAS = -1, ADD_TO_SUM = -2 };
 
@@ -198,9 +206,9 @@ INLINE part part_at(const synapse *s, int32_t done)
     default: STORED(1, stored_, what, __VA_ARGS__) break;                                                              \
     }
 #define STORED(vectors, stored_, what, ...)                                                                            \
-    if (stored_ == SHORTS) what(SHORTS, vectors, __VA_ARGS__);                                                         \
-    else if (stored_ == BYTES) what(BYTES, vectors, __VA_ARGS__);                                                      \
-    else what(FLOATS, vectors, __VA_ARGS__);
+    if (USES_SHORTS && stored_ == SHORTS) what(SHORTS, vectors, __VA_ARGS__);                                          \
+    else if (USES_BYTES && stored_ == BYTES) what(BYTES, vectors, __VA_ARGS__);                                        \
+    else if (USES_FLOATS) what(FLOATS, vectors, __VA_ARGS__);
 #if MOST_VECTORS == 16
 #define WIDE(vectors, stored_, what, ...) STORED(vectors, stored_, what, __VA_ARGS__)
 #else

@@ -16,6 +16,12 @@
 #error "compile without -ffast-math: every operation must be rounded as it stands"
 #endif
 
+/* Wider registers are fine where an assignment rounds (ISO C): exact sums stay exact, and one operation on float32
+   numbers that is rounded twice has the bits of one that is rounded once. */
+#if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && !defined(__STRICT_ANSI__)
+#error "compile with -std=c99: here float operations are rounded only where the standard is followed"
+#endif
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

@@ -32,7 +32,7 @@ class Reach(NamedTuple):
 
 @dataclass(frozen=True)
 class Pools:
-    """How many elements each pool has; ``steps`` rows of tables that follow the clock.
+    """How many elements each pool has, weights in cache lines; ``steps`` rows of tables that follow the clock.
 
     ``slack``: elements that may be written behind a list's end.
     """
@@ -51,7 +51,7 @@ class Pools:
 
 def check_rows(rows: Sequence[tuple[int, ...]], pools: Pools, tables: NDArray[np.int32], where: str) -> None:
     """Refuse a program whose rows are not as wide as their kernels read, or reach beyond a pool."""
-    for size in (pools.memory, pools.events, pools.tables, pools.constants, pools.weights // CACHE_LINE, pools.packed):
+    for size in (pools.memory, pools.events, pools.tables, pools.constants, pools.weights, pools.packed):
         if size >= ADDRESSES:
             raise AxonnxError(f"{where}: its buffers or weights hold {size} numbers; less than 2³¹ can be addressed")
     for number, row in enumerate(rows):
@@ -98,11 +98,11 @@ def _synapse(row: kinds.Linear | kinds.Conv, rows: int, outputs: int, dense: int
     """``rows`` of weights for event lists with one of zeros, ``dense`` of them for dense products."""
     valid = row.stored in BYTES_OF and row.dense_stored in BYTES_OF
     if not valid or not 0 <= row.unit <= FINEST_UNIT or not 0 <= row.bits < 24:
-        yield Reach("weights", 0, ADDRESSES * CACHE_LINE)
+        yield Reach("weights", 0, ADDRESSES)
         return
-    yield Reach("weights", row.weights * CACHE_LINE, (rows + 1) * outputs * BYTES_OF[row.stored])
+    yield Reach("weights", row.weights, -(-(rows + 1) * outputs * BYTES_OF[row.stored] // CACHE_LINE))
     if row.dense != kinds.NOWHERE:
-        yield Reach("weights", row.dense * CACHE_LINE, dense * outputs * BYTES_OF[row.dense_stored])
+        yield Reach("weights", row.dense, -(-dense * outputs * BYTES_OF[row.dense_stored] // CACHE_LINE))
     if row.bias >= 0:
         yield Reach("constants", row.bias, outputs)
     for place in (row.counted, row.plain):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from axonnx.base.errors import AxonnxError
 from axonnx.runtime.codegen import rows as kinds
 from axonnx.runtime.codegen.bounds import Pools, check_rows
 from axonnx.runtime.codegen.layout import LANES, Layout, padded
@@ -53,6 +55,21 @@ class Pool:
         return begin
 
 
+@dataclass
+class WeightPool:
+    """Weights of every width, one after the other, each from a cache line on; sizes and places count cache lines."""
+
+    parts: list[NDArray[Any]] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, values: NDArray[Any]) -> int:
+        """Where the values begin."""
+        begin, each = self.size, CACHE_LINE // values.itemsize
+        self.parts.append(np.concatenate([values, np.zeros(-values.size % each, values.dtype)]))
+        self.size += self.parts[-1].nbytes // CACHE_LINE
+        return begin
+
+
 class Plan:
     """A program laid out for the native core.
 
@@ -63,7 +80,7 @@ class Plan:
     def __init__(self, program: Program, padding: int = LANES, dense: bool = True) -> None:
         self.program, self.padding, self.dense = program, padding, dense
         self.storage = Storage(program, padding)
-        self.floats, self.integers, self.packed_weights = Pool(padding), Pool(padding), Pool(CACHE_LINE)
+        self.floats, self.integers, self.weights = Pool(padding), Pool(padding), WeightPool()
         self.packed_size = 0  # of a dense layer's inputs
         self.rows: list[kinds.AnyRow] = []
         self.at_start = 0  # the first rows list the states' events, once a chunk
@@ -75,10 +92,14 @@ class Plan:
         self.table = table_of(self.rows)
         self.synapse_rows = np.zeros(len(self.rows), np.int64)  # 1 where a row is a synapse's
         self.synapse_rows[[self.row_of[name] for name in program.synapses]] = 1
-        self.constants = aligned(self.floats, np.float32)
-        self.weights = aligned(self.packed_weights, np.int8, CACHE_LINE)  # bytes are read by whole vectors
-        self.tables = aligned(self.integers, np.int32)
+        self.constants = aligned(self.floats.parts, np.float32)
+        self.tables = aligned(self.integers.parts, np.int32)
         check_rows(self.rows, self.pools, self.tables, program.name)
+
+    @cached_property
+    def weights_in_memory(self) -> NDArray[np.int8]:
+        """All weights as bytes."""
+        return aligned(self.weights.parts, np.int8)
 
     @property
     def firing(self) -> list[Neurons]:
@@ -97,7 +118,7 @@ class Plan:
         return Pools(
             memory=self.storage.memory,
             constants=self.floats.size,
-            weights=self.packed_weights.size,
+            weights=self.weights.size,
             events=self.storage.events,
             packed=self.packed_size,
             tables=self.integers.size,
@@ -158,6 +179,11 @@ class Plan:
             RecurrentActivity: self._activity,
             StepRow: self._step_row,
         }
+        if type(instruction) not in rules:
+            raise AxonnxError(
+                f"{self.program.name}: node {instruction.name!r} ({instruction.op}) is unknown to the native core; "
+                f"known are {', '.join(rule.__name__ for rule in rules)}"
+            )
         before = len(self.rows)
         rules[type(instruction)](instruction)
         if len(self.rows) == before:
@@ -213,15 +239,11 @@ class Plan:
         }
 
     def _weights(self, weights: Weights) -> dict[str, int]:
-        begin = self.packed_weights.add(weights.rows.view(np.int8)) // CACHE_LINE
-        dense = kinds.NOWHERE
-        if weights.tiles is not None:
-            dense = self.packed_weights.add(weights.tiles.view(np.int8)) // CACHE_LINE
         return {
-            "weights": begin,
+            "weights": self.weights.add(weights.rows),
             "stored": weights.stored,
             "unit": weights.unit,
-            "dense": dense,
+            "dense": kinds.NOWHERE if weights.tiles is None else self.weights.add(weights.tiles),
             "dense_stored": weights.dense_stored,
         }
 
@@ -414,14 +436,16 @@ def table_of(rows: list[kinds.AnyRow]) -> NDArray[np.int32]:
     return table
 
 
-def aligned(pool: Pool | int, dtype: type[np.generic], behind: int = 0) -> NDArray[Any]:
-    """A pool's values, or so many zeros, from a cache line on, with room ``behind`` them."""
-    size, width = pool if isinstance(pool, int) else pool.size, np.dtype(dtype).itemsize
-    raw = np.zeros(size + behind + CACHE_LINE // width, dtype)
+def aligned(parts: Sequence[NDArray[Any]], dtype: type[np.generic], size: int = 0) -> NDArray[Any]:
+    """Arrays one after the other, or ``size`` zeros, from a cache line on, with another line behind them."""
+    parts = [part.view(dtype) for part in parts]
+    size, width = max(size, sum(part.size for part in parts)), np.dtype(dtype).itemsize
+    line = CACHE_LINE // width
+    raw = np.zeros(size + 2 * line, dtype)
     skip = (-raw.ctypes.data % CACHE_LINE) // width
-    found = raw[skip : skip + size + behind]
-    if isinstance(pool, Pool) and pool.parts:
-        np.concatenate(pool.parts, out=found[:size], casting="same_kind")
+    found = raw[skip : skip + size + line]
+    if parts:
+        np.concatenate(parts, out=found[: sum(part.size for part in parts)])
     return found
 
 

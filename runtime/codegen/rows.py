@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from axonnx.runtime.codegen.expressions import c_step
 from axonnx.runtime.format.opset import OPS
+from axonnx.runtime.format.spike_op import SpikeOp
 
 COLUMNS = 44  # of the table; no row is wider
 CHAIN = 4  # most instructions between a convolution and its neurons
 SLOTS = 16  # time steps that a group of turns may take at a time
 WIDEST = 256  # outputs of a block of weights
+# Per cent of active inputs from which dense products are faster: weights of 16 bits that serve several pixels or time
+# steps, or a single one; the same for 8 bits. Measured by benchmarks/crossings.py.
+DENSE_FROM = (45, 101, 45, 101)
 
 ADD, SUB, MUL = range(3)  # kinds of arithmetic
 PAIRS, MEANS, LARGEST = range(3)  # kinds of pools
@@ -277,13 +282,13 @@ typedef struct {
 """
 
 
-def header() -> str:
+def header(neurons: Sequence[SpikeOp] = NEURONS) -> str:
     """``generated.h``: shared numbers, and one step of every neuron operator, from its definition."""
     numbers = "".join(f"    {name} = {value},\n" for name, value in _constants().items())
     each = "".join(
-        f" \\\n    X({op.function}, {int('spikes' in op.inputs)}, {int(op.spikes is not None)})" for op in NEURONS
+        f" \\\n    X({op.function}, {int('spikes' in op.inputs)}, {int(op.spikes is not None)})" for op in neurons
     )
-    steps = "\n".join(c_step(op) for op in NEURONS)
+    steps = "\n".join(c_step(op) for op in neurons)
     text = f"enum {{\n{numbers}}};\n\n{LAYER}\n#define EACH_NEURON(X){each}\n\n{steps}"
     layout = hashlib.sha256(text.encode()).hexdigest()[:16]
     return (

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from importlib import resources
 
-from axonnx.runtime.code.c.source import c_source
+from axonnx.runtime.codegen.c.c_source import c_source, state_bytes
 from axonnx.runtime.deploy.origin import RECORD, Origin
 from axonnx.runtime.program.instructions import Program
 
 DESKTOP = """\
 # {name} as C99
 
-A {kind} network for {classes} classes, with the bits of its ONNX file; no heap, no library. `make` builds it, and
-`./network recording.csv` prints the decision on a recording (columns t,x,y,p). A program needs `network.*` alone:
+A {kind} network for {classes} classes, with the bits of its ONNX file and the kernels of axonnx's own engine; no heap,
+no library. `make` builds it, for several instruction sets where the processor has them, and `./network recording.csv`
+prints the decision on a recording (columns t,x,y,p). A program needs `network*.c` and `network*.h` alone:
 
     static network_state n;
     network_init(&n, 0, 0);
@@ -25,7 +26,7 @@ BOARD = """\
 
 A {kind} network for {classes} classes, with the bits of its ONNX file; weights are constants, states need {memory:,}
 bytes of RAM. `make` builds firmware for ARM's MPS2 board (AN386, Cortex-M4), `make run RECORDINGS=recording.csv` runs
-it in qemu, `make size` says what the network alone takes. Of your own you need `network.*`; `board.*` know the board.
+it in qemu, `make size` says what the network alone takes. Of your own you need `network*`; `board.*` know the board.
 
     static network_state n;
     network_init(&n, 0, 0);
@@ -42,15 +43,14 @@ def desktop_files(program: Program, origin: Origin) -> dict[str, str]:
 
 def cortex_m_files(program: Program, origin: Origin) -> dict[str, str]:
     """The same with start-up code, a memory map and a Makefile for the cross compiler."""
-    code = c_source(program)
+    code = c_source(program, vectors=False)
     board = {name: _file(name) for name in ("main.c", "board.c", "board.h", "board.ld")}
-    return {**code, **board, "Makefile": _file("cortex_m.mk"), **_told(BOARD, program, origin, _state_bytes(code))}
-
-
-def _state_bytes(code: dict[str, str]) -> int:
-    """Of ``network_state``: its floats, a 64-bit seed and two counters."""
-    floats = int(code["network.h"].split("NETWORK_MEMORY ")[1].split()[0])
-    return 4 * floats + 4 * (floats % 2) + 16
+    return {
+        **code,
+        **board,
+        "Makefile": _file("cortex_m.mk"),
+        **_told(BOARD, program, origin, state_bytes(code["network.h"])),
+    }
 
 
 def _told(readme: str, program: Program, origin: Origin, memory: int) -> dict[str, str]:

@@ -20,7 +20,7 @@ from axonnx.native import REMEDY, needed_core
 from axonnx.runtime.codegen.layout import LANES
 from axonnx.runtime.codegen.order import Order
 from axonnx.runtime.codegen.plan import Plan, aligned
-from axonnx.runtime.codegen.rows import layout
+from axonnx.runtime.codegen.rows import DENSE_FROM, layout
 from axonnx.runtime.engines.interface import Activity, Chunk, check_input, trace_sources
 from axonnx.runtime.engines.state import State, check_clock, check_state
 from axonnx.runtime.program.instructions import Program
@@ -33,9 +33,6 @@ POINTERS = ("table", "order", "groups", "tables", "constants", "weights", "memor
 NUMBERS = (
     "rows", "turns", "parts", "at_start", "kept", "entering", "traced", "scale", "largest", "slots", "padding",
 )  # fmt: skip
-# Per cent of active inputs from which dense products are faster: weights of 16 bits that serve several pixels or time
-# steps, or a single one; the same for 8 bits. Measured by benchmarks/crossings.py.
-DENSE_FROM = (25, 60, 25, 60)
 
 
 class CProgram(ctypes.Structure):
@@ -113,18 +110,18 @@ class Workspace:
 
     def __init__(self, plan: Plan, order: Order, dense_from: Sequence[int]) -> None:
         entering = plan.program.contract.input
-        self.memory = aligned(order.memory, np.float32)
+        self.memory = aligned((), np.float32, order.memory)
         self.arrays = (
             order.table,
             order.turns,
             order.groups,
             plan.tables,
             plan.constants,
-            plan.weights,
+            plan.weights_in_memory,
             self.memory,
-            aligned(order.events, np.int32),
+            aligned((), np.int32, order.events),
             np.zeros(plan.storage.memory // LANES + 1, np.uint16),
-            aligned(plan.packed_size, np.int16, LANES),
+            aligned((), np.int16, plan.packed_size),
         )
         self.program = CProgram(
             *(array.ctypes.data for array in self.arrays),

@@ -15,7 +15,7 @@ from axonnx.runtime.model import load
 from axonnx.runtime.program.compilation import compile_file
 from axonnx.runtime.program.instructions import MaxPool
 
-from ..runtime.code.c.machine import Machine, needs_compiler
+from ..runtime.codegen.c.machine import Machine, needs_compiler
 from ..runtime.codegen.js.node import needs_node, node
 from .own_networks import LayersOfTorch, TwoBinaryBranches, TwoBranches, Wired
 from .running import Comparison, Exported, export

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from axonnx.runtime import load
-from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.model import Model
 
-from ..runtime.code.c.machine import Machine, needs_compiler
+from ..runtime.codegen.c.machine import Machine, needs_compiler
 from ..runtime.codegen.js.node import needs_node, node
 from .cases import CASES, Case
 from .running import Comparison, Exported, Values

@@ -15,7 +15,7 @@ from axonnx.runtime import load
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.format.opset import OPS
 
-from ..runtime.code.c.machine import Machine, needs_compiler
+from ..runtime.codegen.c.machine import Machine, needs_compiler
 from ..runtime.codegen.js.node import needs_node, node
 from .record import differences, digest, read_record
 
@@ -93,10 +93,11 @@ def programs():
     return {path: load(path, "numpy").program for path in GOLDEN}
 
 
-@pytest.fixture(scope="module")
-def machine(programs):
-    """All golden files as C, in one library."""
-    return Machine({as_name(path): program for path, program in programs.items()})
+@pytest.fixture(scope="module", params=[False, True], ids=["plain", "vectors"])
+def machine(programs, request):
+    """All golden files as C, in one library: for a microcontroller and for a desktop."""
+    named = {as_name(path): program for path, program in programs.items()}
+    return Machine(named, quick=request.param, vectors=request.param)
 
 
 def as_name(path):

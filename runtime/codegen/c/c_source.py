@@ -1,22 +1,30 @@
-"""The whole of it: a header with the contract, the constants, and a source with kernels, one step and what users call.
+"""A network as C: the native core's sources, the network as constants for them, and what users call.
 
-What is generated is compiled with ``FLAGS``. It asks for no heap and no library: results are those of the numpy
-engine, bit for bit, wherever float is IEEE float32 and the compiler neither fuses nor reorders operations.
+Nothing is written anew for a network: its table, weights and constants are the native engine's own, so are the kernels,
+and so is the time that they take. It asks for no heap and no library. With ``vectors`` the core is compiled once for
+each instruction set; without, it is plain C99 for a microcontroller, where nothing is padded.
 """
 
 from __future__ import annotations
 
 import re
-import textwrap
 from importlib import resources
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.code.c.statements import Statements
-from axonnx.runtime.code.c.text import comment, doubles, number, string
+from axonnx.native import FOLDER
+from axonnx.runtime.codegen import rows as kinds
+from axonnx.runtime.codegen.c.c_text import array, c_type, comment, doubles, elements, number, string
+from axonnx.runtime.codegen.layout import LANES
+from axonnx.runtime.codegen.order import Order
+from axonnx.runtime.codegen.plan import Plan
+from axonnx.runtime.codegen.rows import DENSE_FROM, header
+from axonnx.runtime.engines.noise import layer_key
 from axonnx.runtime.engines.normal_table import coefficients
-from axonnx.runtime.program.instructions import Program
+from axonnx.runtime.format.opset import OPS
+from axonnx.runtime.program.instructions import Conv, Neurons, Program
 
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off")
+PARTS = ("program.h", "lists.h", "neurons.h", "synapses.h", "dense.h", "plain.h", "layers.h", "run.c")
 ABOUT = """\
 /* {name} as C99, with the bits of its ONNX file: a {kind} network for {classes} classes, collapsed by {mode}.
 
@@ -27,53 +35,67 @@ ABOUT = """\
 
    Compile with {flags}: a fused multiply-add has other bits. */
 """
-GUARD = """\
-#if defined(__FAST_MATH__)
-#error "compile without -ffast-math: results must be rounded as they stand"
+NAMES = """\
+/* Names of this core, and what it leaves out because the network has no use for it. */
+#define CORE(name) CORE_OF(network_core, name, ISA)
+#define CORE_OF(network, name, isa) CORE_NAMED(network, name, isa)
+#define CORE_NAMED(network, name, isa) network##_##name##_##isa
+#ifndef ISA
+#define ISA base
 #endif
-#if FLT_EVAL_METHOD != 0
-#error "float operations are not rounded to float here; results would differ"
+#define EXPORT
+"""
+ALIGNED = """\
+#ifdef __GNUC__
+#define ALIGNED __attribute__((aligned(64)))
+#else
+#define ALIGNED
 #endif
-#ifdef __clang__
-#pragma STDC FP_CONTRACT OFF
-#endif
+"""
+LAYERS = """\
+typedef struct {
+    const char *name;
+    int size, spikes, membrane; /* where they begin in the trace; -1: no membrane is kept */
+} network_layer;
+extern const network_layer network_layers[]; /* the last has no name */
 """
 
 
-def c_source(program: Program, name: str = "network", keep_layers: bool = False) -> dict[str, str]:
-    """Files by name: ``name.h``, ``name.c`` and ``name_weights.h``; every name in them begins with ``name``.
+def c_source(
+    program: Program, name: str = "network", vectors: bool = True, keep_layers: bool = False
+) -> dict[str, str]:
+    """Files by name: ``name.h``, ``name.c``, ``name_core.c`` and ``name_weights.h``; every name in them begins with it.
 
-    ``keep_layers`` keeps spikes and membranes of all layers until the next step; ``name_layers`` says where.
+    Args:
+        program: The network.
+        name: What its functions and files are called.
+        vectors: Lay it out for vectors of sixteen lanes; otherwise for a microcontroller.
+        keep_layers: Keep spikes and membranes of all layers until the next step; ``name_layers`` says where.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise AxonnxError(f"the name {name!r}; expected lower-case letters, digits and _, with a letter first")
-    statements = Statements(program, keep_layers)
-    declarations, places, size = statements.declarations()
-    at = {buffer: places.get(statements.memory.root(buffer), -1) for buffer in program.buffers}
-    source = "\n".join(
-        [
-            f"/* {comment(program.name)}: see network.h */",
-            "#include <float.h>\n#include <math.h> /* INFINITY; nothing of libm is called */\n#include <string.h>\n",
-            '#include "network.h"\n#include "network_weights.h"\n',
-            GUARD,
-            _kernels(program, statements),
-            _places(program, at),
-            _compute(declarations, statements.step),
-            library("network.c"),
-            library("decision.c" if program.contract.collapse.members == 1 else "ensemble.c"),
-            _labels(program),
-            *([_layers(program, at)] if keep_layers else []),
-        ]
-    )
-    header = _header(program, size, keep_layers)
-    weights = f"/* {comment(program.name)}: constants */\n" + "\n".join(statements.constants)
-    files = {"network.h": header, "network.c": source, "network_weights.h": weights}
+    plan = Plan(program, LANES if vectors else 1, dense=vectors)
+    order = Order(plan, slots=1)
+    files = {
+        "network.h": _header(plan, order, keep_layers),
+        "network.c": _source(plan, keep_layers),
+        "network_core.c": _core(program, plan, vectors),
+        "network_weights.h": _constants(plan, order),
+    }
     return {_named(file, name): _named(text, name) for file, text in files.items()}
+
+
+def state_bytes(text: str) -> int:
+    """The size of ``network_state`` on a machine of 32 bits, from the header's own numbers."""
+    sizes = {key: int(value) for key, value in re.findall(r"#define NETWORK_(\w+) (\d+)", text)}
+    words = 4 * sum(sizes[key] for key in ("MEMORY", "OUTSIDE", "EVENTS", "TRACE"))
+    small = 2 * (sizes["BITS"] + sizes["PACKED"])
+    return -(-(words + small) // 8) * 8 + 8 * sizes["ROWS"] + 16
 
 
 def library(name: str) -> str:
     """A file of C."""
-    return resources.files("axonnx.runtime.code.c").joinpath(name).read_text("utf-8")
+    return resources.files("axonnx.runtime.codegen.c").joinpath(name).read_text("utf-8")
 
 
 def _named(text: str, name: str) -> str:
@@ -82,50 +104,90 @@ def _named(text: str, name: str) -> str:
     return re.sub(r"\bnetwork(?=_\w|\.[ch]\b)", name, text)
 
 
-def _kernels(program: Program, statements: Statements) -> str:
-    """What this network needs of the kernels."""
-    files = [library("neurons.c"), library("pools.c"), library("geometry.c")]
-    synapses = library("synapses.c")
-    files += [re.sub(r"\bWEIGHT\b|(?<=_)WEIGHT", kind, synapses) for kind in sorted(statements.weights)]
-    files += [doubles("NORMAL", coefficients()) + "\n" + library("noise.c")] if program.noises else []
-    chunks = [chunk.strip("\n") for file in files for chunk in file.split("\n\n")]
-    needed = _needed("\n".join(statements.step), {chunk: name for chunk in chunks if (name := _defines(chunk))})
-    return "\n\n".join(chunk for chunk in chunks if chunk in needed) + "\n"
+def _native(name: str) -> str:
+    """A file of the native core, without what it includes: all of it stands in one file here."""
+    text = (FOLDER / name).read_text("utf-8")
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith('#include "'))
 
 
-def _defines(chunk: str) -> str | None:
-    """The function, type or table that a part of a file defines."""
-    found = re.search(r"^static (?:const |inline )*\w+ (\w+)[(\[]|^} (\w+);", chunk, re.MULTILINE)
-    return found and (found[1] or found[2])
+def _core(program: Program, plan: Plan, vectors: bool) -> str:
+    """The native core, as far as the network needs it."""
+    used = {i.spike_op for i in program.instructions if isinstance(i, Neurons)}
+    stored = {row.stored for row in plan.rows if isinstance(row, kinds.Linear | kinds.Conv)}
+    uses = {
+        "CONVOLUTIONS": any(isinstance(i, Conv) for i in program.instructions),
+        "FLOATS": kinds.FLOATS in stored,
+        "SHORTS": kinds.SHORTS in stored,
+        "BYTES": kinds.BYTES in stored,
+    }
+    lines = [f"#define USES_{what} {int(needed)}\n" for what, needed in uses.items()]
+    lines += [] if vectors else ["#define CORE_PLAIN\n"]
+    made = [_native("vectors.h"), header([op for op in OPS.values() if op.name in used])]
+    about = f"/* {comment(program.name)}: the native core of axonnx; see network.h */\n"
+    return "\n".join([about + NAMES + "".join(lines), *made, *map(_native, PARTS)])
 
 
-def _needed(text: str, chunks: dict[str, str]) -> set[str]:
-    """The parts that a text names, and those that they name themselves."""
-    found: set[str] = set()
-    while more := {chunk for chunk, name in chunks.items() if chunk not in found and re.search(rf"\b{name}\b", text)}:
-        found |= more
-        text = "\n".join(more)
-    return found
+def _source(plan: Plan, keep_layers: bool) -> str:
+    program = plan.program
+    places = ", ".join(str(plan.storage.place(name)) for name in program.logits or program.totals)
+    parts = [
+        f"/* {comment(program.name)}: see network.h */\n#include <string.h>\n\n"
+        '#include "network.h"\n#include "network_weights.h"\n',
+        *([_native("noise.h")] if program.noises else []),
+        _noise(plan),
+        f"#define KEEP_TRACE(n) {'(n)->trace' if keep_layers else 'NULL'}\n",
+        f"static const int RESULTS[] = {{{places}}};\n",
+        library("network.c"),
+        library("decision.c" if program.contract.collapse.members == 1 else "ensemble.c"),
+        _labels(program),
+    ]
+    return "\n".join([*parts, *([_layers(plan)] if keep_layers else [])])
 
 
-def _places(program: Program, at: dict[str, int]) -> str:
-    results = ", ".join(str(at[name]) for name in program.logits or program.totals)
-    return f"enum {{ INPUT = {at[program.input]} }};\nstatic const int RESULTS[] = {{{results}}};\n"
+def _noise(plan: Plan) -> str:
+    """What draws a step's noise, which stands behind the input in the order of the program."""
+    program, calls = plan.program, []
+    at = program.buffers[program.input].size
+    for name in program.noises:
+        size = program.buffers[name].size
+        key = f"{layer_key(name)}u, (n)->steps, (n)->sample, NORMAL"
+        calls.append(f" \\\n    normals((n)->outside + {at}, {size}, (n)->seed, {key});")
+        at += size
+    table = [doubles("NORMAL", coefficients())] if program.noises else []
+    return "\n".join([*table, f"#define DRAW_NOISE(n){''.join(calls)}\n"])
 
 
-def _compute(declarations: list[str], step: list[str]) -> str:
-    body = "\n".join(line for statement in [*declarations, *step] for line in _wrapped(statement))
-    return f"/* One time step. */\nstatic void compute(network_state *n)\n{{\n{body}\n}}\n"
-
-
-def _wrapped(statement: str) -> list[str]:
-    """A statement on lines of some 120 characters."""
-    begin = " " * (4 + len(statement) - len(statement.lstrip()))
-    words = statement.split()
-    return textwrap.wrap(
-        " ".join(words), 118, initial_indent=begin, subsequent_indent=begin + "    ", break_long_words=False,
-        break_on_hyphens=False,
-    )  # fmt: skip
+def _constants(plan: Plan, order: Order) -> str:
+    """The network as the core reads it."""
+    program, entering = plan.program, plan.program.contract.input
+    struct = _native("program.h").split("typedef struct {")[1].split("} program;")[0]
+    numbers = {
+        "TURNS": len(order.turns),
+        "AT_START": order.at_start,
+        "KEPT": plan.storage.kept,
+        "SCALE": 2**entering.shift,
+        "LARGEST_UNITS": entering.largest,
+        "PADDING": plan.padding,
+    }
+    weights = plan.weights.parts
+    members = "".join(f"    {c_type(part)} w{n}[{part.size}];\n" for n, part in enumerate(weights))
+    behind = f"    int8_t behind[{LANES * 2}];\n"  # a whole vector is read where half of one is needed
+    values = ",\n".join([*(elements(part) for part in weights), "{0}"])
+    return "\n".join(
+        [
+            f"/* {comment(program.name)}: constants */\n#include <stdint.h>\n",
+            ALIGNED,
+            f"typedef struct {{{struct}}} program;\n",
+            f"enum {{ {', '.join(f'{key} = {value}' for key, value in numbers.items())} }};",
+            f"#define DENSE_FROM {', '.join(map(str, DENSE_FROM))}\n",
+            array("TABLE", order.table),
+            array("ORDER", order.turns),
+            array("GROUPS", order.groups),
+            array("TABLES", plan.tables),
+            array("CONSTANTS", plan.constants),
+            f"static const struct {{\n{members}{behind}}} WEIGHTS ALIGNED = {{\n{values}}};\n",
+        ]
+    )
 
 
 def _labels(program: Program) -> str:
@@ -133,14 +195,17 @@ def _labels(program: Program) -> str:
     return f"const char *const network_labels[NETWORK_CLASSES] = {{\n{labels}}};\n"
 
 
-def _layers(program: Program, at: dict[str, int]) -> str:
-    places = [(layer, at[layer.spikes], at[layer.membrane] if layer.membrane else -1) for layer in program.layers]
-    rows = [f"    {{{string(layer.name)}, {layer.size}, {o}, {h}}},\n" for layer, o, h in places]
+def _layers(plan: Plan) -> str:
+    rows = []
+    for layer in plan.program.layers:
+        spikes, _ = plan.trace_places[f"spikes/{layer.name}"]
+        membrane, _ = plan.trace_places.get(f"membrane/{layer.name}", (kinds.NOWHERE, ""))
+        rows.append(f"    {{{string(layer.name)}, {layer.size}, {spikes}, {membrane}}},\n")
     return f"const network_layer network_layers[] = {{\n{''.join(rows)}    {{NULL, 0, -1, -1}},\n}};\n"
 
 
-def _header(program: Program, size: int, keep_layers: bool) -> str:
-    contract = program.contract
+def _header(plan: Plan, order: Order, keep_layers: bool) -> str:
+    program, contract = plan.program, plan.program.contract
     about = ABOUT.format(
         name=comment(program.name),
         kind=contract.kind,
@@ -148,30 +213,28 @@ def _header(program: Program, size: int, keep_layers: bool) -> str:
         mode=contract.collapse.mode,
         flags=" ".join(FLAGS),
     )
+    sizes: list[tuple[str, object, str]] = [
+        ("MEMORY", order.memory, "floats"),
+        ("OUTSIDE", plan.outside_size, ""),
+        ("EVENTS", order.events, ""),
+        ("BITS", order.memory // LANES + 1 if plan.padding == LANES else 1, ""),
+        ("PACKED", max(plan.packed_size, 1) + LANES, ""),
+        ("TRACE", max(plan.trace_size, 1) if keep_layers else 1, ""),
+        ("ROWS", len(plan.rows), ""),
+    ]
     defined = "\n".join(
-        f"#define NETWORK_{key} {value}{f' /* {why} */' if why else ''}" for key, value, why in _numbers(program, size)
+        f"#define NETWORK_{key} {value}{f' /* {why} */' if why else ''}"
+        for key, value, why in [*sizes, *_numbers(program)]
     )
     parts = [about, "#ifndef NETWORK_H\n#define NETWORK_H\n", "#include <stddef.h>\n#include <stdint.h>\n"]
-    parts += [f"{defined}\n", library("network.h")]
-    if keep_layers:
-        parts.append(LAYERS)
+    parts += [f"{defined}\n", library("network.h"), *([LAYERS] if keep_layers else [])]
     return "\n".join([*parts, "#endif\n"])
 
 
-LAYERS = """\
-typedef struct {
-    const char *name;
-    int size, spikes, membrane; /* where they begin in memory; -1: no membrane is kept */
-} network_layer;
-extern const network_layer network_layers[]; /* the last has no name */
-"""
-
-
-def _numbers(program: Program, size: int) -> list[tuple[str, object, str]]:
+def _numbers(program: Program) -> list[tuple[str, object, str]]:
     """The contract in numbers."""
     contract, given = program.contract, program.contract.input
     found: list[tuple[str, object, str]] = [
-        ("MEMORY", size, "floats"),
         ("INPUTS", program.buffers[program.input].size, " x ".join(map(str, given.shape))),
         ("CLASSES", len(contract.classes), ""),
         ("MEMBERS", contract.collapse.members, "of the ensemble"),

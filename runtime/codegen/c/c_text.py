@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-TYPES = {1: "int8_t", 2: "int16_t", 4: "float"}  # by the bytes of an element
+TYPES = {"i1": "int8_t", "i2": "int16_t", "i4": "int32_t", "f4": "float"}
 A_LINE = 110
 
 
@@ -22,11 +22,22 @@ def number(value: float) -> str:
     return f"{digits}f" if re.search(r"[.e]", digits) else f"{digits}.0f"
 
 
-def array(kind: str, name: str, values: NDArray[Any], about: str) -> str:
-    """The definition of a constant array."""
-    flat = values.reshape(-1)
-    words = [number(value) for value in flat.tolist()] if kind == "float" else [str(item) for item in flat.tolist()]
-    return f"/* {comment(about)} */\nstatic const {kind} {name}[{len(words)}] = {{\n{_lines(words)}}};\n"
+def c_type(values: NDArray[Any]) -> str:
+    """The type of an array's elements."""
+    return TYPES[values.dtype.str[1:]]
+
+
+def elements(values: NDArray[Any]) -> str:
+    """An array's elements between braces, on lines of some 110 characters."""
+    flat = values.reshape(-1).tolist()
+    words = [number(value) for value in flat] if values.dtype == np.float32 else [str(item) for item in flat]
+    return f"{{\n{_lines(words)}}}"
+
+
+def array(name: str, values: NDArray[Any]) -> str:
+    """The definition of a constant array; C has none without elements."""
+    values = values if values.size else np.zeros(1, values.dtype)
+    return f"static const {c_type(values)} {name}[{values.size}] ALIGNED = {elements(values)};\n"
 
 
 def doubles(name: str, table: NDArray[np.float64]) -> str:
@@ -44,11 +55,6 @@ def string(text: str) -> str:
     """A string constant."""
     plain = [chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}" for byte in text.encode()]
     return f'"{"".join(plain)}"'
-
-
-def identifier(text: str, longest: int = 40) -> str:
-    """The letters and digits of a name."""
-    return re.sub(r"[^A-Za-z0-9]+", "_", text)[:longest].strip("_")
 
 
 def _lines(words: list[str]) -> str:

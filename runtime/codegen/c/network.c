@@ -1,8 +1,51 @@
+/* Which build of the core runs: the best that this processor can, where the Makefile has built several. */
+typedef int64_t run_function(const program *, const float *, float *, int64_t *, float *, int64_t, int64_t, int64_t,
+                             int64_t, int64_t, int64_t);
+typedef struct {
+    const char *name;
+    run_function *run;
+    int64_t (*fuses)(void);
+} build;
+#define DECLARE(isa)                                                                                                   \
+    run_function network_core_run_##isa;                                                                               \
+    int64_t network_core_fuses_##isa(void);
+#define BUILD(isa) ((build){#isa, network_core_run_##isa, network_core_fuses_##isa})
+DECLARE(base)
+#ifdef NETWORK_X86
+DECLARE(avx2)
+DECLARE(avx512)
+#endif
+
+static build best(void)
+{
+#ifdef NETWORK_X86
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("fma"))
+        return BUILD(avx512);
+    if (__builtin_cpu_supports("avx2")) return BUILD(avx2);
+#endif
+    return BUILD(base);
+}
+
+const char *network_isa(void)
+{
+    return best().name;
+}
+
+int network_fuses(void)
+{
+    return best().fuses() != 0;
+}
+
 /* What users call. */
 
 void network_reset(network_state *n)
 {
     memset(n->memory, 0, sizeof n->memory);
+    memset(n->events, 0, sizeof n->events);
+    memset(n->bits, 0, sizeof n->bits);
+    memset(n->counts, 0, sizeof n->counts);
     n->steps = 0;
 }
 
@@ -13,26 +56,40 @@ void network_init(network_state *n, uint64_t seed, uint32_t sample)
     network_reset(n);
 }
 
-/* The input is in memory. */
+/* The input is in `outside`; noise goes behind it. */
 static int take_step(network_state *n)
 {
+    const program p = {TABLE, ORDER, GROUPS, TABLES, CONSTANTS, (const int8_t *)&WEIGHTS, n->memory, n->events, n->bits,
+                       n->packed, NETWORK_ROWS, TURNS, 1, AT_START, KEPT, NETWORK_OUTSIDE, NETWORK_TRACE, SCALE,
+                       LARGEST_UNITS, 1, PADDING, {DENSE_FROM}};
+    const build core = best();
     if (n->steps >= NETWORK_STEPS_KNOWN) return NETWORK_OVER;
+    if (n->steps == 0 && core.fuses()) return NETWORK_FUSED;
     if (!NETWORK_SPIKING) n->steps = 0;
-    compute(n);
+    DRAW_NOISE(n)
+    if (core.run(&p, n->outside, n->memory, n->counts, KEEP_TRACE(n), 1, n->steps, 1, 0, 1, 1) >= 0)
+        return NETWORK_BAD_VALUE;
     n->steps++;
     return 0;
 }
 
+/* Whether all values are as the contract promises; if so they become the input. */
+static int take_values(network_state *n, const float *values)
+{
+    for (int i = 0; i < NETWORK_INPUTS; i++) {
+        const float value = values[i] - NETWORK_CENTRE;
+        if (!(value >= -NETWORK_LARGEST && value <= NETWORK_LARGEST) || (float)(int32_t)value != value) return 0;
+    }
+    for (int i = 0; i < NETWORK_INPUTS; i++) {
+        const float value = values[i] - NETWORK_CENTRE;
+        n->outside[i] = value * NETWORK_UNIT;
+    }
+    return 1;
+}
+
 int network_step(network_state *n, const float frame[NETWORK_INPUTS])
 {
-    float *const input = n->memory + INPUT;
-    for (int i = 0; i < NETWORK_INPUTS; i++) {
-        const float value = frame[i] - NETWORK_CENTRE;
-        if (!(value >= -NETWORK_LARGEST && value <= NETWORK_LARGEST) || (float)(int32_t)value != value)
-            return NETWORK_BAD_VALUE;
-        input[i] = value * NETWORK_UNIT;
-    }
-    return take_step(n);
+    return take_values(n, frame) ? take_step(n) : NETWORK_BAD_VALUE;
 }
 
 int network_cell(int x, int y, int p)
@@ -46,7 +103,7 @@ int network_cell(int x, int y, int p)
 
 int network_step_events(network_state *n, const network_event *events, size_t count)
 {
-    float *const input = n->memory + INPUT;
+    float *const input = n->outside;
     int left_out = 0;
     if (!NETWORK_TAKES_EVENTS) return NETWORK_NO_EVENTS;
     for (int i = 0; i < NETWORK_INPUTS; i++) input[i] = 0.0f;
@@ -55,11 +112,7 @@ int network_step_events(network_state *n, const network_event *events, size_t co
         if (cell < 0) left_out++;
         else if (input[cell] < NETWORK_CLIP) input[cell] += 1.0f;
     }
-    for (int i = 0; i < NETWORK_INPUTS; i++) {
-        const float value = input[i] - NETWORK_CENTRE;
-        if (!(value >= -NETWORK_LARGEST && value <= NETWORK_LARGEST)) return NETWORK_BAD_VALUE;
-        input[i] = value * NETWORK_UNIT;
-    }
+    if (!take_values(n, input)) return NETWORK_BAD_VALUE;
     const int refused = take_step(n);
     return refused ? refused : left_out;
 }

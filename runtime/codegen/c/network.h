@@ -1,8 +1,14 @@
 typedef struct {
-    float memory[NETWORK_MEMORY]; /* states, then what a step computes */
-    uint64_t seed;                /* of a stochastic network's noise */
-    uint32_t sample;              /* the name of what it sees, for its noise */
-    uint32_t steps;               /* time steps so far */
+    float memory[NETWORK_MEMORY];   /* states, then what a step computes */
+    float outside[NETWORK_OUTSIDE]; /* one step's input, and its noise */
+    int32_t events[NETWORK_EVENTS]; /* lists of active inputs */
+    uint16_t bits[NETWORK_BITS];    /* spikes of layers that are read as events alone */
+    int16_t packed[NETWORK_PACKED]; /* inputs of a layer where most are active */
+    float trace[NETWORK_TRACE];     /* spikes and membranes of all layers, where they are kept */
+    int64_t counts[NETWORK_ROWS];   /* spikes and synaptic operations of each instruction so far */
+    uint64_t seed;                  /* of a stochastic network's noise */
+    uint32_t sample;                /* the name of what it sees, for its noise */
+    uint32_t steps;                 /* time steps so far */
 } network_state; /* all there is of one network; a copy of it is a saved state */
 
 typedef struct {
@@ -13,7 +19,8 @@ typedef struct {
 enum {
     NETWORK_BAD_VALUE = -1, /* a number of the frame is not as the contract promises */
     NETWORK_OVER = -2,      /* no more time steps are known: call network_reset */
-    NETWORK_NO_EVENTS = -3  /* this network takes frames alone */
+    NETWORK_NO_EVENTS = -3, /* this network takes frames alone */
+    NETWORK_FUSED = -4      /* the compiler fused products with additions, which changes bits: see the Makefile's flags */
 };
 
 extern const char *const network_labels[NETWORK_CLASSES];
@@ -32,3 +39,6 @@ int network_cell(int x, int y, int p);
 void network_logits(const network_state *n, float logits[NETWORK_MEMBERS][NETWORK_CLASSES]);
 /* The class with the largest mean probability over members; softmax decides only among several. */
 int network_decision(const network_state *n);
+/* The instruction set that runs, and 0 where its compiler rounded every operation as it must. */
+const char *network_isa(void);
+int network_fuses(void);

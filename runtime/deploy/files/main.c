@@ -157,8 +157,16 @@ static int run(const char *path)
     return 0;
 }
 
+/* Whether the compiler rounded every operation as it must: a build whose bits would differ is not used. */
+static int check(void)
+{
+    if (network_fuses()) fprintf(stderr, "the compiler fused products with additions: add -ffp-contract=off to its flags\n");
+    return network_fuses();
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], "--check") == 0) return check();
     int worst = argc < 2 ? 2 : 0;
     if (worst) fprintf(stderr, "usage: %s RECORDING.csv ...\n", argc ? argv[0] : "network");
     for (int i = 1; i < argc; i++) {

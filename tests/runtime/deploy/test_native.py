@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from axonnx.base.c_compiler import find_compiler
 from axonnx.compiling import compile_to
 from axonnx.export.collapsed import CollapseSettings
 from axonnx.models import SpikingMLP
@@ -17,7 +16,7 @@ from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.format.contract import InputContract
 from axonnx.train.data.sets.registry import load_data_set
 
-from ..code.c.machine import needs_compiler
+from ..codegen.c.machine import needs_compiler
 from ..readers.event_files import csv_bytes
 from ..streams.small_models import Sample, export, export_all
 from .firmware import decisions, needs_board, run_firmware

@@ -8,15 +8,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
-from axonnx.base.c_compiler import find_compiler
-from axonnx.runtime.code.c.source import FLAGS, c_source
+from axonnx.runtime.codegen.c.c_source import FLAGS, c_source
+from axonnx.runtime.codegen.layout import LANES, Layout
 from axonnx.runtime.program.instructions import Program
 
-needs_compiler = pytest.mark.skipif(find_compiler() is None, reason="no C compiler here; install gcc or clang")
-STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fPIC", "-shared")
+from ....compilers import find_compiler, needs_compiler
+
+__all__ = ["Machine", "Network", "needs_compiler"]
+
+ARRAYS = ("MEMORY", "OUTSIDE", "EVENTS")  # before the bits and packed inputs of a state
+STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-psabi", "-fPIC", "-shared")
 
 
 class Layer(ctypes.Structure):
@@ -24,16 +27,19 @@ class Layer(ctypes.Structure):
 
 
 class Machine:
-    """Programs by name in one library; ``quick`` leaves out what the compiler optimises, for there are many."""
+    """Programs by name in one library; ``quick`` leaves out what the compiler optimises, for there are many.
 
-    def __init__(self, programs: Mapping[str, Program], quick: bool = False) -> None:
-        self.programs = programs
-        self.texts = {name: c_source(program, name, keep_layers=True) for name, program in programs.items()}
+    Laid out for vectors, or in plain C99 for a microcontroller.
+    """
+
+    def __init__(self, programs: Mapping[str, Program], quick: bool = False, vectors: bool = False) -> None:
+        self.programs, self.padding = programs, LANES if vectors else 1
+        self.texts = {name: c_source(program, name, vectors, True) for name, program in programs.items()}
         with TemporaryDirectory() as folder:
             for files in self.texts.values():
                 for file, text in files.items():
                     (Path(folder) / file).write_text(text, "utf-8")
-            sources = [str(Path(folder) / f"{name}.c") for name in programs]
+            sources = [str(Path(folder) / f"{name}{part}.c") for name in programs for part in ("", "_core")]
             command = [
                 find_compiler(),
                 *FLAGS,
@@ -63,8 +69,11 @@ class Network:
 
     def __init__(self, machine: Machine, name: str, seed: int, sample: int) -> None:
         self.machine, self.name, self.program = machine, name, machine.programs[name]
-        size = int(re.search(r"_MEMORY (\d+)", machine.texts[name][f"{name}.h"])[1])
-        self.memory = np.full(size + 6, np.nan, np.float32)  # aligned for the 64-bit seed behind the floats
+        sizes = dict(re.findall(rf"#define {name.upper()}_([A-Z]+) (\d+)", machine.texts[name][f"{name}.h"]))
+        floats, self.traced = (sum(int(sizes[key]) for key in keys) for keys in (ARRAYS, ("TRACE",)))
+        self.trace_at = floats + (int(sizes["BITS"]) + int(sizes["PACKED"]) + 1) // 2
+        whole = self.trace_at + self.traced + 2 * int(sizes["ROWS"]) + 16
+        self.memory = np.full(whole, np.nan, np.float32)
         self.call("init", ctypes.c_uint64(seed), ctypes.c_uint32(sample))
 
     def call(self, function: str, *arguments: object) -> int:
@@ -91,5 +100,6 @@ class Network:
             assert (row.name.decode(), row.size) == (layer.name, layer.size)
             for kind, at in (("spikes", row.spikes), ("membrane", row.membrane)):
                 if at >= 0:
-                    found[f"{kind}/{layer.name}"] = self.memory[at : at + row.size].reshape(layer.shape).copy()
+                    layout, begin = Layout(layer.shape, self.machine.padding), self.trace_at + at
+                    found[f"{kind}/{layer.name}"] = layout.unpack(self.memory[begin : begin + layout.size].copy())
         return found

@@ -7,9 +7,9 @@ import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.codegen.js.module_text import module_text
-from axonnx.runtime.engines.draw import draw_noise
-from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
-from axonnx.runtime.engines.reference.state import zero_state
+from axonnx.runtime.engines.noise import draw_noise
+from axonnx.runtime.engines.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.state import zero_state
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.format.values import REAL, SPIKES, graded
 from axonnx.runtime.program.instructions import (

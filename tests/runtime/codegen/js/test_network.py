@@ -9,7 +9,7 @@ import pytest
 
 from axonnx.runtime.binning import Binning, Sensor
 from axonnx.runtime.codegen.js.module_text import module_text, script_text
-from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.model import Model
 from axonnx.runtime.program.instructions import Program
