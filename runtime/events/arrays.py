@@ -1,5 +1,6 @@
 """The one event type of the project: time in microseconds, pixel column, pixel row, polarity."""
 
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -8,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from axonnx.base.errors import AxonnxError
 
 EVENT: Final = np.dtype([("t", "<i8"), ("x", "<u2"), ("y", "<u2"), ("p", "u1")])
+# An event as plain bytes: numpy copies these whole, but the fields of an EVENT one by one, ten times more slowly.
+RAW: Final = np.dtype((np.void, EVENT.itemsize))
 
 Events = NDArray[np.void]
 
@@ -43,7 +46,19 @@ def is_sorted(events: Events) -> bool:
 
 def sort_events(events: Events) -> Events:
     """Events in time order, equal times in their old order; the same array when it is in order already."""
-    return events if is_sorted(events) else events[np.argsort(events["t"], kind="stable")]
+    return events if is_sorted(events) else pick_events(events, np.argsort(events["t"], kind="stable"))
+
+
+def pick_events(events: Events, which: NDArray[np.bool_] | NDArray[np.int64]) -> Events:
+    """The same as ``events[which]``, for a mask or an array of indices, but fast."""
+    picked: Events = events.view(RAW)[which].view(EVENT)
+    return picked
+
+
+def concatenate_events(parts: Iterable[Events]) -> Events:
+    """The same as ``np.concatenate(parts)``, but fast."""
+    whole: Events = np.concatenate([part.view(RAW) for part in parts]).view(EVENT)
+    return whole
 
 
 def _one_an_event(name: str, values: NDArray, count: int) -> NDArray:

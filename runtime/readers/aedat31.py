@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
+from axonnx.runtime.events.arrays import pick_events
 from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.readers.binary import header_lines, read_bytes, require_magic
 from axonnx.runtime.readers.recording import Recording, events_from
@@ -60,7 +61,7 @@ def read(path: Path) -> Recording:
     t, words = _polarity(path, data, taken)
     valid = (words & 1).astype(bool)
     skipped = _skipped(packets, source) | ({"not valid": n} if (n := int(np.count_nonzero(~valid))) else {})
-    events = events_from(path, t, words >> 17, words >> 2 & 0x7FFF, words >> 1 & 1)[valid]
+    events = pick_events(events_from(path, t, words >> 17, words >> 2 & 0x7FFF, words >> 1 & 1), valid)
     return Recording(events, "aedat3.1", _sensor(lines, source), skipped)
 
 

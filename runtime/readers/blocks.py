@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.events.arrays import EVENT, Events
+from axonnx.runtime.events.arrays import EVENT, RAW, Events
 from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.readers.binary import HEAD_BYTES, header_lines, read_head
 from axonnx.runtime.readers.recording import Recording
 
-ROW = np.dtype((np.void, EVENT.itemsize))
 BLOCK = 2**16  # records that are in memory at a time
 TEXT = 2**20  # bytes of text
 
@@ -37,7 +36,7 @@ def gathered(opened: Opened) -> Recording:
     for block in opened.blocks:
         if count + len(block) > len(events):
             events.resize(max(count + len(block), len(events) + len(events) // 2), refcheck=False)
-        events.view(ROW)[count : count + len(block)] = block.view(ROW)  # bytes: numpy would copy field by field
+        events.view(RAW)[count : count + len(block)] = block.view(RAW)
         count += len(block)
     events.resize(count, refcheck=False)
     return Recording(events, opened.format, opened.sensor, opened.skipped, opened.notes)

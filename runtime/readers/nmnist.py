@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from axonnx.runtime.events.arrays import pick_events
 from axonnx.runtime.readers.binary import read_bytes, whole_records
 from axonnx.runtime.readers.clock import unwrap
 from axonnx.runtime.readers.recording import Recording, events_from
@@ -32,6 +33,6 @@ def read(path: Path) -> Recording:
     overflow = y == OVERFLOW_ROW
     t = unwrap((third & 0x7F) << 16 | bytes_[:, 3] << 8 | bytes_[:, 4], TIME_BITS)
     t += OVERFLOW_US * np.cumsum(overflow)
-    events = events_from(path, t, x, y, third >> 7)[~overflow]
+    events = pick_events(events_from(path, t, x, y, third >> 7), ~overflow)
     skipped = {"clock overflow": int(overflow.sum())} if overflow.any() else {}
     return Recording(events, "nmnist", skipped=skipped)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.events.arrays import Events, check_events
+from axonnx.runtime.events.arrays import Events, check_events, pick_events
 from axonnx.runtime.events.sensor import Sensor
 
 Crop = tuple[int, int] | Literal["centre"]
@@ -82,7 +82,7 @@ class Adapter:
         if not wrong.any():
             return events
         self.dropped[reason] += int(wrong.sum())
-        return events[~wrong]
+        return pick_events(events, ~wrong)
 
     def _moved(self, events: Events, region: Region) -> Events:
         x, y = events["x"].astype(np.int64) - region.left, events["y"].astype(np.int64) - region.top

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.events.arrays import EVENT, Events, check_events, sort_events
+from axonnx.runtime.events.arrays import EVENT, Events, check_events, concatenate_events, pick_events, sort_events
 
 OnDisorder = Literal["refuse", "drop"]
 MOST_HELD = 2**22  # events that wait, 64 MB
@@ -44,12 +44,11 @@ class Reorder:
         if len(check_events(events)) == 0:
             return events
         times = np.ascontiguousarray(events["t"])
-        latest = np.maximum(np.maximum.accumulate(times), self._latest)
-        late = latest > times
-        if late.any():
-            events = self._within(events, times, latest, late)
+        if times[0] < self._latest or (times[1:] < times[:-1]).any():
+            latest = np.maximum(np.maximum.accumulate(times), self._latest)
+            events = self._within(events, times, latest, latest > times)
+        self._latest = max(self._latest, int(times.max()))
         self._seen += len(times)
-        self._latest = int(latest[-1])
         return self._settled(events)
 
     def flush(self) -> Events:
@@ -68,15 +67,15 @@ class Reorder:
             raise self._fault(int(np.argmax(beyond)), times, int(lateness[int(np.argmax(beyond))]))
         self.dropped += int(beyond.sum())
         self.sorted += int((late & ~beyond).sum())
-        return events[~beyond]
+        return pick_events(events, ~beyond)
 
     def _settled(self, events: Events) -> Events:
         if self.tolerance_us == 0:
             return events
-        waiting = sort_events(np.concatenate([self._held, events]))
+        waiting = sort_events(concatenate_events([self._held, events]))
         limit = max(self._latest - self.tolerance_us, INT64_MIN)
         ready = int(np.searchsorted(waiting["t"], np.int64(limit), side="right"))
-        self._held = waiting[ready:].copy()
+        self._held = concatenate_events([waiting[ready:]])  # a copy: a view would keep all of them in memory
         if len(self._held) > MOST_HELD:
             raise AxonnxError(
                 f"stream: more than {MOST_HELD} events lie within the tolerance of {self.tolerance_us} µs and have to "

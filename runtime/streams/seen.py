@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from axonnx.runtime.binning.recordings import bin_events
 from axonnx.runtime.binning.settings import Binning
-from axonnx.runtime.events.arrays import EVENT, Events
+from axonnx.runtime.events.arrays import EVENT, Events, concatenate_events, pick_events
 from axonnx.runtime.streams.adapt import Adapter
 
 
@@ -27,15 +27,14 @@ class Seen:
     def __call__(self, events: Events) -> Events:
         """What the adapter makes of events."""
         passed = self.adapter(events)
-        self.events = np.concatenate([self.events, passed])
+        self.events = concatenate_events([self.events, passed])
         return passed
 
     def frame(self, end_us: int) -> NDArray[np.uint8]:
         """The bin that ends there; what came before it is forgotten."""
         begin = end_us - self.binning.bin_us
-        inside = self.events[(self.events["t"] >= begin) & (self.events["t"] < end_us)]
-        self.events = self.events[self.events["t"] >= end_us]
-        moved = inside.copy()
+        moved = pick_events(self.events, (self.events["t"] >= begin) & (self.events["t"] < end_us))
+        self.events = pick_events(self.events, self.events["t"] >= end_us)
         moved["t"] -= begin
         frame: NDArray[np.uint8] = bin_events(moved, self.binning).frames[0]
         return frame

@@ -15,7 +15,7 @@ from contextlib import suppress
 import numpy as np
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.events.arrays import EVENT, Events
+from axonnx.runtime.events.arrays import EVENT, Events, concatenate_events
 from axonnx.runtime.events.records import RECORD, from_records
 from axonnx.runtime.streams.live_sources import PATIENCE, READ, LiveSource
 
@@ -46,7 +46,7 @@ class Ahead:
                 return begun
             self.latest = int(first["t"][0])
             begun = self._near(first)
-        return np.concatenate([begun, self._confirmed(events), self._near(events)])
+        return concatenate_events([begun, self._confirmed(events), self._near(events)])
 
     def flush(self) -> Events:
         """What is held, where there was nothing else; no more is to come."""
@@ -97,7 +97,7 @@ class UdpSource(LiveSource):
                 believed = [self._ahead.push(events) for events in self._waiting(port)]
                 self._count_lost(port)
                 if sum(map(len, believed)):
-                    yield np.concatenate(believed)
+                    yield concatenate_events(believed)
         if len(left := self._ahead.flush()):
             yield left
         self._count_strays()

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.events.arrays import EVENT
+from axonnx.runtime.events.arrays import concatenate_events, pick_events
 from axonnx.runtime.events.sensor import Sensor
-from axonnx.train.data.recordings import RAW, Recordings, join_events
+from axonnx.train.data.recordings import Recordings, join_events
 
 AXES = ("t", "x", "y")
 
@@ -32,10 +32,10 @@ def blend(
     own: NDArray[np.void], other: NDArray[np.void], sensor: Sensor, generator: np.random.Generator
 ) -> NDArray[np.void]:
     """Half of the events of both, by time; the others' are moved onto the middle of the own."""
-    kept, added = (_some(events, generator.random(len(events)) < 0.5) for events in (own, other))
+    kept, added = (pick_events(events, generator.random(len(events)) < 0.5) for events in (own, other))
     added = _moved(added, _middle(kept) - _middle(added), sensor)
-    joined = np.concatenate([kept.view(RAW), added.view(RAW)]).view(EVENT)
-    return _some(joined, np.argsort(joined["t"], kind="stable"))
+    joined = concatenate_events([kept, added])
+    return pick_events(joined, np.argsort(joined["t"], kind="stable"))
 
 
 def _partners(
@@ -45,12 +45,6 @@ def _partners(
     order = np.argsort(labels, kind="stable")
     first, last = (np.searchsorted(labels[order], labels[indices], side) for side in ("left", "right"))
     return order[generator.integers(first, last)]
-
-
-def _some(events: NDArray[np.void], which: NDArray[np.bool_] | NDArray[np.int64]) -> NDArray[np.void]:
-    """As plain bytes: numpy picks structured elements field by field, many times slower."""
-    picked: NDArray[np.void] = np.ascontiguousarray(events).view(RAW)[which].view(EVENT)
-    return picked
 
 
 def _middle(events: NDArray[np.void]) -> NDArray[np.float64]:
@@ -63,7 +57,7 @@ def _moved(events: NDArray[np.void], by: NDArray[np.float64], sensor: Sensor) ->
     places = [events[axis].astype(np.int64) + round(step) for axis, step in zip(AXES, by.tolist(), strict=True)]
     limits = (np.iinfo(np.int64).max, sensor.width, sensor.height)
     inside = np.logical_and.reduce([(place >= 0) & (place < end) for place, end in zip(places, limits, strict=True)])
-    out = _some(events, inside)
+    out = pick_events(events, inside)
     for axis, place in zip(AXES, places, strict=True):
         out[axis] = place[inside]
     return out

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning.settings import Origin
-from axonnx.runtime.events.arrays import EVENT, check_events, sort_events
+from axonnx.runtime.events.arrays import EVENT, check_events, concatenate_events, sort_events
 from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.format.contract import FitContract
 from axonnx.runtime.readers import Recording, read_recordings
@@ -22,7 +22,6 @@ from axonnx.train.data.labels import check_groups, check_labels
 
 # Events looked at in one go when a whole data set is checked; it may be larger than memory.
 BLOCK = 1 << 22
-RAW = np.dtype((np.void, EVENT.itemsize))
 
 
 class Place(NamedTuple):
@@ -146,9 +145,7 @@ def join_events(parts: Iterable[NDArray[np.void]]) -> tuple[NDArray[np.void], ND
     kept = list(parts)
     offsets = np.zeros(len(kept) + 1, np.int64)
     np.cumsum([len(part) for part in kept], out=offsets[1:])
-    # As plain bytes: numpy joins structured arrays field by field, many times slower.
-    raw = [np.ascontiguousarray(check_events(part)).view(RAW) for part in [np.zeros(0, EVENT), *kept]]
-    return np.concatenate(raw).view(EVENT), offsets
+    return concatenate_events([np.zeros(0, EVENT), *map(check_events, kept)]), offsets
 
 
 def from_first_event(events: NDArray[np.void]) -> NDArray[np.void]:
