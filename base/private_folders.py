@@ -43,15 +43,6 @@ def own_folder(parent: Path, name: str) -> Path | None:
     return folder if os.access(folder, os.W_OK) else None
 
 
-def is_our_file(path: Path) -> bool:
-    """A file, no link to one, that belongs to us and that nobody else can write to."""
-    try:
-        found = path.lstat()
-    except OSError:
-        return False
-    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & OTHERS_WRITE
-
-
 def _is_ours(folder: Path) -> bool:
     """A folder, no link to one, that belongs to us and that nobody else can write to."""
     found = folder.lstat()

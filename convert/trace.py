@@ -32,10 +32,6 @@ class Call:
     number: int = 0
     sources: tuple[Origin | None, ...] = ()  # which call made each input, at that time
 
-    def source_of(self, tensor: Tensor) -> Origin | None:
-        """The call that made one of its inputs; None of what was there before."""
-        return next(source for given, source in zip(self.inputs, self.sources, strict=True) if given is tensor)
-
 
 @dataclass(frozen=True)
 class Origin:

@@ -311,10 +311,6 @@ def _sum_pool(w: Wiring, call: Call, module: Any) -> str:
     )
 
 
-class _SumPool:
-    """sinabs' SumPool2d and the like: LPPool2d of norm 1."""
-
-
 MODULES: list[tuple[Any, Callable[[Wiring, Call, Any], str]]] = [
     (nn.Linear, _linear),
     ((nn.Conv1d, nn.Conv2d), _conv),

@@ -140,12 +140,6 @@ class Batches:
         return values
 
 
-def channel_means(data: Frames) -> tuple[int, ...]:
-    """The mean of every channel, rounded to an integer so that subtracting it is exact."""
-    axes = tuple(axis for axis in range(data.frames.ndim) if axis != data.frames.ndim - 3)
-    return tuple(int(mean) for mean in np.rint(data.frames.mean(axis=axes, dtype=np.float64)))
-
-
 def _check_numbers(batches: Batches) -> None:
     rank, world = batches.shard
     if batches.batch_size < 1 or batches.seed < 0:

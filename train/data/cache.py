@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,6 @@ from axonnx.train.data.digest import digest_of
 from axonnx.train.data.frames import Frames
 from axonnx.train.data.npz import mapped_array, read_arrays
 from axonnx.train.data.recordings import Recordings
-from axonnx.train.data.splits import DataSplits
 
 log = logging.getLogger(__name__)
 
@@ -71,16 +69,6 @@ def binned(recordings: Recordings, binning: Binning, folder: Path | None = None)
     if found is None:
         _write(path, frames, reasons, clipped)
     return CachedFrames(Frames(frames, recordings.labels, recordings.classes, recordings.groups), reasons, clipped)
-
-
-def binned_splits(splits: DataSplits, binning: Binning, folder: Path | None = None) -> DataSplits:
-    """The same data set with every part as frames."""
-    parts: dict[str, Any] = {}
-    for name, data in splits.parts.items():
-        if not isinstance(data, Recordings):
-            raise AxonnxError(f"{splits.name}: holds {splits.kind}, which are binned already")
-        parts[name] = binned(data, binning, folder).data
-    return replace(splits, **parts)
 
 
 def _key(recordings: Recordings, binning: Binning) -> str:

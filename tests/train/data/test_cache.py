@@ -6,9 +6,8 @@ import pytest
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning import Binning, Outside, bin_batch, bin_events
 from axonnx.train.data import cache
-from axonnx.train.data.cache import binned, binned_splits, cache_folder
+from axonnx.train.data.cache import binned, cache_folder
 from axonnx.train.data.npz import mapped_array
-from axonnx.train.data.splits import DataSplits
 
 
 @pytest.fixture
@@ -146,11 +145,3 @@ def test_a_write_that_is_cut_short_leaves_nothing(data, binning, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             binned(data, binning)
     assert files(cache_folder()) == []
-
-
-def test_every_part_of_a_data_set_is_binned(data, binning, make_recordings):
-    splits = binned_splits(DataSplits("mine", data, make_recordings(count=4)), binning)
-    assert (splits.kind, splits.name) == ("frames", "mine")
-    assert (splits.train.frames.shape[1:], len(splits.test)) == (binning.shape, 4)
-    with pytest.raises(AxonnxError, match="binned already"):
-        binned_splits(splits, binning)
