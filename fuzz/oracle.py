@@ -10,13 +10,12 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from axonnx.base.c_compiler import find_compiler
 from axonnx.runtime import AxonnxError, load
 from axonnx.runtime.model import Model
 from axonnx.runtime.result import RunResult
 from fuzz.harness import Finding
 
-ENGINES = ("numpy", "numba", "ort", *(("c",) if find_compiler() else ()))
+ENGINES = ("numpy", "native", "ort")
 BATCH, STEPS = 2, 3
 MOST = 2**20  # numbers in a network's buffers; larger ones are loaded, not run
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from axonnx.runtime.engines.reference.interface import Engine
+from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.model import load
 from axonnx.runtime.streams.decision import Decision
 from fuzz.harness import shared_folder

@@ -8,9 +8,8 @@ from io import BytesIO
 
 import numpy as np
 
-from axonnx.base.c_compiler import find_compiler
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.engines.reference.interface import Engine
+from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.streams.session import Session
 from axonnx.runtime.streams.session_state import SessionState
 from fuzz.contract_mutations import changed
@@ -21,16 +20,14 @@ from fuzz.stream_runs import engines, said
 
 NAME = "sessions"
 _ENGINES: dict[str, Engine] = {}
-_COMPILED: dict[str, Engine] = {}
+_NATIVE: dict[str, Engine] = {}
 _SAVED: dict[tuple[str, int], bytes] = {}
 
 
 def setup() -> None:
     """Sessions at several places of a stream, saved."""
     _ENGINES.update(engines())
-    _COMPILED.update(engines("c" if find_compiler() else "numba"))
-    for engine in _COMPILED.values():
-        Session(engine).push(some_events())  # compiles
+    _NATIVE.update(engines("native"))
     path = shared_folder() / "session.npz"
     for name, engine in _ENGINES.items():
         for after in (0, 10, 33, 60):
@@ -52,7 +49,7 @@ def case(seed: int) -> str:
     path.write_bytes(data)
     try:
         state = SessionState.read(path)
-        found = [_rest(engine, state) for engine in (_ENGINES[name], _COMPILED[name])]
+        found = [_rest(engine, state) for engine in (_ENGINES[name], _NATIVE[name])]
     except AxonnxError:
         return "refused"
     if found[0] != found[1]:

@@ -7,7 +7,7 @@ import random
 import numpy as np
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.engines.reference.interface import Engine
+from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.events.arrays import Events
 from axonnx.runtime.events.records import RECORD, to_records
 from axonnx.runtime.streams.adapt import Adapter

@@ -10,13 +10,12 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from axonnx.base.c_compiler import find_compiler
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
 from axonnx.cli import main
-from axonnx.runtime.engines.numba.engine import NumbaEngine
+from axonnx.runtime.engines import numpy_ops
+from axonnx.runtime.engines.native_engine import NativeEngine
 from axonnx.runtime.engines.ort_engine import OrtEngine
-from axonnx.runtime.engines.reference import numpy_ops
 from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.measure.engine_check import check_engines
 from axonnx.runtime.measure.engine_inputs import KINDS, from_files, generated, on_thresholds
@@ -28,9 +27,8 @@ from axonnx.runtime.readers import write_npz
 from ..runtime.streams.small_models import BINNING, SENSOR
 
 WHOLE = {"onnxruntime, the file as it is", "onnx.reference, the file as it is"}
-COMPILED = ["numba", *(["c"] if find_compiler() else [])]
-STEPWISE = {f"{name}, step by step" for name in (*COMPILED, "onnxruntime")}
-ALL = {*COMPILED, "onnxruntime, steps in a loop", *STEPWISE, *WHOLE}
+STEPWISE = {"native, step by step", "onnxruntime, step by step"}
+ALL = {"native", "onnxruntime, steps in a loop", *STEPWISE, *WHOLE}
 
 
 @pytest.mark.parametrize(
@@ -83,10 +81,10 @@ def test_a_tie_that_does_not_fire_is_found(files, monkeypatch):
     monkeypatch.setitem(numpy_ops.KERNELS, "LIF", strict)
     found = check_engines(files["plain"])
     assert found.engines == "different"
-    assert str(found.first_difference).startswith("numba: spikes/hidden.0.neuron [0, ")
+    assert str(found.first_difference).startswith("native: spikes/hidden.0.neuron [0, ")
 
 
-@pytest.mark.parametrize(("engine", "name"), [(NumbaEngine, "numba"), (OrtEngine, "onnxruntime, steps in a loop")])
+@pytest.mark.parametrize(("engine", "name"), [(NativeEngine, "native"), (OrtEngine, "onnxruntime, steps in a loop")])
 def test_one_wrong_spike_of_an_engine_is_found(files, capsys, monkeypatch, engine, name):
     advance = engine.advance
 
@@ -166,7 +164,7 @@ def test_frames(files, tmp_path, capsys):
     assert main(words) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["data_sha256"] == sha256_of(tmp_path / "frames.npy")
-    assert {entry["name"]: entry["samples"] for entry in found["implementations"]}["numba"] == 20 + 16  # and ties
+    assert {entry["name"]: entry["samples"] for entry in found["implementations"]}["native"] == 20 + 16  # and ties
 
 
 def test_wrong_use(files, tmp_path, capsys):

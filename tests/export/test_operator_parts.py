@@ -6,8 +6,8 @@ import pytest
 
 from axonnx.export.collapse.ops import OPERATORS, operator_of
 from axonnx.export.grid.ranges import SPIKE_OP_RANGES
-from axonnx.runtime.engines.reference import numpy_ops
-from axonnx.runtime.engines.table import rows
+from axonnx.runtime.codegen import rows
+from axonnx.runtime.engines import numpy_ops
 from axonnx.runtime.format.opset import OPS, SpikeOp
 from axonnx.runtime.program.spike_ops import SPIKE_RULES
 
@@ -15,8 +15,7 @@ PARTS: dict[str, Mapping] = {
     "a torch operator: @operator in export/collapse/ops.py": OPERATORS,
     "a range of its outputs: SPIKE_OP_RANGES in export/grid/ranges.py": SPIKE_OP_RANGES,
     "a rule for programs: SPIKE_RULES in runtime/program/spike_ops.py": SPIKE_RULES,
-    "a kernel in numpy: @kernel in runtime/engines/reference/numpy_ops.py": numpy_ops.KERNELS,
-    "a compiled kernel: KERNELS in runtime/engines/table/rows.py": rows.KERNELS,
+    "a kernel in numpy: KERNELS in runtime/engines/numpy_ops.py": numpy_ops.KERNELS,
 }
 
 
@@ -33,6 +32,14 @@ def test_every_operator_is_whole():
 def test_what_a_new_operator_lacks_is_named():
     found = missing({"Izhikevich": SpikeOp("Izhikevich", "", "", ("drive",), ("spikes",), "")})
     assert found == [f"Izhikevich lacks {part}" for part in PARTS]
+
+
+def test_of_neurons_only_the_torch_operator_is_written_by_hand():
+    """Range, rule and kernels of every other part are made from the definition."""
+    neurons = [op for op in OPS.values() if op.neurons]
+    assert len({SPIKE_OP_RANGES[op.name] for op in neurons}) == len({SPIKE_RULES[op.name] for op in neurons}) == 1
+    steps = [f"INLINE mask step_{op.function}(" for op in neurons]
+    assert [step for step in steps if rows.header().count(step) != 1] == []
 
 
 @pytest.mark.parametrize(
@@ -74,9 +81,10 @@ def test_a_value_is_found_by_its_name_in_the_definition():
     assert [op.value(name, inputs, outputs) for name in ("current", "variance", "spikes")] == ["i", "v", "o"]
 
 
-@pytest.mark.parametrize("kind", sorted(set(rows.KINDS.values()), key=lambda kind: kind.__name__))
-def test_a_row_says_its_own_columns_and_fits_into_the_table(kind):
-    columns = rows.columns(kind)
-    assert [getattr(columns, name) for name in kind._fields] == list(range(len(kind._fields)))
+@pytest.mark.parametrize("kind", rows.KINDS)
+def test_c_reads_the_columns_of_a_row_by_its_names_and_a_row_fits_into_the_table(kind):
+    prefix = {"ScanInput": "SCAN_INPUT", "StepRow": "STEP_ROW"}.get(kind.__name__, kind.__name__.upper())
+    columns = [f"    {prefix}_{name} = {number},\n" for number, name in enumerate(kind._fields)]
+    assert "".join(columns) in rows.header()
     assert kind._fields[0] == "code"
     assert len(kind._fields) <= rows.COLUMNS

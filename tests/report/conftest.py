@@ -14,7 +14,7 @@ from axonnx.report.facts.inputs import read_run
 from axonnx.report.facts.material import Material
 from axonnx.report.facts.measure import measure, read_samples
 from axonnx.report.facts.model import view_model
-from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.measure.energy import Hardware
 from axonnx.runtime.measure.profile_result import ProfileResult
 from axonnx.runtime.measure.result_files import read_result

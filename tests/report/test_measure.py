@@ -8,7 +8,7 @@ from axonnx.report.drawing.reliability import calibration_bins, reliability
 from axonnx.report.facts.measure import Samples, choose, measure, read_samples
 from axonnx.report.facts.model import view_model
 from axonnx.report.sections.samples import telling_neurons
-from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.frame_pipeline import FramePipeline
 from axonnx.runtime.measure.metrics import expected_calibration_error
 from axonnx.runtime.measure.profile import early_exits

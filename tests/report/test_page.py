@@ -10,7 +10,7 @@ from axonnx.report.facts.material import Material
 from axonnx.report.facts.measure import Measured, Sample, measure, read_samples
 from axonnx.report.facts.model import view_model
 from axonnx.report.page import ANCHORS, render
-from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.measure.profile_result import EarlyExit
 from axonnx.runtime.measure.verify_result import Accuracy, Divergence, Stage, VerifyResult
 

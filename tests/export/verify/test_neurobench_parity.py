@@ -11,7 +11,7 @@ from axonnx.export.collapsed import collapse_network
 from axonnx.export.contract import make_contract
 from axonnx.export.write import build_model, write_model
 from axonnx.models import SpikingMLP
-from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.measure.energy import Hardware
 from axonnx.runtime.measure.profile import profile

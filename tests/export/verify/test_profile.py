@@ -16,7 +16,7 @@ from axonnx.export.write import build_model, write_model
 from axonnx.jobs.work import SerialPool
 from axonnx.models import LIF, AveragePool2d, Conv2d, LeakyReadout, LIFSettings, Linear, SpikingNetwork, variant
 from axonnx.profiling import profile_file
-from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.measure.energy import Hardware, read_hardware
 from axonnx.runtime.measure.profile import profile

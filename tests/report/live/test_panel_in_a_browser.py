@@ -12,7 +12,7 @@ from axonnx.report.facts.model import view_model
 from axonnx.report.live.panel import try_page
 from axonnx.report.page import render
 from axonnx.runtime.binning import Binning, Sensor, bin_events
-from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.model import Model
 
 from ...runtime.readers.event_files import csv_bytes, random_events

@@ -5,7 +5,8 @@ import pytest
 
 from axonnx.runtime import load
 
-from ..code.c.machine import Machine, needs_compiler
+from ...compilers import needs_compiler
+from ..codegen.c.machine import Machine
 from ..codegen.js.node import needs_node, node
 from .comparing import Comparison, as_values
 from .every import NAMES

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from axonnx.runtime.engines.reference.interface import Engine
-from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.interface import Engine
+from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.program.compilation import compile_file
 
 from .small_models import export_all

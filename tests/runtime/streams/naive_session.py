@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from axonnx.runtime.binning import bin_events
-from axonnx.runtime.engines.reference.state import State
+from axonnx.runtime.engines.state import State
 from axonnx.runtime.streams.noise import stream_noise
 from axonnx.runtime.streams.probabilities import softmax
 

@@ -1,7 +1,7 @@
 """An engine whose silence is known: its one state goes through a given circle, or counts for ever."""
 
-from axonnx.runtime.engines.reference.interface import Activity, Chunk
-from axonnx.runtime.engines.reference.state import State, zero_state
+from axonnx.runtime.engines.interface import Activity, Chunk
+from axonnx.runtime.engines.state import State, zero_state
 
 
 class CircleEngine:

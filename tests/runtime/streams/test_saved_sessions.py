@@ -63,7 +63,7 @@ def test_a_session_of_another_file_seed_or_rule_is_refused(engines):
 
 
 def test_the_network_is_known_by_its_numbers_not_by_its_name(engines, files, tmp_path):
-    from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+    from axonnx.runtime.engines.numpy_engine import NumpyEngine
     from axonnx.runtime.program.compilation import compile_file
 
     copy = tmp_path / "other_name.onnx"

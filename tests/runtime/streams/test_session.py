@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning import Outside, bin_events
-from axonnx.runtime.engines.draw import draw_noise
+from axonnx.runtime.engines.noise import draw_noise
 from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.streams.noise import stream_noise
 from axonnx.runtime.streams.session import Session

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.engines.reference.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.streams import windows
 from axonnx.runtime.streams.session import Session
