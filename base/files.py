@@ -1,15 +1,17 @@
-"""Files that are written completely or not at all, and read as far as they can be what they should.
+"""Files and folders that are written completely or not at all, files read as far as they can be what they should.
 
 A file grows under a name of its own beside its place, ``.NAME.TOKEN.axonnx.part``, and its writer holds a lock on it.
-What a killed process left behind is known by that name and by its lock being free.
+What a killed process left behind is known by that name and by its lock being free. Locks also keep processes that
+share a folder out of each other's way.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from axonnx.base.errors import AxonnxError
 
 try:
     import fcntl
-except ImportError:  # where there are no such locks, nothing is taken for left behind
+except ImportError:  # where there are no such locks, nobody is kept out and nothing is taken for left behind
     fcntl = None  # type: ignore[assignment]
 
 PART = ".axonnx.part"
@@ -122,3 +124,73 @@ def _create(path: Path) -> int:
 
 def _literally(name: str) -> str:
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def write_folder(path: str | os.PathLike[str], files: Mapping[str, str], mark: str) -> Path:
+    """Make the folder ``path`` of texts by their names; one that stands there is replaced where ``mark`` is in it.
+
+    Files grow in a folder beside it, which takes its place when all are written. ``mark`` is the name of a file that
+    only generated folders have: a folder with other things in it is refused, not mixed with or emptied.
+    """
+    final = Path(path)
+    _check_place(final, mark)
+    temporary = final.with_name(f".{final.name}.{secrets.token_hex(4)}{PART}")
+    try:
+        for name, text in files.items():
+            place = temporary / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text, encoding="utf-8", newline="\n")
+        _take_place(temporary, final)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return final
+
+
+def _check_place(final: Path, mark: str) -> None:
+    if final.resolve() == Path.cwd().resolve():
+        raise AxonnxError(f"{final}: the folder you are in; name a new one to write, e.g. {final / 'out'}")
+    if not final.resolve().parent.is_dir():
+        raise AxonnxError(f"{final}: there is no folder {final.resolve().parent} to make it in; make that first")
+    if final.exists() and not final.is_dir():
+        raise AxonnxError(f"{final}: a file; name a folder to write")
+    if final.is_dir() and any(final.iterdir()) and not (final / mark).is_file():
+        raise AxonnxError(f"{final}: a folder with other things in it, which would be lost; name a new one")
+
+
+def _take_place(temporary: Path, final: Path) -> None:
+    """What stood there moves aside first, for a folder with files in it cannot be replaced in one step."""
+    if not final.exists():
+        os.replace(temporary, final)
+        return
+    aside = final.with_name(f".{final.name}.{secrets.token_hex(4)}{PART}")
+    os.replace(final, aside)
+    try:
+        os.replace(temporary, final)
+    except OSError:
+        os.replace(aside, final)
+        raise
+    shutil.rmtree(aside)
+
+
+def try_lock(descriptor: int, wait: bool = False) -> bool:
+    """Whether the open file is now ours alone; the system frees it when it is closed, also by the process's end."""
+    try:
+        if fcntl is not None:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def claimed(path: Path, wait: bool = False) -> Iterator[bool]:
+    """Whether what the file ``path`` stands for is ours while the block lasts; who waits gets it in the end.
+
+    The file stays: one that is removed while another process opens it would be locked by both.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        yield try_lock(descriptor, wait)
+    finally:
+        os.close(descriptor)

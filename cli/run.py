@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
 from axonnx.cli.options import add_fit_options, add_job_options, add_threads, call, fit_of, from_one, from_zero, origin
 from axonnx.cli.run_many import run_many
 from axonnx.cli.show.live_view import show
-from axonnx.cli.show.run_text import decision_json, decision_line, summary_json, summary_lines
 from axonnx.jobs.recordings import names_many
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.engines.interface import Engine
@@ -68,9 +69,9 @@ def _print(run: EventPipeline | FramePipeline, engine: Engine, options: argparse
     if isinstance(run, EventPipeline) and isinstance(run.adapter, Seen):
         show(decisions, run.adapter, sys.stdout)
     for decision in decisions:  # already consumed by --live
-        print(decision_json(decision) if options.json else decision_line(decision, length), flush=True)
+        print(json.dumps(decision.as_dict()) if options.json else _decision_line(decision, length), flush=True)
     facts = {"model": engine.program.name, "engine": engine.name, "source": options.source, **run.summary()}
-    print(summary_json(facts) if options.json else summary_lines(facts), flush=True)
+    print(json.dumps({"summary": True, **facts}) if options.json else _summary_lines(facts), flush=True)
     if isinstance(run, EventPipeline) and (beyond := run.dropped().get("after")):
         advice = "--windows gives a decision for each window"
         if not run.session.progress.binned:
@@ -196,3 +197,49 @@ def _add_source_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--max-events", type=from_one, metavar="N", help="read no more events")
     group.add_argument("--seconds", type=float, metavar="S", help="how long to listen to udp")
+
+
+def _decision_line(decision: Decision, length: int) -> str:
+    """Time, label, probability and entropy; what closes a window says so."""
+    where = f"sample {decision.window:<6}" if decision.t_us is None else f"{decision.t_us / 1e6:>13.6f} s"
+    width = max(len(name) for name in decision.classes)
+    line = f"{where}  {decision.label:<{width}}  {100 * decision.confidence:>5.1f} %  entropy {decision.entropy:.3f}"
+    if decision.mutual_information is not None:
+        line += f"  mutual information {decision.mutual_information:.3f}"
+    return line + _mark(decision, length)
+
+
+def _mark(decision: Decision, length: int) -> str:
+    if not decision.final or (decision.t_us is None and not decision.partial):
+        return ""
+    early = f", early, after {decision.steps} of {length} bins" if decision.early else ""
+    partial = f", partly filled: the events end after {decision.ended_after} of {length} bins"
+    silent = f", of {decision.windows:,} silent windows" if decision.windows > 1 else ""
+    return f"  final{early}{silent}{partial if decision.partial else ''}"
+
+
+def _summary_lines(facts: Mapping[str, Any]) -> str:
+    """The same facts for people."""
+    lines = []
+    if "events" in facts:
+        lines.append(f"events     {facts['events']:,} read, {facts['binned']:,} binned{_events(facts)}")
+        skipped = f", {facts['bins_skipped']:,} of them skipped" if facts["bins_skipped"] else ""
+        lines.append(f"bins       {facts['bins']:,}{skipped}")
+    else:
+        lines.append(f"samples    {facts['samples']:,}")
+    lines.append(f"decisions  {facts['decisions']:,}, by the engine {facts['engine']}")
+    if facts["spikes"] is not None:
+        counts = ", ".join(f"{name} {count:,}" for name, count in facts["spikes"].items())
+        lines.append(f"spikes     {counts} (in {facts['bins_counted']:,} bins)")
+    return "\n".join(lines)
+
+
+def _events(facts: Mapping[str, Any]) -> str:
+    parts = [f"{count:,} {_reason(reason)}" for reason, count in facts["dropped"].items()]
+    parts += [f"{facts[key]:,} {key}" for key in ("pending", "sorted", "clipped") if facts[key]]
+    parts += [f"{count:,} {kind.replace('_', ' ')} skipped" for kind, count in facts["skipped"].items()]
+    return "".join(f", {part}" for part in parts)
+
+
+def _reason(reason: str) -> str:
+    return "left out (beyond the window)" if reason == "after" else f"dropped ({reason.replace('_', ' ')})"

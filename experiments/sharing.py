@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.locks import claimed
+from axonnx.base.files import claimed
 from axonnx.experiments.plan import Job, digest_of
 from axonnx.experiments.store import Record, Store
 from axonnx.jobs import work

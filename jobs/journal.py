@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.locks import try_lock
+from axonnx.base.files import try_lock
 from axonnx.jobs.work import Outcome
 
 

@@ -25,10 +25,9 @@ from axonnx.train.finite import NonFiniteError
 from axonnx.train.health import new_warnings
 from axonnx.train.loop import Training, final_predictions, fit, new_training
 from axonnx.train.output.checkpoint import INDEX, Position, load_checkpoint, load_start, save_checkpoint
-from axonnx.train.output.curves import draw_curves
+from axonnx.train.output.curves import draw_curves, open_board
 from axonnx.train.output.progress import Progress, Silent
 from axonnx.train.output.run_folder import RunFolder
-from axonnx.train.output.tensorboard import open_board
 from axonnx.train.own import reference
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from axonnx.base import folders
 from axonnx.base.errors import AxonnxError
-from axonnx.base.folders import write_folder
+from axonnx.base.files import write_folder
 
 
 def names(folder):

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from axonnx.runtime.binning.settings import Binning
 from axonnx.runtime.format import contract
 from axonnx.runtime.format.contract import Contract
-from axonnx.train.config.explain import fields
+from axonnx.train.config.read import fields
 from axonnx.train.config.settings import Config
 
 PARTS = [kind for kind in vars(contract).values() if isinstance(kind, type) and issubclass(kind, contract.Part)]

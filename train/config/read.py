@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from axonnx.base.errors import AxonnxError
-from axonnx.train.config.earlier import with_present_names
-from axonnx.train.config.explain import explain, fields
 from axonnx.train.config.settings import OWN_NETWORK, Config
 
 Tree = dict[str, Any]
@@ -25,6 +24,8 @@ class Whole(dict[str, Any]):
     """A table that was given as one value: it replaces the one that was there."""
 
 
+# optimiser.kl was one of these, and optimiser.kl_weight its λ, for a sum over all neurons and steps.
+KINDS = {"neuron": ("log", "neuron"), "weight": ("log", "weight"), "quadratic": ("quadratic", "neuron")}
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -173,3 +174,72 @@ def _literal(value: Any) -> str:
 
 def _default(value: Any) -> str:
     return "unset" if value is None else _literal(value)
+
+
+def with_present_names(tree: dict[str, Any], where: str) -> dict[str, Any]:
+    """``tree`` with ``[regulariser]`` for ``optimiser.kl`` and ``optimiser.kl_weight`` of an earlier version."""
+    optimiser = tree.get("optimiser")
+    old = [key for key in ("kl", "kl_weight") if isinstance(optimiser, dict) and key in optimiser]
+    if not old or not isinstance(optimiser, dict):
+        return tree
+    if "regulariser" in tree:
+        raise AxonnxError(
+            f"{where}: optimiser.{old[0]} is of an earlier version, and the section regulariser, which took its place, "
+            f"is there too. Set regulariser.weight, which is for a mean over neurons and steps; the λ of "
+            f"optimiser.kl_weight was for a sum, regulariser.total = 'sum'"
+        )
+    kind, weight = optimiser.get("kl", "neuron"), optimiser.get("kl_weight", 1e-6)
+    if kind not in KINDS:
+        raise AxonnxError(f"{where}: optimiser.kl is {kind!r}; expected one of {', '.join(map(repr, KINDS))}")
+    form, of = KINDS[kind]
+    rest = {key: value for key, value in optimiser.items() if key not in old}
+    return {**tree, "optimiser": rest, "regulariser": {"form": form, "of": of, "weight": weight, "total": "sum"}}
+
+
+def fields(model: type[BaseModel] = Config, place: tuple[str, ...] = ()) -> Iterator[tuple[str, FieldInfo]]:
+    """Every setting there is, as (dotted key, field); sections are gone into."""
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from fields(kind, (*place, name))
+        else:
+            yield ".".join((*place, name)), field
+
+
+def explain(error: Any) -> str:
+    """One of pydantic's errors, as a line of ours."""
+    place = [str(part) for part in error["loc"]]
+    dotted = ".".join(place)
+    if error["type"] == "missing":
+        return f"{dotted}: is missing and has no default"
+    if error["type"] in ("model_type", "model_attributes_type", "dict_type") and _is_section(place):
+        names = _names_in(place)
+        meant = f"; did you mean {dotted}.name?" if "name" in names else ""
+        return f"{dotted}: is a section of settings ({', '.join(names[:4])}, …), found {error['input']!r}{meant}"
+    if error["type"] != "extra_forbidden":
+        return f"{dotted}: {error['msg'][0].lower()}{error['msg'][1:]} (found {error['input']!r})"
+    return f"{dotted}: unknown key; {_meant(place)}"
+
+
+def _meant(place: Sequence[str]) -> str:
+    """The same name in another section, else the nearest name here, else the nearest anywhere, else all names here."""
+    *section, name = place
+    elsewhere: dict[str, list[str]] = {}
+    for key, _ in fields():
+        elsewhere.setdefault(key.rpartition(".")[2], []).append(key)
+    here = _names_in(section)
+    near = get_close_matches(name, here, n=1, cutoff=0.5)
+    far = get_close_matches(name, elsewhere, n=1, cutoff=0.75)
+    meant = elsewhere.get(name) or near or (elsewhere[far[0]] if far else [])
+    return f"did you mean {' or '.join(map(repr, meant))}?" if meant else f"known here: {', '.join(here)}"
+
+
+def _is_section(place: Sequence[str]) -> bool:
+    return len(place) == 1 and any(key.startswith(f"{place[0]}.") for key, _ in fields())
+
+
+def _names_in(section: Sequence[str]) -> list[str]:
+    model: Any = Config
+    for part in section:
+        model = model.model_fields[part].annotation
+    return list(model.model_fields)

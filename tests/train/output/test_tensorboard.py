@@ -7,7 +7,7 @@ import pytest
 
 from axonnx.cli.train import main
 from axonnx.train.finite import NonFiniteError
-from axonnx.train.output.tensorboard import Board, open_board
+from axonnx.train.output.curves import Board, open_board
 
 from ..tiny_runs import rows_of
 
