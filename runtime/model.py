@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.engines.noise import draw_noise
 from axonnx.runtime.engines.interface import Activity, Chunk, Engine
 from axonnx.runtime.engines.state import State, check_state
 from axonnx.runtime.engines.stepper import Stepper, make_stepper
@@ -19,6 +18,7 @@ from axonnx.runtime.format.model_file import read_model_file
 from axonnx.runtime.format.network_input import to_input
 from axonnx.runtime.program.compilation import Compilation
 from axonnx.runtime.program.instructions import Program
+from axonnx.runtime.program.layer_noise import draw_noise
 from axonnx.runtime.program.step_graph import step_graph
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.names import MEMBRANE, SPIKES, under
 from axonnx.runtime.format.network_input import to_input
 from axonnx.runtime.measure.sample_choice import choose_samples
+from axonnx.runtime.program.layer_noise import stream_noise
 from axonnx.runtime.streams.frame_files import read_frames, read_labels
-from axonnx.runtime.streams.noise import stream_noise
 from axonnx.runtime.streams.probabilities import mean_probabilities
 
 BATCH = 16

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.engines.interface import Engine
-from axonnx.runtime.engines.noise import draw_noise
 from axonnx.runtime.engines.state import State
+from axonnx.runtime.program.layer_noise import draw_noise
 
 Floats = NDArray[np.float32]
 

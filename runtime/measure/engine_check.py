@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
 from axonnx.runtime.engines.choose import native_engines
-from axonnx.runtime.engines.noise import draw_noise
-from axonnx.runtime.engines.ort_engine import OrtEngine
 from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.ort_engine import OrtEngine
 from axonnx.runtime.engines.state import State
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.model_file import ModelFile, read_model_file
@@ -30,6 +29,7 @@ from axonnx.runtime.measure.engine_inputs import EngineInput, generated, on_thre
 from axonnx.runtime.measure.engine_result import EngineDifference, EngineImplementation, EngineResult
 from axonnx.runtime.program.compilation import Compilation
 from axonnx.runtime.program.instructions import Program
+from axonnx.runtime.program.layer_noise import draw_noise
 from axonnx.runtime.program.step_graph import StepGraph, step_graph
 
 Floats = NDArray[np.float32]

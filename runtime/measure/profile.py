@@ -22,7 +22,7 @@ from axonnx.runtime.measure.energy import Hardware
 from axonnx.runtime.measure.metrics import expected_calibration_error, wilson_interval
 from axonnx.runtime.measure.profile_result import EarlyExit, Energy, LayerCost, ProfileResult, SynapseCost, Totals
 from axonnx.runtime.program.instructions import Conv, Linear, Program
-from axonnx.runtime.streams.noise import stream_noise
+from axonnx.runtime.program.layer_noise import stream_noise
 from axonnx.runtime.streams.probabilities import exit_steps, mean_probabilities
 
 Floats = NDArray[np.float32]

@@ -26,8 +26,8 @@ from axonnx.runtime.binning.stream import LAST_BIN, Binner
 from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.engines.state import State, check_state
 from axonnx.runtime.events.arrays import Events
+from axonnx.runtime.program.layer_noise import stream_noise
 from axonnx.runtime.streams.decision import Decision
-from axonnx.runtime.streams.noise import stream_noise
 from axonnx.runtime.streams.session_check import check_session
 from axonnx.runtime.streams.session_state import Progress, SessionState, fingerprint
 from axonnx.runtime.streams.tally import Tally

@@ -19,7 +19,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.interface import Activity, Engine
 from axonnx.runtime.engines.state import State
 from axonnx.runtime.format.network_input import to_input, window_length
-from axonnx.runtime.streams.noise import Noise
+from axonnx.runtime.program.layer_noise import Noise
 from axonnx.runtime.streams.probabilities import is_sure, mean_probabilities
 from axonnx.runtime.streams.tally import Tally
 

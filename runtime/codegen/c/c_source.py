@@ -18,10 +18,10 @@ from axonnx.runtime.codegen.layout import LANES
 from axonnx.runtime.codegen.order import Order
 from axonnx.runtime.codegen.plan import Plan
 from axonnx.runtime.codegen.rows import DENSE_FROM, header
-from axonnx.runtime.engines.noise import layer_key
-from axonnx.runtime.engines.normal_table import coefficients
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.program.instructions import Conv, Neurons, Program
+from axonnx.runtime.program.layer_noise import layer_key
+from axonnx.runtime.program.normal_table import coefficients
 
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off")
 PARTS = ("program.h", "lists.h", "neurons.h", "synapses.h", "dense.h", "plain.h", "layers.h", "run.c")

@@ -11,7 +11,6 @@ import numpy as np
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.codegen.array_layout import Floats, View, broadcast, memory, moved_parts, smallest, view
-from axonnx.runtime.engines.noise import layer_key
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.program.instructions import (
     Arithmetic,
@@ -28,6 +27,7 @@ from axonnx.runtime.program.instructions import (
     Shape,
     StepRow,
 )
+from axonnx.runtime.program.layer_noise import layer_key
 
 STORED_AS = {"i1": "Int8Array", "i2": "Int16Array", "i4": "Int24", "f4": "Float32Array"}
 

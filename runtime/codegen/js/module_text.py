@@ -10,9 +10,9 @@ from importlib import resources
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.codegen.expressions import javascript_function
 from axonnx.runtime.codegen.js.javascript_statements import Statements, quoted
-from axonnx.runtime.engines.normal_table import coefficients
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.program.instructions import Neurons, Program
+from axonnx.runtime.program.normal_table import coefficients
 
 MOST_CHARACTERS = 2**28  # of one text: browsers hold twice as much
 HEADER = """\

@@ -6,7 +6,7 @@ import numpy as np
 
 from axonnx.runtime.binning import bin_events
 from axonnx.runtime.engines.state import State
-from axonnx.runtime.streams.noise import stream_noise
+from axonnx.runtime.program.layer_noise import stream_noise
 from axonnx.runtime.streams.probabilities import softmax
 
 

@@ -10,8 +10,8 @@ from axonnx.cli import main
 from axonnx.runtime import frame_pipeline
 from axonnx.runtime.format.contract import InputContract, MergingContract
 from axonnx.runtime.frame_pipeline import FramePipeline
+from axonnx.runtime.program.layer_noise import stream_noise
 from axonnx.runtime.streams.frame_files import read_frames
-from axonnx.runtime.streams.noise import stream_noise
 
 
 def some(shape, seed=0):

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning import Outside, bin_events
-from axonnx.runtime.engines.noise import draw_noise
 from axonnx.runtime.events.arrays import make_events
-from axonnx.runtime.streams.noise import stream_noise
+from axonnx.runtime.program.layer_noise import draw_noise, stream_noise
 from axonnx.runtime.streams.session import Session
 
 from .event_strategies import cuts, streams

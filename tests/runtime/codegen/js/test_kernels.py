@@ -7,7 +7,6 @@ import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.codegen.js.module_text import module_text
-from axonnx.runtime.engines.noise import draw_noise
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.engines.state import zero_state
 from axonnx.runtime.format.opset import OPS
@@ -24,6 +23,7 @@ from axonnx.runtime.program.instructions import (
     PoolPairs,
     RecurrentActivity,
 )
+from axonnx.runtime.program.layer_noise import draw_noise
 
 from ...engines.hand_made import binary_program, contract, general_program, neuron_program
 from .node import needs_node, node

@@ -10,24 +10,26 @@ from __future__ import annotations
 
 import ctypes
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.native import core
-from axonnx.runtime.engines.normal_table import DEGREE, coefficients
 from axonnx.runtime.program.instructions import Program
+from axonnx.runtime.program.normal_table import DEGREE, coefficients
 
 Floats = NDArray[np.float32]
 Words = NDArray[np.uint64]
+Noise = Callable[[int, int, int], Mapping[str, Floats]]  # window, first step, steps -> [steps, 1, …] by name
 
 MULTIPLY = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
 ROUNDS = 10
 LOW = np.uint64(0xFFFFFFFF)
 SHIFT = np.uint64(32)
+WINDOWS = 2**32  # the generator's counter: the noise of a stream begins anew after so many windows
 
 
 def layer_key(name: str) -> int:
@@ -51,6 +53,15 @@ def draw_noise(program: Program, seed: int, samples: Sequence[int], first_step: 
         flat = normals(seed, samples, first_step, steps, layer_key(name), int(np.prod(shape, dtype=np.int64)))
         found[name] = flat.reshape(steps, len(samples), *shape)
     return found
+
+
+def stream_noise(program: Program, seed: int) -> Noise:
+    """A function of (window, first step, steps) that gives the noise [steps, 1, …] of every noisy layer."""
+
+    def draw(window: int, step: int, steps: int) -> Mapping[str, Floats]:
+        return draw_noise(program, seed, [window % WINDOWS], step, steps)
+
+    return draw if program.noises else lambda window, step, steps: {}
 
 
 def normals(seed: int, samples: Sequence[int], first_step: int, steps: int, layer: int, count: int) -> Floats:
