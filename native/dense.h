@@ -103,6 +103,8 @@ static void add_tiles(int stored, const tile *t, int32_t rows, int32_t outputs)
         add_tiles_stored(BYTES, t, rows, outputs);
         return;
     }
+#else
+    (void)stored;
 #endif
     add_tiles_stored(SHORTS, t, rows, outputs);
 }

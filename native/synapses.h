@@ -132,7 +132,7 @@ INLINE void add_bytes(const int vectors, float *sums, const int8_t *weights, int
 
 /* sums + Σ_k x_k w[list_k], for graded inputs: x_k is at inputs[k]. Products and sums are exact in float32 whatever the
    weights are stored as, so they are all taken as floats. */
-INLINE void add_graded(const int vectors, float *sums, const synapse *s, int64_t at, int64_t stride,
+INLINE void add_graded(const int stored, const int vectors, float *sums, const synapse *s, int64_t at, int64_t stride,
                        const int32_t *list, int32_t count, const int32_t *inputs)
 {
     const float unit = unit_of(s->unit);
@@ -141,13 +141,13 @@ INLINE void add_graded(const int vectors, float *sums, const synapse *s, int64_t
     for (int v = 0; v < vectors; v++) parts[v] = load(sums + LANES * v);
     for (int32_t k = 0; k < count; k++) {
         const int64_t row = at + list[k] * stride;
-        const float value = s->stored == FLOATS ? s->x[inputs[k]] : s->x[inputs[k]] * unit;
+        const float value = stored == FLOATS ? s->x[inputs[k]] : s->x[inputs[k]] * unit;
         UNROLL(16)
         for (int v = 0; v < vectors; v++) {
             const int64_t w = row + LANES * v;
-            if (s->stored == FLOATS) parts[v] = add_product(parts[v], value, load((const float *)s->weights + w));
-            else if (s->stored == SHORTS)
-                parts[v] = add_product(parts[v], value, floats(load_shorts((const int16_t *)s->weights + w)));
+            if (stored == FLOATS) parts[v] = add_product(parts[v], value, load((const float *)(const void *)s->weights + w));
+            else if (stored == SHORTS)
+                parts[v] = add_product(parts[v], value, floats(load_shorts((const int16_t *)(const void *)s->weights + w)));
             else {
                 int16_t some[LANES];
                 for (int lane = 0; lane < LANES; lane++) some[lane] = s->weights[w + lane];
@@ -164,7 +164,7 @@ INLINE void add_events(const int stored, const int vectors, float *sums, const s
                        const int32_t *list, int32_t count, const int32_t *inputs)
 {
     const float unit = unit_of(s->unit);
-    if (RARE(s->x)) add_graded(vectors, sums, s, at, stride, list, count, inputs);
+    if (RARE(s->x)) add_graded(stored, vectors, sums, s, at, stride, list, count, inputs);
     else if (stored == SHORTS) add_shorts(vectors, sums, (const int16_t *)(const void *)s->weights + at, stride, unit, list, count);
     else if (stored == BYTES) add_bytes(vectors, sums, s->weights + at, stride, unit, list, count);
     else add_floats(vectors, sums, (const float *)(const void *)s->weights + at, stride, list, count);
@@ -191,33 +191,35 @@ INLINE part part_at(const synapse *s, int32_t done)
         begin += width;
         width = block_width(s->size - begin);
     }
-    const int32_t left = (begin + width - done) / LANES;
-    return (part){.done = done, .vectors = left < MOST_VECTORS ? left : MOST_VECTORS, .width = width,
+    const int32_t left = (begin + width - done) / LANES, few = LANES == 1 ? 1 : left; /* less code for a small flash */
+    return (part){.done = done, .vectors = left < MOST_VECTORS ? few : MOST_VECTORS, .width = width,
                   .at = begin * s->rows + (done - begin)};
 }
 
 /* Calls `what(stored, vectors, …)` with both as constants, so that loops over vectors unroll. */
-#define FOR_VECTORS(stored_, vectors_, what, ...)                                                                      \
-    switch (vectors_) {                                                                                                \
-    case 16: WIDE(16, stored_, what, __VA_ARGS__) break;                                                               \
-    case 8: WIDE8(8, stored_, what, __VA_ARGS__) break;                                                                \
-    case 4: STORED(4, stored_, what, __VA_ARGS__) break;                                                               \
-    case 2: STORED(2, stored_, what, __VA_ARGS__) break;                                                               \
-    default: STORED(1, stored_, what, __VA_ARGS__) break;                                                              \
-    }
-#define STORED(vectors, stored_, what, ...)                                                                            \
+#define FOR_STORED(vectors, stored_, what, ...)                                                                        \
     if (USES_SHORTS && stored_ == SHORTS) what(SHORTS, vectors, __VA_ARGS__);                                          \
     else if (USES_BYTES && stored_ == BYTES) what(BYTES, vectors, __VA_ARGS__);                                        \
     else if (USES_FLOATS) what(FLOATS, vectors, __VA_ARGS__);
+#if LANES == 1
+#define FOR_VECTORS(stored_, vectors_, what, ...)                                                                      \
+    if (vectors_ == MOST_VECTORS) { FOR_STORED(MOST_VECTORS, stored_, what, __VA_ARGS__) }                             \
+    else { FOR_STORED(1, stored_, what, __VA_ARGS__) }
+#else
 #if MOST_VECTORS == 16
-#define WIDE(vectors, stored_, what, ...) STORED(vectors, stored_, what, __VA_ARGS__)
+#define FOR_MANY(stored_, what, ...)                                                                                   \
+    case 16: FOR_STORED(16, stored_, what, __VA_ARGS__) break;                                                         \
+    case 8: FOR_STORED(8, stored_, what, __VA_ARGS__) break;
 #else
-#define WIDE(vectors, stored_, what, ...)
+#define FOR_MANY(stored_, what, ...)
 #endif
-#if MOST_VECTORS >= 8
-#define WIDE8(vectors, stored_, what, ...) STORED(vectors, stored_, what, __VA_ARGS__)
-#else
-#define WIDE8(vectors, stored_, what, ...)
+#define FOR_VECTORS(stored_, vectors_, what, ...)                                                                      \
+    switch (vectors_) {                                                                                                \
+        FOR_MANY(stored_, what, __VA_ARGS__)                                                                           \
+    case 4: FOR_STORED(4, stored_, what, __VA_ARGS__) break;                                                           \
+    case 2: FOR_STORED(2, stored_, what, __VA_ARGS__) break;                                                           \
+    default: FOR_STORED(1, stored_, what, __VA_ARGS__) break;                                                          \
+    }
 #endif
 
 /* What sums begin at: a bias, nothing, or what is there already. */

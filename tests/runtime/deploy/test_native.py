@@ -16,7 +16,7 @@ from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.format.contract import InputContract
 from axonnx.train.data.sets.registry import load_data_set
 
-from ..codegen.c.machine import needs_compiler
+from ...compilers import find_compiler, needs_compiler
 from ..readers.event_files import csv_bytes
 from ..streams.small_models import Sample, export, export_all
 from .firmware import decisions, needs_board, run_firmware
