@@ -145,7 +145,7 @@ def _neurons(row: kinds.Neurons, pools: Pools) -> Iterator[Reach]:
     if op is None or row.fires != int(op.spikes is not None):
         yield Reach("memory", 0, ADDRESSES)
         return
-    operands, results = len(op.inputs) - len(op.parameters), len(op.outputs)
+    operands, results = len(op.operands), len(op.outputs)
     first, after = kinds.Neurons._fields.index("in_0"), kinds.Neurons._fields.index("out_0")
     for place in (
         *row[first : first + operands],

@@ -62,7 +62,7 @@ def assignments(op: SpikeOp) -> tuple[Assignment, ...]:
     for line in filter(None, map(str.strip, op.body.splitlines())):
         matched = _ASSIGNMENT.fullmatch(line)
         assert matched is not None, f"{op.name}: {line!r} is no assignment"
-        assert matched[2] in OPERATIONS, f"{op.name}: {matched[2]} cannot be lowered; known are {OPERATIONS}"
+        assert matched[2] in OPERATIONS, f"{op.name}: {line!r} cannot be lowered; known are {OPERATIONS}"
         names = tuple(name.strip() for name in matched[4].split(",") if name.strip())
         found.append(Assignment(matched[1], matched[2], names, matched[3] or ""))
     return tuple(found)
@@ -73,13 +73,12 @@ def c_step(op: SpikeOp) -> str:
 
     The current and the spikes of the step before come as arguments: they may be in registers.
     """
-    operands = [name for name in op.inputs if name not in op.parameters]
     lines = [f"/* {op.formula} */", f"INLINE mask step_{op.function}(const layer *l, int32_t i, const float *k, "]
     lines[-1] += "vec current, vec spikes)\n{"
     lines.append("    (void)l, (void)i, (void)k, (void)current, (void)spikes;")
     lines += [
         f"    const vec {name} = load(l->in[{number}] + i);"
-        for number, name in enumerate(operands)
+        for number, name in enumerate(op.operands)
         if name not in ("current", "spikes")
     ]
     lines += [f"    const vec {name} = load(k + {number} * l->period);" for number, name in enumerate(op.parameters)]

@@ -314,7 +314,7 @@ class Plan:
         """A layer; its constants stand one after another, in the order of the operator's inputs."""
         op, layout = OPS[i.spike_op], self._layout(i.writes[0])
         after = dict(zip(op.outputs, map(self._at, i.writes), strict=True))
-        before = {name: self._at(i.operands[name]) for name in op.inputs if name not in op.parameters}
+        before = {name: self._at(i.operands[name]) for name in op.operands}
         packed = [self._packed(i.parameters[key], layout, _padding(key)) for key in op.parameters]
         same = all((full == full[0]).all() for full in packed)
         by_channel = all((full.reshape(-1, layout.pitch) == full[: layout.pitch]).all() for full in packed)

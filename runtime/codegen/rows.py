@@ -29,7 +29,7 @@ NO_BIAS, ADD_TO_SUM = -1, -2  # in place of a bias: a sum begins at nothing, or 
 NOWHERE = -1  # the place of what is not there
 
 NEURONS = tuple(op for op in OPS.values() if op.neurons)  # their numbers are their places here
-MOST_OPERANDS = max(len(op.inputs) - len(op.parameters) for op in NEURONS)
+MOST_OPERANDS = max(len(op.operands) for op in NEURONS)
 MOST_RESULTS = max(len(op.outputs) for op in NEURONS)
 
 

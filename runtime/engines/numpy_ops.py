@@ -65,8 +65,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 def run_body(op: SpikeOp, body: Sequence[Assignment], *operands: Floats, parameters: Params) -> tuple[Floats, ...]:
     """A neuron operator, operation by operation as its definition has them; its outputs."""
-    names = [name for name in op.inputs if name not in op.parameters]
-    values: dict[str, Any] = {**dict(zip(names, operands, strict=True)), **parameters}
+    values: dict[str, Any] = {**dict(zip(op.operands, operands, strict=True)), **parameters}
     for step in body:
         if step.operation == "Constant":
             values[step.output] = np.float32(step.value)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from axonnx.runtime.format.spike_op import ADAPTATION, DOMAIN, ONNX_OPSET, SpikeOp
+from axonnx.runtime.format.spike_op import DOMAIN, ONNX_OPSET, SpikeOp
 
 if TYPE_CHECKING:
     import onnx
@@ -33,18 +33,9 @@ _NOISY_DECISION = """
     fires = GreaterOrEqual(push, needed)
     {spikes} = Cast <to = 1> (fires)"""
 
-_LIF_STATE = ("current", "membrane", "spikes", "decay", "threshold")
-_NOISY_STATE = (
-    "current",
-    "arriving_variance",
-    "noise",
-    "membrane",
-    "variance",
-    "spikes",
-    "decay",
-    "threshold",
-    "base_variance",
-)
+_LIF_STATE = ("current", "membrane", "spikes")
+_NOISY_STATE = ("current", "arriving_variance", "noise", "membrane", "variance", "spikes")
+_LIF_CONSTANTS = ("decay", "threshold")
 
 _SUBTRACT = """
     decayed = Mul(decay, membrane)
@@ -59,7 +50,7 @@ _TO_ZERO = """
     decayed = Mul(decay, kept_membrane)
     next_membrane = Add(decayed, current)"""
 
-_GENERAL_STATE = ("current", "membrane", "spikes", "decay", "threshold", "zeroed", "taken", "late_zeroed", "late_taken")
+_GENERAL_CONSTANTS = (*_LIF_CONSTANTS, "zeroed", "taken", "late_zeroed", "late_taken")
 
 _LEFT_BY_SPIKES = """
     one = Constant <value_float = 1.0> ()
@@ -97,7 +88,8 @@ OPS: dict[str, SpikeOp] = {
             "Heaviside",
             "Binary neurons without memory: a neuron fires where its current reaches its threshold.",
             "o = 1 where I ≥ θ",
-            ("current", "threshold"),
+            ("current",),
+            ("threshold",),
             ("spikes",),
             "    fires = GreaterOrEqual(current, threshold)\n    spikes = Cast <to = 1> (fires)",
         ),
@@ -106,7 +98,8 @@ OPS: dict[str, SpikeOp] = {
             "Binary neurons whose current is Gaussian: a neuron fires where current and noise together reach "
             "its threshold. The noise is an input, so a pass can be repeated bit by bit.",
             "o = 1 where I + κ ε ≥ θ, decided as κ² (ε|ε|) ≥ d|d| with d = θ − I",
-            ("current", "variance", "noise", "threshold"),
+            ("current", "variance", "noise"),
+            ("threshold",),
             ("spikes",),
             _NOISY_DECISION.format(membrane="current", variance="variance", spikes="spikes"),
         ),
@@ -116,8 +109,10 @@ OPS: dict[str, SpikeOp] = {
             "membrane, at the next time step.",
             "h' = β h + I − θ o;   o' = 1 where h' ≥ θ",
             _LIF_STATE,
+            _LIF_CONSTANTS,
             ("next_membrane", "next_spikes"),
             _SUBTRACT + _FIRE,
+            reset="subtract",
         ),
         SpikeOp(
             "LIFToZero",
@@ -125,8 +120,10 @@ OPS: dict[str, SpikeOp] = {
             "time step.",
             "h' = β (h (1 − o)) + I;   o' = 1 where h' ≥ θ",
             _LIF_STATE,
+            _LIF_CONSTANTS,
             ("next_membrane", "next_spikes"),
             _TO_ZERO + _FIRE,
+            reset="zero",
         ),
         SpikeOp(
             "StochasticLIF",
@@ -135,8 +132,10 @@ OPS: dict[str, SpikeOp] = {
             "the mean, at the next time step; the variance is not reset.",
             "h' = β h + I − θ o;   v' = β² v + Var I;   o' = 1 where h' + κ ε ≥ θ with κ² = v' + σ_base²",
             _NOISY_STATE,
+            (*_LIF_CONSTANTS, "base_variance"),
             ("next_membrane", "next_variance", "next_spikes"),
             _SUBTRACT + _SPREAD.format(variance="variance") + _NOISY_FIRE,
+            reset="subtract",
         ),
         SpikeOp(
             "StochasticLIFToZero",
@@ -144,18 +143,21 @@ OPS: dict[str, SpikeOp] = {
             "time step.",
             "h' = β (h (1 − o)) + I;   v' = β² (v (1 − o)) + Var I;   o' as in StochasticLIF",
             _NOISY_STATE,
+            (*_LIF_CONSTANTS, "base_variance"),
             ("next_membrane", "next_variance", "next_spikes"),
             _TO_ZERO
             + "\n    kept_variance = Mul(variance, kept)"
             + _SPREAD.format(variance="kept_variance")
             + _NOISY_FIRE,
+            reset="zero",
         ),
         SpikeOp(
             "LeakySum",
             "One time step of a read-out: a leaky membrane that never fires, and the sum of it over time. "
             "Logits are the sum over the number of time steps.",
             "h' = β h + I;   s' = s + h'",
-            ("current", "membrane", "total", "decay"),
+            ("current", "membrane", "total"),
+            ("decay",),
             ("next_membrane", "next_total"),
             "    decayed = Mul(decay, membrane)\n    next_membrane = Add(decayed, current)\n"
             "    next_total = Add(total, next_membrane)",
@@ -165,7 +167,8 @@ OPS: dict[str, SpikeOp] = {
             "One time step of synapses with a time constant of their own: the current that reaches the neurons decays. "
             "As a layer by itself it is a leaky integrator, whose output is graded.",
             "i' = α i + I",
-            ("current", "synaptic", "synaptic_decay"),
+            ("current", "synaptic"),
+            ("synaptic_decay",),
             ("next_synaptic",),
             "    decayed = Mul(synaptic_decay, synaptic)\n    next_synaptic = Add(decayed, current)",
         ),
@@ -176,7 +179,8 @@ OPS: dict[str, SpikeOp] = {
             "amount from it, which need not be the threshold. With all four zero there is no reset. Neurons that fire "
             "only above θ (>) have the next larger float32 for their threshold, which is the same decision.",
             "h' = (β (h (1 − z o) − r o) + I) (1 − Z o) − R o;   o' = 1 where h' ≥ θ",
-            _GENERAL_STATE,
+            _LIF_STATE,
+            _GENERAL_CONSTANTS,
             ("next_membrane", "next_spikes"),
             _LEFT_BY_SPIKES + _LATE_RESET.format(charged="charged") + _FIRE,
         ),
@@ -186,7 +190,11 @@ OPS: dict[str, SpikeOp] = {
             "the threshold (f: ALIF) or lowers the current (g: adLIF).",
             "a' = δ a + c h + b o;   h' = (β (h (1 − z o) − r o) + I − g a') (1 − Z o) − R o;   "
             "o' = 1 where h' ≥ θ + f a'",
-            (*_GENERAL_STATE[:3], "adaptation", *_GENERAL_STATE[3:], *ADAPTATION),
+            (*_LIF_STATE, "adaptation"),
+            (
+                *_GENERAL_CONSTANTS,
+                *("adaptation_decay", "membrane_share", "spike_share", "current_gain", "threshold_gain"),
+            ),
             ("next_membrane", "next_adaptation", "next_spikes"),
             _LEFT_BY_SPIKES
             + """
@@ -210,6 +218,7 @@ OPS: dict[str, SpikeOp] = {
             "hears all others, and not itself.",
             "a_i = Σ_k o_k² − o_i²: what reaches neuron i from all others",
             ("spikes",),
+            (),
             ("activity",),
             "    squares = Mul(spikes, spikes)\n    axes = Constant <value_ints = [-1]> ()\n"
             "    sum = ReduceSum <keepdims = 1> (squares, axes)\n    activity = Sub(sum, squares)",
@@ -220,6 +229,7 @@ OPS: dict[str, SpikeOp] = {
             "the additions shows in its bits; here it is fixed. Larger windows are several of these in a row.",
             "((a + b) + (c + d)) · ¼ over squares of 2 × 2, in that order",
             ("x",),
+            (),
             ("y",),
             """    axes = Constant <value_ints = [-2, -1]> ()
     ends = Constant <value_ints = [9223372036854775807, 9223372036854775807]> ()

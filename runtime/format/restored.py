@@ -20,7 +20,6 @@ from axonnx.runtime.format.names import CLOCK, LOGITS
 from axonnx.runtime.format.opset import DOMAIN, OPS, VERSION, function
 from axonnx.runtime.format.results import member_names
 
-STATES = ("membrane", "variance", "spikes", "synaptic", "adaptation", "total")
 OPTIMISER = {"com.microsoft", "com.microsoft.nchwc"}  # it imports all operators of its own, used or not
 
 
@@ -111,8 +110,7 @@ def _matched(body: onnx.FunctionProto, window: list[onnx.NodeProto]) -> dict[str
 
 def _has_states(op: str, values: dict[str, str]) -> bool:
     """Whether the states of an operator are states of the graph, by their names."""
-    states = [part for part in OPS[op].inputs if part in STATES and f"next_{part}" in OPS[op].outputs]
-    return all(values[part].startswith(f"{part}/") for part in states)
+    return all(values[part].startswith(f"{part}/") for part in OPS[op].states)
 
 
 def _attributes(node: onnx.NodeProto) -> list[bytes]:
@@ -139,7 +137,7 @@ def _only_inside(
 def _layer(op: str, inputs: list[str], outputs: list[str]) -> str:
     """A layer's name, which its states have; neurons without states are called as what they give."""
     values = dict(zip(OPS[op].inputs, inputs, strict=True))
-    states = [values[part] for part in OPS[op].inputs if part in STATES and f"next_{part}" in OPS[op].outputs]
+    states = [values[part] for part in OPS[op].states]
     return states[0].partition("/")[2] if states else outputs[0].partition(":")[0]
 
 

@@ -4,35 +4,49 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 DOMAIN = "ai.axonnx"
 ONNX_OPSET = 20
-RESETS = ("zeroed", "taken", "late_zeroed", "late_taken")
-ADAPTATION = ("adaptation_decay", "membrane_share", "spike_share", "current_gain", "threshold_gain")
-PARAMETERS = (
-    "decay",
-    "threshold",
-    "base_variance",
-    "synaptic_decay",
-    *RESETS,
-    *ADAPTATION,
-)  # inputs that are constants of the graph
 
 
 @dataclass(frozen=True)
 class SpikeOp:
-    """An operator's name, what it is for, what it computes, and its body in ONNX's textual form.
+    """One operator: everything that engines, exporter and verifier need to know of it.
 
-    Names say what a value is: ``current`` arrives at a layer's neurons, an output that ends in ``spikes`` is 0 or 1,
-    and ``next_membrane`` and ``next_variance`` are what is decided on.
+    The names of its values say what they are. ``current`` arrives at a layer's neurons. An operand ``x`` with an output
+    ``next_x`` is a state. An output that ends in ``spikes`` is 0 or 1. ``next_membrane`` and ``next_variance`` are what
+    a neuron decides on. Where neurons have a membrane it is the first output, and spikes are the last.
+
+    Attributes:
+        name: Its name in a file.
+        about: What it is for, for people.
+        formula: What it computes, for people.
+        operands: Inputs that change from step to step.
+        parameters: Inputs that are constants of the graph; they follow the operands.
+        outputs: What it gives.
+        body: The definition, in ONNX's textual form.
+        reset: What a spike does to its membrane, where it is the same for all neurons.
     """
 
     name: str
     about: str
     formula: str
-    inputs: tuple[str, ...]
+    operands: tuple[str, ...]
+    parameters: tuple[str, ...]
     outputs: tuple[str, ...]
     body: str
+    reset: Literal["subtract", "zero"] | None = None
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """All inputs, in the order of a node."""
+        return self.operands + self.parameters
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The operands that are carried from one time step to the next."""
+        return tuple(name for name in self.operands if f"next_{name}" in self.outputs)
 
     @property
     def text(self) -> str:
@@ -48,12 +62,7 @@ class SpikeOp:
     @property
     def neurons(self) -> bool:
         """Whether it is a layer of neurons, which take a current."""
-        return "current" in self.inputs
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The inputs that are constants."""
-        return tuple(name for name in self.inputs if name in PARAMETERS)
+        return "current" in self.operands
 
     @property
     def spikes(self) -> str | None:

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 def _neurons(c: Compilation, node: onnx.NodeProto) -> None:
     op = OPS[node.op_type]
     c.attributes(node, {})
-    numbered = list(enumerate(op.inputs))
-    operands = {name: c.buffer(node, number) for number, name in numbered if name not in op.parameters}
-    parameters = {name: c.constant(node, number) for number, name in numbered if name in op.parameters}
+    operands = {name: c.buffer(node, number) for number, name in enumerate(op.operands)}
+    parameters = {name: c.constant(node, number) for number, name in enumerate(op.parameters, len(operands))}
     shape = operands["current"].shape
     for name, buffer in operands.items():
         if buffer.shape != shape:

@@ -30,7 +30,7 @@ def test_every_operator_is_whole():
 
 
 def test_what_a_new_operator_lacks_is_named():
-    found = missing({"Izhikevich": SpikeOp("Izhikevich", "", "", ("drive",), ("spikes",), "")})
+    found = missing({"Izhikevich": SpikeOp("Izhikevich", "", "", ("drive",), (), ("spikes",), "")})
     assert found == [f"Izhikevich lacks {part}" for part in PARTS]
 
 

@@ -16,7 +16,8 @@ INVENTED = SpikeOp(
     "Invented",
     "Neurons that nobody has published.",
     "h' = −|β h| · 0.1 + I;   o' = 1 where h' ≥ θ",
-    ("current", "membrane", "spikes", "decay", "threshold"),
+    ("current", "membrane", "spikes"),
+    ("decay", "threshold"),
     ("next_membrane", "next_spikes"),
     """
     tenth = Constant <value_float = 0.1> ()
