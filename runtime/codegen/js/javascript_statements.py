@@ -8,14 +8,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.codegen.array_layout import Floats, View, broadcast, memory, moved_parts, smallest, view
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.program.instructions import (
     Arithmetic,
     AveragePool,
     Conv,
+    Floats,
     Instruction,
     Linear,
     MaxPool,
@@ -29,7 +30,10 @@ from axonnx.runtime.program.instructions import (
 )
 from axonnx.runtime.program.layer_noise import layer_key
 
-STORED_AS = {"i1": "Int8Array", "i2": "Int16Array", "i4": "Int24", "f4": "Float32Array"}
+Bytes = NDArray[np.int8]  # stands for an array of any type: its strides count elements
+
+FINEST = 40  # bits behind the point of integers that are tried
+INTEGERS = {"Int8Array": (2**7, "<i1"), "Int16Array": (2**15, "<i2"), "Int24": (2**23, "<i4")}  # what they are below
 
 
 class Statements:
@@ -78,9 +82,9 @@ class Statements:
         if found == shape:
             return plain
         if (name, shape) not in self._known:
-            whole = memory(shape)
+            whole, part = _memory(shape), _memory(found)
             full = self._known[name, shape] = self.scratch(f"new Float32Array({whole.size})")
-            expand = _copy(full, view(whole, whole), plain, broadcast(found, shape), shape)
+            expand = _copy(full, whole, whole, plain, part, np.broadcast_to(part, shape))
             (self.step if constant is None else self.arrays).append(expand)
         return self._known[name, shape]
 
@@ -136,17 +140,35 @@ def quoted(name: str) -> str:
 
 def literal(values: Floats) -> str:
     """A JavaScript expression for an array; a·2^s as integers of 8, 16 or 24 bits where they are exact."""
-    stored = smallest(values, below=2**23)
-    kind, data = STORED_AS[stored.values.dtype.str[1:]], stored.values
-    if kind == "Int24":
-        data = data.reshape(-1, 1).view(np.uint8)[:, :3]  # the top byte says nothing
-    return f"constant('{b64encode(data.tobytes()).decode()}', {kind}, {stored.unit!r})"
+    scaled = values.astype(np.float64)
+    largest = float(np.abs(scaled).max(initial=0.0))
+    for bits in range(-FINEST, FINEST):
+        integers, most = scaled * 2.0**bits, largest * 2.0**bits
+        kinds = [(name, kind) for name, (below, kind) in INTEGERS.items() if most < below]
+        if not kinds:
+            break
+        if (integers == np.rint(integers)).all():
+            name, kind = kinds[0]
+            data = np.ascontiguousarray(integers.astype(kind))
+            if name == "Int24":
+                data = data.reshape(-1, 1).view(np.uint8)[:, :3]  # the top byte says nothing
+            return _constant(data, name, 2.0**-bits)
+    return _constant(np.ascontiguousarray(values, "<f4"), "Float32Array", 1.0)
 
 
-def _copy(to: str, target: View, source: str, part: View, counts: Shape) -> str:
-    """One array's part into another's."""
-    sides = [f"{to}, {target.first}, {list(target.strides)}", f"{source}, {part.first}, {list(part.strides)}"]
-    return f"copy({', '.join(sides)}, {list(counts)});"
+def _constant(data: NDArray[Any], kind: str, unit: float) -> str:
+    return f"constant('{b64encode(data.tobytes()).decode()}', {kind}, {unit!r})"
+
+
+def _memory(shape: Shape) -> Bytes:
+    return np.empty(shape, np.int8)
+
+
+def _copy(to: str, out: Bytes, target: Bytes, source: str, x: Bytes, part: Bytes) -> str:
+    """A part of one array into a part of another: where each begins, and how far apart its elements are."""
+    first, begin = target.ctypes.data - out.ctypes.data, part.ctypes.data - x.ctypes.data
+    sides = f"{to}, {first}, {list(target.strides)}, {source}, {begin}, {list(part.strides)}"
+    return f"copy({sides}, {list(part.shape)});"
 
 
 def _linear(s: Statements, i: Linear) -> None:
@@ -205,12 +227,23 @@ def _move(s: Statements, i: Move) -> None:
     if i.kind == "Reshape":
         s.alias(i.writes[0], i.reads[0])
         return
-    out, start = memory(s.program.buffers[i.writes[0]].shape), 0
+    out, start = _memory(s.program.buffers[i.writes[0]].shape), 0
     for name in i.reads:
-        x = memory(s.program.buffers[name].shape)
-        target, part = moved_parts(i.kind, i.how, x, out, start)
+        x = _memory(s.program.buffers[name].shape)
+        target, part = _moved(i, x, out, start)
         start += x.shape[i.how] if i.kind == "Concat" else 0
-        s.step.append(_copy(s.buffer(i.writes[0]), view(out, target), s.buffer(name), view(x, part), part.shape))
+        s.step.append(_copy(s.buffer(i.writes[0]), out, target, s.buffer(name), x, part))
+
+
+def _moved(i: Move, x: Bytes, out: Bytes, start: int) -> tuple[Bytes, Bytes]:
+    """The part of a move's result that an operand fills, and the part of the operand that fills it.
+
+    ``start`` is where the operand begins among those that are joined.
+    """
+    if i.kind not in ("Concat", "Pad"):
+        return out, i.apply([x[None]])[0]  # of slices, transposes and broadcasts numpy gives a view
+    first = [start * (axis == i.how) for axis in range(x.ndim)] if i.kind == "Concat" else [pad[0] for pad in i.how]
+    return out[tuple(slice(begin, begin + size) for begin, size in zip(first, x.shape, strict=True))], x
 
 
 RULES: dict[type[Instruction], Rule] = {
