@@ -50,7 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return guarded("axonnx", lambda: _without_verb(words))
 
 
-def _plain_warning(message: Warning | str, category: type[Warning], *_: object) -> str:
+def _plain_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
     """A warning as people read it; those of other libraries keep their name."""
     return f"{message}\n" if issubclass(category, UserWarning) else f"{category.__name__}: {message}\n"
 

@@ -21,9 +21,9 @@ from axonnx.export.verify.structure import Findings, Subject
 from axonnx.export.ways import Sampled
 from axonnx.models import Network
 from axonnx.runtime.engines.choose import native_engines
-from axonnx.runtime.engines.ort_engine import OrtEngine
 from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.ort_engine import OrtEngine
 from axonnx.runtime.format.opset import DOMAIN
 from axonnx.runtime.program.step_graph import step_graph
 

@@ -147,7 +147,8 @@ class Binner:
             whole = Listed(
                 np.empty(left, np.uint64), np.empty(left, np.int64), np.empty(room, np.uint32), np.empty(room, np.uint8)
             )
-            at.busy, at.starts, at.listed_cells, at.listed_values = map(address_of, whole)
+            at.busy, at.starts = address_of(whole.busy), address_of(whole.starts)
+            at.listed_cells, at.listed_values = address_of(whole.cell), address_of(whole.value)
             native(at.address, address, done, count)
             bins, cells = at.bins_listed, at.cells_listed
             listed = Listed(whole.busy[:bins], whole.starts[:bins], whole.cell[:cells], whole.value[:cells])
