@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from axonnx import import_network, train_run, verify_file
+from axonnx import import_network, load, train_run, verify_file
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main
 from axonnx.convert.source import torch_source
@@ -43,6 +43,21 @@ def test_an_import_is_fine_tuned_with_noise(page, monkeypatch):
     after = dict(done.network.named_parameters())["layers.fc1.posterior.raw_mean"].detach()
     assert "layers.fc1.posterior.log_std" in dict(done.network.named_parameters())
     assert 0.0 < float((after - before.get_submodule("layers.fc1").weight).abs().mean()) < 0.05
+
+
+def test_an_import_keeps_the_finest_grid_unless_asked_otherwise(page, monkeypatch):
+    monkeypatch.chdir(page)
+    words = ["import", "my_snn.py:make", "-o", "small.onnx", "--shape", "2x34x34", "--samples", "8", "--steps", "20"]
+    assert main([*words, "--weights", "int16"]) == 0
+    fine, small = (load(name).program.contract for name in ("net.onnx", "small.onnx"))
+    assert {each.stored_as for each in fine.synapses} == {"float32"}
+    assert {each.stored_as for each in small.synapses} == {"int16"}
+    grids = [(one.grid, other.grid) for one, other in zip(fine.synapses, small.synapses, strict=True)]
+    assert all(one >= other for one, other in grids)
+    assert any(one > other for one, other in grids)  # where 16 bits are less than sums allow
+    same = json.loads(Path("small/import.json").read_text("utf-8"))["same_weights"]
+    assert (same["spikes_differing"], same["decisions_differing"]) == (0, 0)
+    assert same["spikes"] > 0
 
 
 class Two(nn.Module):
