@@ -118,17 +118,27 @@ INLINE int is_dense(const program *p, const int32_t *r, int32_t inputs, int sing
     return (int64_t)p->events[r[LINEAR_counted]] * 100 > p->dense_from[2 * bytes + single] * inputs;
 }
 
-/* A list's events as small integers, in units of 2^−bits; each at its own place from `to` on. */
-INLINE void pack_listed(const program *p, const int32_t *r, int32_t from, int32_t end, int32_t minus, int16_t *to)
+/* Events from..end − 1 of a list as small integers, in units of 2^−bits: the event at place e goes to `to` + e. */
+typedef struct {
+    const int32_t *list;
+    const float *x; /* the values of graded inputs, or NULL */
+    float units;
+    int bytes;
+} packing;
+
+INLINE packing packing_of(const program *p, const int32_t *r)
 {
-    const int32_t *list = p->events + r[LINEAR_listed];
-    const int graded = is_graded(p, r), bytes = r[LINEAR_dense_stored] == BYTES;
-    const float *x = p->memory + r[LINEAR_source], units = (float)(1 << r[LINEAR_bits]);
-    int8_t *to_bytes = (int8_t *)to;
-    if (!graded && bytes) for (int32_t k = from; k < end; k++) to_bytes[list[k] - minus] = 1;
-    else if (!graded) for (int32_t k = from; k < end; k++) to[list[k] - minus] = 1;
-    else if (bytes) for (int32_t k = from; k < end; k++) to_bytes[list[k] - minus] = (int8_t)(int32_t)(x[list[k]] * units);
-    else for (int32_t k = from; k < end; k++) to[list[k] - minus] = (int16_t)(x[list[k]] * units);
+    return (packing){.list = p->events + r[LINEAR_listed], .x = is_graded(p, r) ? p->memory + r[LINEAR_source] : NULL,
+                     .units = (float)(1 << r[LINEAR_bits]), .bytes = r[LINEAR_dense_stored] == BYTES};
+}
+
+INLINE void pack_listed(const packing *k, int32_t from, int32_t end, int8_t *to)
+{
+    const int32_t *list = k->list;
+    int16_t *shorts = (int16_t *)(void *)to;
+    if (k->bytes) for (int32_t n = from; n < end; n++) to[list[n]] = 1;
+    else if (!k->x) for (int32_t n = from; n < end; n++) shorts[list[n]] = 1;
+    else for (int32_t n = from; n < end; n++) shorts[list[n]] = (int16_t)(k->x[list[n]] * k->units);
 }
 
 INLINE float unit_of_dense(const program *p, const int32_t *r)

@@ -17,8 +17,8 @@ static void linear_dense(const program *steps, int32_t count, int32_t number)
     memset(steps->packed, 0, (size_t)inputs * (size_t)count * (size_t)width);
     for (int32_t n = 0; n < count; n++) {
         const int32_t *own = row_of(steps + n, number);
-        pack_listed(steps + n, own, 0, steps[n].events[own[LINEAR_counted]], 0,
-                    (int16_t *)(void *)((int8_t *)steps->packed + (int64_t)n * inputs * width));
+        const packing k = packing_of(steps + n, own);
+        pack_listed(&k, 0, steps[n].events[own[LINEAR_counted]], (int8_t *)steps->packed + (int64_t)n * inputs * width);
     }
     const tile t = {.x = steps->packed, .offsets = no_offset, .weights = steps->weights + 64 * (int64_t)r[LINEAR_dense],
                     .row_step = inputs, .out_step = count > 1 ? row_of(steps + 1, number)[LINEAR_out] - r[LINEAR_out] : 0,
@@ -168,19 +168,42 @@ static int64_t conv_row_sparse(const program *p, const int32_t *r, const synapse
 }
 
 #if HAS_PAIRS
-/* All inputs as small integers, with the image's padding around them. */
-static void pack_image(const program *p, const int32_t *r)
+/* How many windows along one side see the pixel `at`, counted from the padding's edge on. */
+INLINE int64_t windows_at(int32_t at, int32_t taps, int32_t stride, int32_t dilation, int32_t outputs)
+{
+    int64_t found = 0;
+    for (int32_t k = 0; k < taps && k * dilation <= at; k++)
+        found += (at - k * dilation) % stride == 0 && (at - k * dilation) / stride < outputs;
+    return found;
+}
+
+/* All inputs as small integers, with the image's padding around them; the (event, output pixel) pairs that there are. */
+static int64_t pack_image(const program *p, const int32_t *r)
 {
     const int32_t *starts = p->events + r[CONV_starts], across = r[CONV_dense_width], channels = r[CONV_dense_channels];
-    const size_t bytes = r[CONV_dense_stored] == BYTES ? 1 : 2;
-    memset(p->packed, 0, (size_t)r[CONV_dense_height] * (size_t)across * (size_t)channels * bytes);
-    for (int32_t y = 0, pixel = 0; y < r[CONV_height]; y++)
-        for (int32_t x = 0; x < r[CONV_width]; x++, pixel++) {
-            if (y + r[CONV_top] >= r[CONV_dense_height] || x + r[CONV_left] >= across) continue;
-            const int32_t to = ((y + r[CONV_top]) * across + x + r[CONV_left]) * channels;
-            pack_listed(p, r, starts[pixel], starts[pixel + 1], pixel * r[CONV_pitch],
-                        (int16_t *)(void *)((int8_t *)p->packed + (size_t)to * bytes));
+    const int32_t height = r[CONV_height], width = r[CONV_width], pitch = r[CONV_pitch], stride = r[CONV_stride_x];
+    const int32_t left = r[CONV_left], taps = r[CONV_window_width], ahead = r[CONV_dilation_x];
+    const packing k = packing_of(p, r);
+    const int64_t bytes = k.bytes ? 1 : 2;
+    int64_t seen = 0;
+    memset(p->packed, 0, (size_t)(r[CONV_dense_height] * bytes * across * channels));
+    for (int32_t y = 0; y < height && y + r[CONV_top] < r[CONV_dense_height]; y++, starts += width) {
+        int8_t *to = (int8_t *)p->packed + ((int64_t)(y + r[CONV_top]) * across + left) * channels * bytes;
+        const int64_t down = windows_at(y + r[CONV_top], r[CONV_window_height], r[CONV_stride_y], r[CONV_dilation_y],
+                                        r[CONV_out_height]);
+        const int32_t inside = width + left < across ? width : across - left;
+        int64_t covered = 0;
+        if (inside > 0 && pitch == channels) /* places of a whole row lie as far apart here as there */
+            pack_listed(&k, starts[0], starts[inside], to - (int64_t)y * width * pitch * bytes);
+        for (int32_t x = 0; x < inside; x++) {
+            if (pitch != channels)
+                pack_listed(&k, starts[x], starts[x + 1],
+                            to + ((int64_t)x * channels - (int64_t)(y * width + x) * pitch) * bytes);
+            covered += (starts[x + 1] - starts[x]) * windows_at(x + left, taps, stride, ahead, r[CONV_out_width]);
         }
+        seen += down * covered;
+    }
+    return seen;
 }
 
 static void conv_row_dense(const program *p, const int32_t *r, int32_t y, float *sums)
@@ -197,22 +220,4 @@ static void conv_row_dense(const program *p, const int32_t *r, int32_t y, float 
     add_tiles(r[CONV_dense_stored], &t, r[CONV_out_width], r[CONV_out_pitch]);
 }
 #endif
-
-/* How many (event, output pixel) pairs there are in one row of output pixels. */
-INLINE int64_t reached(const program *p, const int32_t *r, int32_t y)
-{
-    const int32_t width = r[CONV_width], *starts = p->events + r[CONV_starts], ahead = r[CONV_dilation_x];
-    int64_t seen = 0;
-    for (int32_t ky = 0; ky < r[CONV_window_height]; ky++) {
-        const int32_t row = y * r[CONV_stride_y] - r[CONV_top] + ky * r[CONV_dilation_y];
-        if (row < 0 || row >= r[CONV_height]) continue;
-        for (int32_t x = 0; x < r[CONV_out_width]; x++)
-            for (int32_t kx = 0; kx < r[CONV_window_width]; kx++) {
-                const int32_t column = x * r[CONV_stride_x] - r[CONV_left] + kx * ahead;
-                if (column >= 0 && column < width)
-                    seen += starts[row * width + column + 1] - starts[row * width + column];
-            }
-    }
-    return seen;
-}
 #endif

@@ -30,7 +30,7 @@ static void take_linear(const program *p, const int32_t *turn, int64_t *counts, 
     counts[turn[TURN_ROW]] += (int64_t)p->events[r[LINEAR_counted]] * r[LINEAR_outputs];
     if (more) counts[turn[TURN_MORE]] += (int64_t)p->events[more[LINEAR_counted]] * more[LINEAR_outputs];
     if (!ready) {
-        begin_sums(p, r[LINEAR_bias], p->memory + r[LINEAR_out], r[LINEAR_size]);
+        begin_sums(p, r[LINEAR_bias], p->memory + r[LINEAR_out], r[LINEAR_size], r[LINEAR_size]);
         add_linear(p, turn[TURN_ROW]);
     }
     if (more) add_linear(p, turn[TURN_MORE]);
@@ -50,19 +50,16 @@ static void take_conv(const program *p, const int32_t *turn, int64_t *counts)
     int32_t fired = 0;
 #if HAS_PAIRS
     const int dense = is_dense(p, r, r[CONV_height] * r[CONV_width] * r[CONV_channels], 0);
-    if (dense) pack_image(p, r);
+    if (dense) seen = pack_image(p, r);
 #endif
     for (int32_t y = 0; y < r[CONV_out_height]; y++) {
         const int32_t at = y * size;
         float *sums = turn[TURN_KEPT] || r[CONV_bias] == ADD_TO_SUM ? p->memory + r[CONV_out] + at : scratch[0];
         int32_t from = r[CONV_out];
-        for (int32_t x = 0; x < r[CONV_out_width]; x++)
-            begin_sums(p, r[CONV_bias], sums + x * r[CONV_out_pitch], r[CONV_out_pitch]);
+        begin_sums(p, r[CONV_bias], sums, r[CONV_out_pitch], size);
 #if HAS_PAIRS
-        if (dense) {
-            conv_row_dense(p, r, y, sums);
-            seen += reached(p, r, y);
-        } else
+        if (dense) conv_row_dense(p, r, y, sums);
+        else
 #endif
             seen += conv_row_sparse(p, r, &s, y, sums);
         for (int n = 0; n < CHAIN && turn[TURN_THEN + n] >= 0; n++) {
@@ -180,7 +177,7 @@ static uint32_t add_ahead(const program *steps, int32_t count, int64_t turn)
         if (end - begin < LEAST_ROWS) continue;
         for (int32_t n = begin; n < end; n++) {
             const int32_t *r = row_of(steps + n, number);
-            begin_sums(steps + n, r[LINEAR_bias], steps[n].memory + r[LINEAR_out], r[LINEAR_size]);
+            begin_sums(steps + n, r[LINEAR_bias], steps[n].memory + r[LINEAR_out], r[LINEAR_size], r[LINEAR_size]);
             ready |= 1u << n;
         }
         linear_dense(steps + begin, end - begin, number);

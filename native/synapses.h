@@ -14,6 +14,7 @@
 
 enum { FLOATS, SHORTS, BYTES }; /* how weights are stored: see runtime/codegen/weights.py */
 enum { NO_BIAS = -1, ADD_TO_SUM = -2 };
+enum { MOST_BYTES = 256 }; /* 256 · 127 < 2¹⁵ */
 
 /* What both kinds of synapses say; their rows begin alike. */
 typedef struct {
@@ -93,7 +94,7 @@ INLINE void add_shorts(const int vectors, float *sums, const int16_t *weights, i
 }
 
 #if LANES == 16
-/* Of bytes, sums of 16 bits; two vectors at a time, and where there is one, what is behind it is not used. */
+/* Of at most MOST_BYTES bytes, sums of 16 bits; two vectors at a time, and where there is one, what is behind it is not used. */
 INLINE void add_bytes(const int vectors, float *sums, const int8_t *weights, int64_t stride, float unit,
                       const int32_t *list, int32_t count)
 {
@@ -166,7 +167,9 @@ INLINE void add_events(const int stored, const int vectors, float *sums, const s
     const float unit = unit_of(s->unit);
     if (RARE(s->x)) add_graded(stored, vectors, sums, s, at, stride, list, count, inputs);
     else if (stored == SHORTS) add_shorts(vectors, sums, (const int16_t *)(const void *)s->weights + at, stride, unit, list, count);
-    else if (stored == BYTES) add_bytes(vectors, sums, s->weights + at, stride, unit, list, count);
+    else if (stored == BYTES)
+        for (int32_t k = 0; k < count; k += MOST_BYTES) /* so many of them cannot leave 16 bits */
+            add_bytes(vectors, sums, s->weights + at, stride, unit, list + k, count - k < MOST_BYTES ? count - k : MOST_BYTES);
     else add_floats(vectors, sums, (const float *)(const void *)s->weights + at, stride, list, count);
 }
 
@@ -222,9 +225,12 @@ INLINE part part_at(const synapse *s, int32_t done)
     }
 #endif
 
-/* What sums begin at: a bias, nothing, or what is there already. */
-INLINE void begin_sums(const program *p, int32_t bias, float *sums, int32_t size)
+/* What sums begin at: a bias, which repeats for every pixel; nothing; or what is there already. */
+INLINE void begin_sums(const program *p, int32_t bias, float *sums, int32_t pitch, int32_t size)
 {
     if (bias == NO_BIAS) memset(sums, 0, (size_t)size * sizeof *sums);
-    else if (bias >= 0) memcpy(sums, p->constants + bias, (size_t)size * sizeof *sums);
+    if (bias < 0) return;
+    const float *from = p->constants + bias;
+    for (float *end = sums + size; sums < end; sums += pitch)
+        for (int32_t i = 0; i < pitch; i += LANES) store(sums + i, load(from + i));
 }

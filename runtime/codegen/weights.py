@@ -1,8 +1,8 @@
 """Weights as the native core reads them: rows for event lists, and tiles for dense products, as small integers.
 
 On the sum-exact grid a weight is n · 2^−s. Where every n of a synapse fits 16 bits, sums of the n in 32 bits are exact,
-and so is their product with the unit: the same bits as sums of floats, for half of the bytes. Where n fits 8 bits and
-no sum leaves 16 bits, sums in 16 bits do.
+and so is their product with the unit: the same bits as sums of floats, for half of the bytes, or a quarter where n fits
+8 bits.
 """
 
 from __future__ import annotations
@@ -67,8 +67,9 @@ def prepare_weights(i: Linear | Conv, weight: NDArray[np.float32], x: Values, pa
 
 
 def dense_channels(i: Conv, weight: NDArray[np.float32]) -> int:
-    """Channels of an image as dense products read it: whole groups."""
-    return padded(weight.shape[1] * i.group, max(GROUP.values()))
+    """Channels of an image as dense products read it: whole groups; as in memory, unless most of that is padding."""
+    channels = weight.shape[1] * i.group
+    return padded(channels) if channels > padded(channels) // 2 else padded(channels, max(GROUP.values()))
 
 
 def tiles(numbers: Numbers, group: int) -> Numbers:
@@ -101,10 +102,9 @@ def narrowed(rows: NDArray[np.float32]) -> tuple[int, int, Numbers]:
         return FLOATS, 0, rows
     numbers = np.ldexp(rows.astype(np.float64), unit)
     largest, most = np.abs(numbers).max(initial=0.0), np.abs(numbers).sum((0, 1)).max(initial=0.0)
-    if largest <= np.iinfo(np.int8).max and most <= np.iinfo(np.int16).max:
-        return BYTES, unit, numbers.astype(np.int8)
-    if largest <= np.iinfo(np.int16).max and most < UNITS:
-        return SHORTS, unit, numbers.astype(np.int16)
+    for stored, kind in ((BYTES, np.int8), (SHORTS, np.int16)):
+        if largest <= np.iinfo(kind).max and most < UNITS:
+            return stored, unit, numbers.astype(kind)
     return FLOATS, 0, rows
 
 
