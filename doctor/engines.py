@@ -16,7 +16,7 @@ from axonnx.runtime.model import Model, load
 
 NETWORKS = ("recurrent-int8", "resnet-mfa", "mlp-zero-stochastic")  # recurrence, convolutions, noise
 
-NOT_HERE = ("pip install", "compiler was found")  # what a fault says where something is to be installed
+NOT_HERE = ("pip install", "without its native core")  # in the error of what is not installed
 
 
 def examine_engines(loading: Callable[[Path, EngineName], Model] = load) -> tuple[EngineFinding, ...]:

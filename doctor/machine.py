@@ -11,7 +11,6 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from axonnx.base.c_compiler import find_compiler
 from axonnx.doctor.findings import Extra, Processor, Program
 
 CPUINFO = Path("/proc/cpuinfo")
@@ -69,6 +68,12 @@ def programs() -> tuple[Program, ...]:
     others = ((name, shutil.which(name)) for name in PROGRAMS)
     found = ([("C compiler", chosen)] if chosen else []) + [(name, path) for name, path in others if path]
     return tuple(Program(name=name, path=path, version=_first_line(path)) for name, path in found)
+
+
+def find_compiler() -> str | None:
+    """The C compiler: $CC, or else cc, gcc or clang; None if there is none."""
+    given = os.environ.get("CC")
+    return next(filter(None, map(shutil.which, [given] if given else ["cc", "gcc", "clang"])), None)
 
 
 def _first_line(program: str) -> str:

@@ -55,8 +55,8 @@ def _found(name: str, root: Path | None) -> str | None:
 
 
 def caches() -> tuple[Cache, ...]:
-    """Compiled kernels, compiled C, and what training keeps, each with its size."""
-    homes = {private_folder("c").parent, cache_folder()}
+    """Compiled kernels and cached frames of training, each with its size."""
+    homes = {private_folder("kernels").parent, cache_folder()}
     found: dict[tuple[Path, str], list[Path]] = {}
     for home in homes:
         for path in sorted(home.iterdir()) if home.is_dir() else []:

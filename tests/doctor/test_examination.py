@@ -14,6 +14,7 @@ from axonnx.doctor import machine, places
 from axonnx.doctor.engines import NETWORKS, examine_engines
 from axonnx.doctor.examination import examine
 from axonnx.doctor.findings import Diagnosis
+from axonnx.native import REMEDY
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.model import load
 from axonnx.train.data.sets.registry import DATA_SETS
@@ -45,7 +46,7 @@ def test_what_was_found_survives_json(found):
     assert Diagnosis.model_validate_json(found.model_dump_json()) == found
     assert found.packages["numpy"] == sys.modules["numpy"].__version__
     assert found.python.endswith(".".join(map(str, sys.version_info[:3])))
-    assert {"fast", "train", "serve"} <= {extra.name for extra in found.extras}
+    assert {"train", "io", "serve"} <= {extra.name for extra in found.extras}
     assert 1 <= found.processor.usable <= found.processor.processors
 
 
@@ -61,15 +62,18 @@ def test_an_engine_with_a_wrong_bit_or_a_fault_is_named():
             return type("Result", (), {"member_logits": logits})
 
     def loading(path, engine):
-        if engine == "numba":
-            raise AxonnxError("the numba engine needs numba: pip install 'axonnx[fast]'")
+        if engine == "native":
+            raise AxonnxError(f"axonnx was installed without its native core. {REMEDY}")
         if engine == "ort":
             raise RuntimeError("illegal instruction\nand more")
         return Wrong(load(path, "numpy")) if engine == "auto" else load(path, "numpy")
 
     engines = {engine.name: engine for engine in examine_engines(loading)}
     assert (engines["auto"].status, engines["auto"].differing) == ("different", 3)
-    assert (engines["numba"].status, engines["numba"].note[:30]) == ("missing", "AxonnxError: the numba engine ")
+    assert (engines["native"].status, engines["native"].note[:41]) == (
+        "missing",
+        "AxonnxError: axonnx was installed without",
+    )
     assert (engines["ort"].status, engines["ort"].note) == ("failed", "RuntimeError: illegal instruction")
     assert engines["numpy"].status == "equal"
 
@@ -115,11 +119,29 @@ def test_caches_are_measured(tmp_path, monkeypatch):
 
 
 def test_extras_name_what_they_lack(monkeypatch):
-    lines = ["numpy>=2.0", 'surely-not-there>=1; extra == "fast"', 'numpy>=2.0; extra == "fast"']
+    lines = ["numpy>=2.0", 'surely-not-there>=1; extra == "io"', 'numpy>=2.0; extra == "io"']
     monkeypatch.setattr(machine.metadata, "requires", lambda name: lines)
     versions, extras = machine.packages()
-    assert [(extra.name, extra.missing) for extra in extras] == [("fast", ("surely-not-there",))]
+    assert [(extra.name, extra.missing) for extra in extras] == [("io", ("surely-not-there",))]
     assert set(versions) == {"numpy"}
+
+
+@pytest.mark.parametrize(
+    ("given", "here", "found"),
+    [
+        (None, {"gcc", "clang"}, "/bin/gcc"),
+        (None, {"clang"}, "/bin/clang"),
+        (None, set(), None),
+        ("mine", {"mine", "cc"}, "/bin/mine"),
+        ("mine", {"cc"}, None),
+    ],
+)
+def test_the_compiler_is_what_cc_names_or_what_it_is_usually_called(monkeypatch, given, here, found):
+    monkeypatch.delenv("CC", raising=False)
+    if given is not None:
+        monkeypatch.setenv("CC", given)
+    monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}" if name in here else None)
+    assert machine.find_compiler() == found
 
 
 def test_it_needs_nothing_but_what_runs_a_file():
@@ -129,7 +151,7 @@ import sys
 
 class Refuse:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"torch", "sklearn", "h5py", "scipy", "tonic", "safetensors", "numba", "tqdm"}:
+        if name.split(".")[0] in {"torch", "sklearn", "h5py", "scipy", "tonic", "safetensors", "tqdm"}:
             raise ModuleNotFoundError(f"{name} is blocked", name=name)
 
 sys.meta_path.insert(0, Refuse())

@@ -5,11 +5,9 @@ import json
 
 import pytest
 
-from axonnx.base.c_compiler import find_compiler
 from axonnx.cli import main
 from axonnx.runtime.format.model_file import read_model_file
 
-FASTEST = "c" if find_compiler() else "numba"
 MODES = {
     "mfa": (),
     "sampled": ("--collapse", "sampled", "--members", "2"),
@@ -30,7 +28,7 @@ def test_every_kind_of_file_equals_its_training_network(mode, exported, verify):
     assert (code, result["verdict"], result["mismatches"]) == (0, "equal", 0)
     assert all(count > 0 for count in result["compared"].values())
     names = {entry["name"] for entry in result["implementations"]}
-    assert {"training network, file's weights", "ort", "numpy", "numba", FASTEST} <= names
+    assert {"training network, file's weights", "ort", "numpy", "native"} <= names
     files = {"onnxruntime, the file", "onnx.reference, the file"}
     assert (files <= names) == (mode != "step form")
     assert all(entry["max_logit_difference"] == 0 for entry in result["implementations"])
@@ -46,7 +44,7 @@ def test_the_training_network_and_the_stated_accuracies_are_part_of_the_verdict(
     assert [stage["name"] for stage in result["stages"]] == [
         "structure", "operators", "collapse", "engines", "recordings", "decisions", "accuracies"
     ]  # fmt: skip
-    assert [(entry["of"], entry["engine"]) for entry in result["accuracy"]] == [("file", FASTEST), ("training", None)]
+    assert [(entry["of"], entry["engine"]) for entry in result["accuracy"]] == [("file", "native"), ("training", None)]
     ways = [entry.way for entry in read_model_file(exported()).contract.accuracy]
     assert [entry["way"] for entry in result["stated"]] == ways
     for entry in (*result["accuracy"], *result["stated"]):
@@ -74,7 +72,7 @@ def test_shards_merge_to_the_whole(exported, verify, tmp_path, capsys):
         assert merged["accuracy"][0][key] == pytest.approx(whole["accuracy"][0][key])
     assert merged["paired"] == whole["paired"]
     assert merged["stated"] == whole["stated"]
-    stock = [next(e for e in r["implementations"] if e["name"] == "numba") for r in (merged, whole)]
+    stock = [next(e for e in r["implementations"] if e["name"] == "native") for r in (merged, whole)]
     assert stock[0] == stock[1]
 
 
