@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from axonnx.doctor.examination import examine
-from axonnx.doctor.findings import Cache, Diagnosis, EngineFinding
+from axonnx.doctor.findings import Cache, CoreFinding, Diagnosis, EngineFinding
 
 FINE, FAILED = 0, 1
 
@@ -23,7 +23,7 @@ def make_parser() -> argparse.ArgumentParser:
     """The options of the verb."""
     parser = argparse.ArgumentParser(
         "axonnx doctor",
-        description="Versions, processor, compilers, engines on files of known answers, caches and data sets.",
+        description="Versions, processor, compilers, native core, engines on files of known answers, caches, data sets.",
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="everything as one JSON object")
@@ -42,6 +42,7 @@ def text(found: Diagnosis) -> str:
         *(f"{program.name:<18}{program.version}  ({program.path})" for program in found.programs),
         *([] if found.programs else ["no C compiler, no node"]),
         "",
+        f"native core       {_core(found.core)}",
         *(_engine(engine) for engine in found.engines),
         "",
         *(f"axonnx[{each.name}]".ljust(20) + _extra(each.missing) for each in found.extras),
@@ -56,6 +57,14 @@ def text(found: Diagnosis) -> str:
         "all engines that are here give the right bits" if found.well else "AN ENGINE DOES NOT WORK HERE: see above",
     ]
     return "\n".join(lines)
+
+
+def _core(found: CoreFinding) -> str:
+    if found.isa is None:
+        return f"none: {found.note}"
+    others = ", ".join(isa for isa in found.isas if isa != found.isa) or "nothing else"
+    chosen = "named by AXONNX_ISA" if found.forced else "the best that this processor can run"
+    return f"{found.isa}, {chosen}; it can also run {others}"
 
 
 def _engine(found: EngineFinding) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from importlib.resources import as_file, files
@@ -10,18 +11,19 @@ from pathlib import Path
 
 import numpy as np
 
+from axonnx.base.errors import AxonnxError
 from axonnx.doctor.findings import EngineFinding
-from axonnx.runtime.engines.choose import ENGINES, EngineName
+from axonnx.native import find_core
+from axonnx.runtime.engines.choose import ENGINES, EngineName, SlowEngineWarning
 from axonnx.runtime.model import Model, load
 
 NETWORKS = ("recurrent-int8", "resnet-mfa", "mlp-zero-stochastic")  # recurrence, convolutions, noise
 
-NOT_HERE = ("pip install", "without its native core")  # in the error of what is not installed
-
 
 def examine_engines(loading: Callable[[Path, EngineName], Model] = load) -> tuple[EngineFinding, ...]:
     """What each engine gives; nothing that goes wrong ends the examination."""
-    with ExitStack() as stack:
+    with ExitStack() as stack, warnings.catch_warnings():
+        warnings.simplefilter("ignore", SlowEngineWarning)  # the diagnosis says itself whether there is a native core
         folder = files("axonnx.doctor")
         places = [
             tuple(stack.enter_context(as_file(folder / f"{name}.{kind}")) for kind in ("onnx", "npz"))
@@ -41,10 +43,18 @@ def _examine(
                 numbers += found.size
                 differing += int((found != known["logits"]).sum())
     except Exception as fault:
-        missing = isinstance(fault, ModuleNotFoundError) or any(words in str(fault) for words in NOT_HERE)
+        missing = isinstance(fault, ModuleNotFoundError) or (name == "native" and _has_no_core())
         text = f"{type(fault).__name__}: {fault}".splitlines()[0]
         return _finding(name, "missing" if missing else "failed", numbers, differing, began, text)
     return _finding(name, "different" if differing else "equal", numbers, differing, began, "")
+
+
+def _has_no_core() -> bool:
+    """Whether the package came without its core; a core that AXONNX_ISA rules out is there."""
+    try:
+        return isinstance(find_core(), str)
+    except AxonnxError:
+        return False
 
 
 def _finding(name: str, status: str, numbers: int, differing: int, began: float, note: str) -> EngineFinding:

@@ -6,7 +6,7 @@ import platform
 
 from axonnx.doctor.engines import examine_engines
 from axonnx.doctor.findings import Diagnosis
-from axonnx.doctor.machine import packages, processor, programs, version
+from axonnx.doctor.machine import native_core, packages, processor, programs, version
 from axonnx.doctor.places import caches, data_folder, data_sets
 
 
@@ -22,6 +22,7 @@ def examine() -> Diagnosis:
         extras=extras,
         processor=processor(),
         programs=programs(),
+        core=native_core(),
         engines=examine_engines(),
         caches=caches(),
         data_root=None if root is None else str(root),

@@ -39,6 +39,15 @@ class Program(Finding):
     version: str = Field(description="first line of what it says")
 
 
+class CoreFinding(Finding):
+    """The native core: which form of it runs here, or why none does."""
+
+    isa: str | None = Field(description="the instruction set in use; None if there is no core")
+    isas: tuple[str, ...] = Field(description="sets that this build has and this processor can run, the best first")
+    forced: str | None = Field(description="what AXONNX_ISA names; None if it is not set")
+    note: str = Field(description="why there is no core, and what to do")
+
+
 class EngineFinding(Finding):
     """An engine on small files of known answers."""
 
@@ -46,7 +55,7 @@ class EngineFinding(Finding):
     status: Literal["equal", "different", "missing", "failed"]
     numbers: int = Field(description="logits compared with those of the training networks, bit for bit")
     differing: int
-    seconds: float = Field(description="to load and run them, with compiling where it was needed")
+    seconds: float = Field(description="to load and run them")
     note: str = Field(description="what is missing, or went wrong")
 
 
@@ -76,6 +85,7 @@ class Diagnosis(Finding):
     extras: tuple[Extra, ...]
     processor: Processor
     programs: tuple[Program, ...]
+    core: CoreFinding
     engines: tuple[EngineFinding, ...]
     caches: tuple[Cache, ...]
     data_root: str | None = Field(description="what AXONNX_DATA says")

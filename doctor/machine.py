@@ -11,7 +11,9 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from axonnx.doctor.findings import Extra, Processor, Program
+from axonnx.base.errors import AxonnxError
+from axonnx.doctor.findings import CoreFinding, Extra, Processor, Program
+from axonnx.native import Core, find_core
 
 CPUINFO = Path("/proc/cpuinfo")
 INSTRUCTION_SETS = (
@@ -60,6 +62,19 @@ def processor() -> Processor:
         instruction_sets=tuple(name for name in INSTRUCTION_SETS if name in flags),
         memory_bytes=_memory(),
     )
+
+
+def native_core() -> CoreFinding:
+    """Which form of the native core runs here, or why none does."""
+    forced = os.environ.get("AXONNX_ISA") or None
+    found: Core | str
+    try:
+        found = find_core()
+    except AxonnxError as fault:  # AXONNX_ISA names a set that this processor or this build does not have
+        found = str(fault)
+    if isinstance(found, str):
+        return CoreFinding(isa=None, isas=(), forced=forced, note=found)
+    return CoreFinding(isa=found.isa, isas=found.isas, forced=forced, note="")
 
 
 def programs() -> tuple[Program, ...]:

@@ -14,7 +14,7 @@ from axonnx.doctor import machine, places
 from axonnx.doctor.engines import NETWORKS, examine_engines
 from axonnx.doctor.examination import examine
 from axonnx.doctor.findings import Diagnosis
-from axonnx.native import REMEDY
+from axonnx.native import REMEDY, Core
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.model import load
 from axonnx.train.data.sets.registry import DATA_SETS
@@ -29,7 +29,7 @@ def found():
 
 def test_every_engine_gives_the_known_answers(found):
     assert [engine.name for engine in found.engines] == list(ENGINES)
-    here = [engine for engine in found.engines if engine.status != "missing"]  # a compiler may be
+    here = [engine for engine in found.engines if engine.status != "missing"]  # the native core may be
     assert {"numpy", "ort", "auto"} <= {engine.name for engine in here}
     assert {(engine.status, engine.numbers, engine.differing) for engine in here} == {("equal", 45, 0)}
     assert found.well
@@ -50,7 +50,9 @@ def test_what_was_found_survives_json(found):
     assert 1 <= found.processor.usable <= found.processor.processors
 
 
-def test_an_engine_with_a_wrong_bit_or_a_fault_is_named():
+def test_an_engine_with_a_wrong_bit_or_a_fault_is_named(monkeypatch):
+    monkeypatch.setattr("axonnx.doctor.engines.find_core", lambda: "no core")
+
     class Wrong:
         def __init__(self, model):
             self.model = model
@@ -76,6 +78,50 @@ def test_an_engine_with_a_wrong_bit_or_a_fault_is_named():
     )
     assert (engines["ort"].status, engines["ort"].note) == ("failed", "RuntimeError: illegal instruction")
     assert engines["numpy"].status == "equal"
+
+
+def test_a_core_that_is_there_and_fails_is_not_called_missing(monkeypatch):
+    def loading(path, engine):
+        if engine == "native":
+            raise AxonnxError("AXONNX_ISA is 'sse9'")
+        return load(path, "numpy")
+
+    def ruled_out():
+        raise AxonnxError("AXONNX_ISA is 'sse9'")
+
+    for core in (lambda: Core(None, "plain", ("plain",)), ruled_out):
+        monkeypatch.setattr("axonnx.doctor.engines.find_core", core)
+        engines = {engine.name: engine for engine in examine_engines(loading)}
+        assert (engines["native"].status, engines["native"].note) == ("failed", "AxonnxError: AXONNX_ISA is 'sse9'")
+
+
+AVX2 = Core(None, "avx2", ("avx512", "avx2", "plain"))
+BEST = "the best that this processor can run; it can also run"
+
+
+@pytest.mark.parametrize(
+    ("core", "isa", "said"),
+    [
+        (AVX2._replace(isa="avx512"), None, f"avx512, {BEST} avx2, plain"),
+        (AVX2, "avx2", "avx2, named by AXONNX_ISA; it can also run avx512, plain"),
+        (Core(None, "plain", ("plain",)), None, f"plain, {BEST} nothing else"),
+        ("there is no compiler. Install one", None, "none: there is no compiler. Install one"),
+        (AxonnxError("AXONNX_ISA is 'sse9'"), "sse9", "none: AXONNX_ISA is 'sse9'"),
+    ],
+)
+def test_the_doctor_says_which_core_runs_and_why(found, monkeypatch, core, isa, said):
+    def looked_for():
+        if isinstance(core, AxonnxError):
+            raise core
+        return core
+
+    monkeypatch.setattr(machine, "find_core", looked_for)
+    monkeypatch.delenv("AXONNX_ISA", raising=False)
+    if isa is not None:
+        monkeypatch.setenv("AXONNX_ISA", isa)
+    seen = machine.native_core()
+    assert seen.forced == isa
+    assert f"\nnative core       {said}\n" in verb.text(found.model_copy(update={"core": seen}))
 
 
 def test_the_verb_prints_for_people_and_for_programs_and_says_when_an_engine_is_wrong(found, capsys, monkeypatch):

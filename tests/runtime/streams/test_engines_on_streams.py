@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from axonnx.base.c_compiler import find_compiler
 from axonnx.cli import main
 from axonnx.runtime.binning import Sensor
 from axonnx.runtime.events.arrays import make_events
@@ -14,6 +13,7 @@ from axonnx.runtime.readers import write_npz
 from axonnx.runtime.streams import windows
 from axonnx.runtime.streams.session import Session
 
+from ..no_core import needs_core
 from .naive_session import said
 
 RULES = [{}, {"continuous": True}, {"stop_at": 0.5}, {"every_bin": False}]
@@ -27,13 +27,9 @@ def bursts():
     return make_events(times, generator.integers(0, 8, 3_200), generator.integers(0, 6, 3_200), times % 2)
 
 
-@pytest.mark.parametrize("engine", ["auto", "c", "numba", "ort"])
+@pytest.mark.parametrize("engine", ["auto", pytest.param("native", marks=needs_core), "ort"])
 @pytest.mark.parametrize("name", ["plain", "ensemble", "noisy", "recurrent"])
 def test_sessions_agree_with_the_reference(files, engines, name, engine):
-    if engine == "c" and find_compiler() is None:
-        pytest.skip("no C compiler here")
-    if engine == "numba":
-        pytest.importorskip("numba")
     model = load(files[name], engine)
     for rules in RULES:
         expected, found = Session(engines(name), seed=3, **rules), model.session(seed=3, **rules)
