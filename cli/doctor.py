@@ -23,7 +23,7 @@ def make_parser() -> argparse.ArgumentParser:
     """The options of the verb."""
     parser = argparse.ArgumentParser(
         "axonnx doctor",
-        description="Versions, processor, compilers, native core, engines on files of known answers, caches, data sets.",
+        description="Versions, processor, compilers, native core, engines on files of known answers, caches and data.",
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="everything as one JSON object")
