@@ -48,13 +48,13 @@ INLINE uint32_t read_word(const uint8_t *words, int64_t number)
 }
 
 /* ---------------------------------------------------------------- bins of a stream
-   The open bin and the counters of its stream. OpenBin in runtime/binning/open_bin.py has the same fields in the same
-   order, because numpy works on them too where there is no core; a test compares the two lists. */
+   The open bin and the counters of its stream. OpenBin in runtime/binning/open_bin.py states the same fields again,
+   because numpy works on them where there is no core. A test compares the two lists: that needs no generated code. */
 typedef struct {
     const uint32_t *columns, *rows; /* what each x and each y adds to the number of an event's cell */
     uint8_t *cells;                 /* counts of the open bin, which stay at 255 */
-    uint8_t *frame;                 /* where the first bin that ends goes; NULL: it is listed as all others are */
-    uint64_t *busy;                 /* listed bins that are not silent; NULL: no room for any */
+    uint8_t *frame;                 /* where the first bin that ends goes, in full; then NULL: later bins are listed */
+    uint64_t *busy;                 /* listed bins, those that are not silent; NULL: there is no room for any */
     int64_t *starts;                /* for each of them the place of its first cell */
     uint32_t *listed_cells;
     uint8_t *listed_values;
@@ -78,8 +78,8 @@ INLINE void list_cell(open_bin *b, int64_t cell)
     b->clipped += count - value;
 }
 
-/* Move all counts to the frame, cut to the limit. Blocks of a fixed size and sums that need not be widened on the way let
-   compilers use vectors at -O2. */
+/* Move all counts to the frame, cut to the limit. Compilers turn loops of a fixed length into vectors at -O2 already;
+   over all cells in one loop this would take five times as long. */
 NOINLINE void take_frame(open_bin *b)
 {
     enum { BLOCK = 256 };
@@ -110,8 +110,8 @@ INLINE int64_t cell_of(const open_bin *b, event e)
     return e.p * b->plane + b->rows[e.y] + b->columns[e.x];
 }
 
-/* The open bin is complete: move its counts out. `first` is the event that opened it, or −1 if that was in an earlier
-   call: where few events have come since, looking them up is quicker than looking at every cell of a large sensor. */
+/* The open bin is complete: move its counts out. `first` is the event that opened it, or −1 if an earlier call did. If
+   few events have come since, it is faster to look up their cells than to look at every cell of a large sensor. */
 NOINLINE void complete(open_bin *b, const uint8_t *events, int64_t first, int64_t stop)
 {
     const int64_t before = b->cells_listed;
@@ -134,8 +134,8 @@ NOINLINE void complete(open_bin *b, const uint8_t *events, int64_t first, int64_
     b->touched = 0;
 }
 
-/* The times of the open bin: t is among them where t − begin < length, modulo 2^64. The length ends at the last time of
-   int64, so that no time before `begin` passes for a late one. It is 0 where no event may enter. */
+/* The times of the open bin: t is one of them if t − begin < length, modulo 2^64. An earlier t wraps to a large number,
+   which is never below the length because the length ends at the last time of int64. A length of 0 admits no event. */
 typedef struct {
     uint64_t begin, length;
 } span;
@@ -148,11 +148,11 @@ INLINE span times_of(const open_bin *b)
     return (span){(uint64_t)b->origin + low, last_time - low < b->bin_us ? last_time - low + 1 : b->bin_us};
 }
 
-/* Count events from `i` on up to the first that is not of the open bin; returns that one. Nothing else is done here, so
-   that all that the loop needs stays in registers. */
+/* Count events from number `i` on; returns the first that is not of the open bin. All rarer cases are left to the
+   caller, so that everything this loop needs stays in registers. */
 NOINLINE int64_t count_run(open_bin *b, span open, const uint8_t *events, int64_t i, int64_t count)
 {
-    const open_bin fixed = *b; /* bytes of cells may alias *b, which would have it read again for every event */
+    const open_bin fixed = *b; /* a copy: stores to bytes may alias *b, so it would be read again for every event */
     const int64_t start = i;
     int64_t surplus = 0;
     for (; i < count; i++) {
@@ -297,11 +297,7 @@ EXPORT int64_t axonnx_rows(const uint8_t *text, int64_t size, const int64_t *fie
             if (field > 0 && (value < 0 || value > largest[field])) break;
             numbers[field] = value;
             at = after_blanks(at);
-            column++;
-            if (column < columns && *at++ != ',') {
-                column = -1;
-                break;
-            }
+            if (++column < columns && *at++ != ',') break;
         }
         if (column < columns) break;
         if (*at == '\r') at++;

@@ -71,9 +71,10 @@ def test_the_same_bits_whatever_comes(data, recording):
 @pytest.mark.parametrize(
     ("sensor", "sizes"), [(Sensor(width=3, polarities=1), (7, 400, 4000)), (Sensor(width=640, height=48), (400, 4000))]
 )
-def test_full_cells_in_bins_of_a_few_and_of_many_events(sensor, sizes):
+@pytest.mark.parametrize("clip", [200, 255])
+def test_full_cells_in_bins_of_a_few_and_of_many_events(sensor, sizes, clip):
     """More than 255 events in a cell, found by a look at all cells and by one at the bin's events."""
-    binning = Binning(sensor=sensor, bins=4, bin_us=1000, clip=200)
+    binning = Binning(sensor=sensor, bins=4, bin_us=1000, clip=clip)
     generator = np.random.default_rng(0)
     t = np.sort(np.concatenate([generator.integers(0, 4000, 3000), np.full(700, 1500), np.full(300, 2500)]))
     x = np.where((t == 1500) | (t == 2500), 2, generator.integers(0, sensor.width + 1, len(t)))
@@ -82,8 +83,26 @@ def test_full_cells_in_bins_of_a_few_and_of_many_events(sensor, sizes):
         chunks = [events[at : at + size] for at in range(0, len(events), size)]
         plain, fast = pair(binning)
         assert_same([*(lambda b, chunk=chunk: b.push(chunk) for chunk in chunks), lambda b: b.flush()], plain, fast)
-        assert fast.clipped >= 700 - 200 + 300 - 200
+        assert fast.clipped >= 700 - clip + 300 - clip
         assert fast.outside.off_sensor > 0
+
+
+@pytest.mark.parametrize("bin_us", [1, 7, 2**40, 2**63 - 1])
+def test_after_a_move_beyond_all_times_every_event_is_late(bin_us):
+    """The open bin begins at 2^64 µs after the origin or later: modulo 2^64 it would begin among the times of int64."""
+    binning = LINE.model_copy(update={"origin": "first", "bin_us": bin_us})
+    rest = make_events(np.array([-(2**63), -1, 0, 1, 5, 2**63 - 1]), 0)
+    begin, move = (lambda b: b.push(make_events([-(2**63)], 0))), (lambda b: b.advance(2**64))
+    plain, fast = pair(binning)
+    assert_same([begin, move, lambda b: b.push(rest), lambda b: b.flush()], plain, fast)
+    assert fast.outside.late == (0 if bin_us == 1 else len(rest))
+
+
+def test_an_event_after_the_last_bin_touches_no_bin():
+    plain, fast = pair(LINE, last=3)
+    assert_same([lambda b: b.push(make_events([25, 99], 0)), lambda b: b.push(make_events([0], 0))], plain, fast)
+    assert (fast.bin, fast.save().touched, fast.outside.after, fast.outside.late) == (3, False, 1, 1)
+    assert fast.flush().count == 0
 
 
 def test_events_that_lie_apart_in_memory_or_must_not_be_written():

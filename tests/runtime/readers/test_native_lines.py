@@ -84,6 +84,8 @@ def test_events_are_written_whole():
         ("0,0,0,0,", False),
         ("0,0,+-1,0", False),
         ("0,0,,0", False),
+        ("0.0,0,0", False),
+        ("0;0;0;0", False),
         ("0,0 0,0,0", False),
         ("0,0,0,0\r", True),
         ("0,0,0,0\r\r", False),
