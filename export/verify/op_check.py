@@ -14,7 +14,6 @@ from onnx.reference import ReferenceEvaluator
 from axonnx.export.collapse.ops import OPERATORS
 from axonnx.runtime.engines.numpy_ops import KERNELS
 from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, OPS, VERSION, function
-from axonnx.runtime.format.spike_op import ADAPTATION, RESETS
 
 Floats = NDArray[np.float32]
 NEURONS = 64
@@ -48,13 +47,12 @@ def awkward_inputs(name: str, random: np.random.Generator) -> dict[str, Floats]:
             feeds[key] = (random.random(shape) < 0.3).astype(np.float32)
         if "variance" in key:
             feeds[key] = np.abs(feeds[key])
+    for key in OPS[name].parameters:
+        feeds[key] = random.choice(np.array([0.0, 1.0, 0.3], np.float32), NEURONS)
     if "threshold" in feeds:
         feeds["threshold"] = np.full(NEURONS, 1.0, np.float32)
     if "decay" in feeds:
         feeds["decay"] = random.uniform(0.0, 1.0, NEURONS).astype(np.float32)  # each neuron's own
-    for key in ("synaptic_decay", *RESETS, *ADAPTATION):
-        if key in feeds:
-            feeds[key] = random.choice(np.array([0.0, 1.0, 0.3], np.float32), NEURONS)
     if "base_variance" in feeds:
         feeds["base_variance"] = np.array(0.04, np.float32)
     for key in set(feeds) - set(OPS[name].parameters):
