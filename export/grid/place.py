@@ -19,8 +19,9 @@ from axonnx.runtime.format.contract import (
 from axonnx.runtime.format.values import UNITS
 
 Stored = Literal["int16", "int8", "float32"]
-# Sums need up to 24 bits; on the finest grid that leaves most weights one or two bits more than 16. Rounded to 16 they
-# are added as integers at half the memory, and decisions stay the same (docs/results.md, "What 16 bits cost").
+# On the finest grid, which gives sums all of their 24 bits, most weights need one to five bits more than 16. Rounded to
+# 16 bits they take half the memory and can be added as integers, at the same accuracy (docs/results.md, "What 16 bits
+# cost").
 DEFAULT_WEIGHTS: Stored = "int16"
 LARGEST = {"float32": None, "int16": 2**15 - 1, "int8": 2**7 - 1}
 
