@@ -141,6 +141,22 @@ INLINE void pack_listed(const packing *k, int32_t from, int32_t end, int8_t *to)
     else for (int32_t n = from; n < end; n++) shorts[list[n]] = (int16_t)(k->x[list[n]] * k->units);
 }
 
+/* All of a layer's inputs: from their numbers, where they are in memory, sixteen at a time; or else from their list. */
+INLINE void pack_inputs(const program *p, const int32_t *r, int8_t *to)
+{
+    const packing k = packing_of(p, r);
+    const float *x = p->memory + r[LINEAR_source];
+    if (k.x || p->events[r[LINEAR_plain]] == PLAIN_IN_MEMORY) {
+        const vec units = splat(k.x ? k.units : 1.0f);
+        for (int32_t i = 0; i < r[LINEAR_inputs]; i += LANES)
+            if (k.bytes) store_bytes(to + i, load(x + i));
+            else store_shorts((int16_t *)(void *)to + i, load(x + i) * units);
+        return;
+    }
+    memset(to, 0, (size_t)r[LINEAR_inputs] * (k.bytes ? 1 : 2));
+    pack_listed(&k, 0, p->events[r[LINEAR_counted]], to);
+}
+
 INLINE float unit_of_dense(const program *p, const int32_t *r)
 {
     return unit_of(r[LINEAR_unit] + (is_graded(p, r) ? r[LINEAR_bits] : 0));

@@ -14,12 +14,8 @@ static void linear_dense(const program *steps, int32_t count, int32_t number)
 {
     const int32_t *r = row_of(steps, number), inputs = r[LINEAR_inputs], no_offset[1] = {0};
     const int width = r[LINEAR_dense_stored] == BYTES ? 1 : 2;
-    memset(steps->packed, 0, (size_t)inputs * (size_t)count * (size_t)width);
-    for (int32_t n = 0; n < count; n++) {
-        const int32_t *own = row_of(steps + n, number);
-        const packing k = packing_of(steps + n, own);
-        pack_listed(&k, 0, steps[n].events[own[LINEAR_counted]], (int8_t *)steps->packed + (int64_t)n * inputs * width);
-    }
+    for (int32_t n = 0; n < count; n++)
+        pack_inputs(steps + n, row_of(steps + n, number), (int8_t *)steps->packed + (int64_t)n * inputs * width);
     const tile t = {.x = steps->packed, .offsets = no_offset, .weights = steps->weights + 64 * (int64_t)r[LINEAR_dense],
                     .row_step = inputs, .out_step = count > 1 ? row_of(steps + 1, number)[LINEAR_out] - r[LINEAR_out] : 0,
                     .taps = 1, .inputs = inputs, .unit = unit_of_dense(steps, r), .out = steps->memory + r[LINEAR_out]};

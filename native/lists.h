@@ -1,6 +1,9 @@
 /* Event lists: which elements of a buffer are not zero, in order, and how many come before each pixel. A buffer that is
    no image is one pixel. */
 
+/* What is known of an input's values in one step: graded, or all 0 or 1, with or without their numbers in memory. */
+enum { GRADED, PLAIN, PLAIN_IN_MEMORY };
+
 /* Rows of zeros behind the last, so that a loop that takes four at a time need not look where the list ends. */
 INLINE void close_list(int32_t *list, int32_t count, int32_t row)
 {
@@ -43,7 +46,7 @@ INLINE void list_input(listing *l, const float *values, int32_t i)
     const vec found = load(values);
     const mask there = not_zero(found);
     if (RARE(is_one(found) != there || l->largest < l->scale)) {
-        l->plain = 0;
+        l->plain = GRADED;
         l->refused |= !admitted(values, LANES, l->scale, l->largest);
     }
     l->count = append(l->list, l->count, there, i);
@@ -57,7 +60,7 @@ static int scan_input(const program *p, const int32_t *r, const float *source, i
     const int32_t size = r[SCAN_INPUT_size], pitch = r[SCAN_INPUT_pitch];
     int32_t *starts = p->events + r[SCAN_INPUT_starts];
     listing l = {.list = p->events + r[SCAN_INPUT_listed], .scale = (float)p->scale, .largest = (float)p->largest,
-                 .plain = 1};
+                 .plain = PLAIN};
     for (int32_t begin = 0; begin < size; begin += pitch) {
         int32_t i = begin;
         *starts++ = l.count;

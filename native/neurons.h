@@ -27,9 +27,10 @@ INLINE layer layer_of(const program *p, const int32_t *r, int lean)
 
 /* Elements begin … end − 1, whole pixels, whose currents are at `current`; the list goes on from `count`. */
 #define TAKE_NEURONS(NAME, READS, FIRES)                                                                               \
-    NOINLINE int32_t take_##NAME(const layer *given, int32_t begin, int32_t end, const float *current, int32_t count)  \
+    NOINLINE int32_t take_##NAME(const program *p, const int32_t *r, int lean, int32_t begin, int32_t end,             \
+                                 const float *current, int32_t count)                                                  \
     {                                                                                                                  \
-        const layer own = *given, *l = &own; /* a copy that no store can change stays in registers */                  \
+        const layer own = layer_of(p, r, lean), *l = &own; /* a local one that no store can change: in registers */    \
         for (int32_t pixel = begin; pixel < end; pixel += l->pitch) {                                                  \
             const float *k = l->constants + (l->each ? pixel : 0);                                                     \
             if (FIRES) l->starts[pixel / l->pitch] = count;                                                            \
@@ -49,10 +50,9 @@ EACH_NEURON(TAKE_NEURONS)
 INLINE int32_t take_neurons(const program *p, const int32_t *r, int lean, int32_t begin, int32_t end,
                             const float *current, int32_t count)
 {
-    const layer l = layer_of(p, r, lean);
-    (void)l, (void)begin, (void)end, (void)current; /* not used where a network has no neurons */
+    (void)p, (void)lean, (void)begin, (void)end, (void)current; /* not used where a network has no neurons */
 #define CASE(NAME, READS, FIRES)                                                                                       \
-    case NEURON_##NAME: return take_##NAME(&l, begin, end, current, count);
+    case NEURON_##NAME: return take_##NAME(p, r, lean, begin, end, current, count);
     switch (r[NEURONS_op]) {
         EACH_NEURON(CASE)
     default: return count;

@@ -83,9 +83,12 @@ static int take_input(const program *p, const int32_t *loads, const int32_t *r, 
 {
     const float *source = loads ? outside + loads[LOAD_at] : p->memory + r[SCAN_INPUT_source];
     const int32_t values = loads ? loads[LOAD_pixels] : r[SCAN_INPUT_size];
-    const int plain = scan_input(p, r, source, values, loads ? ahead : 0);
+    int plain = scan_input(p, r, source, values, loads ? ahead : 0);
     if (plain < 0) return -1;
-    if (loads && !plain) load_outside(p, loads, outside);
+    /* Numbers are needed where they are graded, and quicker than a list to pack where many are active. */
+    const int many = p->events[r[SCAN_INPUT_starts] + r[SCAN_INPUT_size] / r[SCAN_INPUT_pitch]] > values / 4;
+    if (loads && (plain == GRADED || many)) load_outside(p, loads, outside);
+    if (plain == PLAIN && (!loads || many)) plain = PLAIN_IN_MEMORY;
     p->events[r[SCAN_INPUT_plain]] = plain;
     return 0;
 }

@@ -183,6 +183,26 @@ INLINE vec floats(ivec numbers)
 #endif
 }
 
+/* Sixteen numbers that are small integers, as 16 or as 8 bits. */
+INLINE void store_shorts(int16_t *at, vec numbers)
+{
+#if HAS_AVX512
+    _mm256_storeu_si256((__m256i *)(void *)at, _mm512_cvtepi32_epi16(_mm512_cvttps_epi32((__m512)numbers)));
+#else
+    const short16 found = __builtin_convertvector(__builtin_convertvector(numbers, ivec), short16);
+    memcpy(at, &found, sizeof found);
+#endif
+}
+
+INLINE void store_bytes(int8_t *at, vec numbers)
+{
+#if HAS_AVX512
+    _mm_storeu_si128((__m128i *)(void *)at, _mm512_cvtepi32_epi8(_mm512_cvttps_epi32((__m512)numbers)));
+#else
+    for (int lane = 0; lane < LANES; lane++) at[lane] = (int8_t)numbers[lane];
+#endif
+}
+
 INLINE vec where(ivec chosen, vec values) /* 0 elsewhere */
 {
     return (vec)(chosen & (ivec)values);
@@ -271,8 +291,12 @@ INLINE int32_t append(int32_t *list, int32_t count, mask bits, int32_t base)
 #if HAS_AVX512
     const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i places = _mm512_add_epi32(lanes, _mm512_set1_epi32(base));
-    _mm512_storeu_si512(list + count, _mm512_maskz_compress_epi32((__mmask16)bits, places));
-    return count + __builtin_popcount(bits);
+    const __m512i chosen = _mm512_maskz_compress_epi32((__mmask16)bits, places);
+    const int32_t more = __builtin_popcount(bits);
+    /* A list begins anywhere, so most whole vectors would straddle two cache lines; few events fit a half. */
+    if (more <= 8) _mm256_storeu_si256((__m256i *)(void *)(list + count), _mm512_castsi512_si256(chosen));
+    else _mm512_storeu_si512(list + count, chosen);
+    return count + more;
 #else
     for (; bits != 0; bits &= bits - 1) list[count++] = base + __builtin_ctz(bits);
     return count;
