@@ -14,7 +14,7 @@ OFTEN = settings(deadline=None, max_examples=150)
 
 
 def readings(bits):
-    """Of a counter: about zero, half its range, its end, and 1/128 before that, where a step forward is a late reading."""
+    """Of a counter: about zero, half its range, its end, and 1/128 before it, where a step forward is a late one."""
     places = ((0, 3), (2 ** (bits - 1) - 2, 2 ** (bits - 1) + 2), (2**bits - 3, 2**bits - 1))
     late = 2**bits - 2 ** (bits - 7)
     return st.one_of(*(st.integers(*ends) for ends in (*places, (late - 2, late + 2))))
