@@ -9,6 +9,7 @@ AXONNX_WITHOUT_CORE=1 leaves the core out in any case; AXONNX_NEEDS_CORE=1 makes
 
 import os
 import platform
+import re
 import sys
 import types
 from pathlib import Path
@@ -44,13 +45,21 @@ axonnx: Install gcc or clang and install axonnx again to get the core, or set AX
 MACHINES = {"x86_64": X86, "amd64": X86, "aarch64": {"neon": []}, "arm64": {"neon": []}}
 
 
+# On macOS, Python's own flags may ask for both kinds of processor at once, which have no instruction set in common.
+if sys.platform == "darwin":
+    os.environ.setdefault("ARCHFLAGS", f"-arch {platform.machine()}")
+
+
+def target_machine() -> str:
+    """The kind of processor that is built for; AXONNX_MACHINE names a cross compiler's, ARCHFLAGS macOS's."""
+    kinds = set(re.findall(r"-arch\s+(\S+)", os.environ.get("ARCHFLAGS", ""))) or {platform.machine()}
+    return os.environ.get("AXONNX_MACHINE", kinds.pop() if len(kinds) == 1 else "several").lower()
+
+
 def instruction_sets(compiler: str) -> dict[str, list[str]]:
     """The sets that this kind of processor may have, with their flags; every build has plain C."""
-    machine = os.environ.get("AXONNX_MACHINE", platform.machine()).lower()  # of a cross compiler's target
-    if "arm64" in os.environ.get("ARCHFLAGS", ""):
-        machine = "arm64"
     plain = {"plain": ["-DCORE_PLAIN"]}
-    return plain if compiler == "msvc" else {**MACHINES.get(machine, {}), **plain}
+    return plain if compiler == "msvc" else {**MACHINES.get(target_machine(), {}), **plain}
 
 
 def generated_header() -> str:
@@ -102,7 +111,8 @@ class BuildCore(build_ext):
             objects += self._compile(name, temp, [*flags, *have, *sets["plain"]], temp)
         target = self.get_ext_fullpath(ext.name)
         Path(target).parent.mkdir(parents=True, exist_ok=True)
-        self.compiler.link_shared_object(objects, target, build_temp=self.build_temp)
+        # An empty list keeps the import library that Microsoft's linker writes out of the package.
+        self.compiler.link_shared_object(objects, target, build_temp=self.build_temp, export_symbols=[])
 
     def _compile(self, name: str, folder: Path, flags: list[str], include: Path) -> list[str]:
         given = {"include_dirs": [str(include), str(HERE / "native")], "extra_preargs": flags}
@@ -121,7 +131,13 @@ class PlatformWheel(bdist_wheel):
         return "py3", "none", super().get_tag()[2]
 
 
-sources = [str(path.relative_to(HERE)) for path in sorted((HERE / "native").glob("*.c"))]
-core = Extension("axonnx.native.axonnx_core", sources, optional=not os.environ.get("AXONNX_NEEDS_CORE"))
-cores = [] if os.environ.get("AXONNX_WITHOUT_CORE") else [core]
-setup(ext_modules=cores, cmdclass={"build_ext": BuildCore, "bdist_wheel": PlatformWheel})
+def extensions() -> list[Extension]:
+    """The core, or nothing if it is not wanted."""
+    if os.environ.get("AXONNX_WITHOUT_CORE"):
+        return []
+    sources = [str(path.relative_to(HERE)) for path in sorted((HERE / "native").glob("*.c"))]
+    return [Extension("axonnx.native.axonnx_core", sources, optional=not os.environ.get("AXONNX_NEEDS_CORE"))]
+
+
+if __name__ == "__main__":
+    setup(ext_modules=extensions(), cmdclass={"build_ext": BuildCore, "bdist_wheel": PlatformWheel})
