@@ -8,7 +8,6 @@ python -m benchmarks.inference --quick    fewer turns
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
@@ -18,11 +17,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from axonnx.base.errors import AxonnxError
 from axonnx.export.collapsed import CollapseSettings
 from axonnx.runtime import load
-from axonnx.runtime.engines.choose import ENGINES, EngineName
-from axonnx.runtime.model import Model
 from benchmarks import peers
 from benchmarks.machine import machine
 from benchmarks.networks import Timed, recurrent, resnet20
@@ -30,7 +26,7 @@ from benchmarks.peers.onnxruntime_forms import layer_wise, session
 from benchmarks.timing import PROCESSOR, WALL, Times, side_by_side, table
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks-inference.md"
-COMPILED: tuple[EngineName, ...] = ("native",)
+OURS = "axonnx native"
 BEST = "onnxruntime, best exact form (layer-wise, input GEMM hoisted)"
 FOLDED = "onnxruntime, the same folded (not our bits)"
 DENSITIES = (0.001, 0.01, 0.03, 0.11, 0.3, 0.6, 1.0)
@@ -39,43 +35,43 @@ DENSITIES = (0.001, 0.01, 0.03, 0.11, 0.3, 0.6, 1.0)
 def sequences(net: Timed, turns: int) -> str:
     """Whole sequences of the recurrent network, batch 1, one thread."""
     x = net.input(0.11)
-    models = our_engines(net.files["sequence"], "numpy", "auto")
+    model, reference = (load(net.files["sequence"], engine) for engine in ("native", "numpy"))
     best, scan = session(layer_wise(net.collapsed)), session(str(net.files["sequence"]))
     folded = session(layer_wise(net.collapsed, net.steps))
     tensor = torch.from_numpy(x)
     step, (others, absent) = StepByStep(net), peers.installed(net.collapsed, tensor)
     logits = best.run(None, {"events": x})[0]
-    assert all(np.array_equal(model.run(x).logits, logits) for model in models.values())
+    assert all(np.array_equal(each.run(x).logits, logits) for each in (model, reference))
     assert np.allclose(folded.run(None, {"events": x})[0], logits, atol=peers.ROUNDING)
-    traces = models["numpy"].run(x, trace=True).traces
-    ours = [torch.from_numpy(traces[f"spikes/{layer.name}"]) for layer in models["numpy"].program.layers]
+    traces = reference.run(x, trace=True).traces
+    ours = [torch.from_numpy(traces[f"spikes/{layer.name}"]) for layer in reference.program.layers]
     notes = [peers.check(peer, tensor, ours, torch.from_numpy(logits)) for peer in others]
     times = side_by_side(
         {
-            **{f"axonnx {name}": lambda run=model.run: run(x) for name, model in models.items() if name != "numpy"},
+            OURS: lambda: model.run(x),
             **_stored_otherwise(net, x),
             FOLDED: lambda: folded.run(None, {"events": x}),
             BEST: lambda: best.run(None, {"events": x}),
             "onnxruntime, Scan (the exported file)": lambda: scan.run(["logits"], {"events": x}),
             "onnxruntime, step by step": lambda: step.run(x),
-            "axonnx numpy (reference)": lambda: models["numpy"].run(x),
+            "axonnx numpy (reference)": lambda: reference.run(x),
             **{peer.name: lambda logits=peer.logits: logits(tensor) for peer in others},
         },
         turns,
         seconds=20.0,
     )
     title = f"700-256-256-20 recurrent, T = 100, batch 1, one thread; input 11 %, hidden {net.rate:.1%}"
-    made = table(title, ["engine", "ms", "best ms", "× auto"], _rows(times, "axonnx auto"))
+    made = table(title, ["engine", "ms", "best ms", "× native"], _rows(times, OURS))
     return "\n".join([made, *_about_peers(notes, absent)])
 
 
 def _stored_otherwise(net: Timed, x: np.ndarray, threads: int = 1) -> dict[str, Callable[[], object]]:
-    """The same network with its weights stored otherwise, so other weights and other bits, on the fastest engine."""
+    """The same network with its weights stored otherwise, so other weights and other bits."""
     folder, found = net.files["sequence"].parent, {}
     for weights in ("float32", "int8"):
         file = recurrent(folder, settings=CollapseSettings(weights=weights)).files["sequence"]
-        name, model = next(iter(our_engines(file, threads=threads).items()))
-        found[f"axonnx {name}, {weights} file"] = lambda run=model.run: run(x)
+        model = load(file, "native", threads)
+        found[f"{OURS}, {weights} file"] = lambda run=model.run: run(x)
     return found
 
 
@@ -112,52 +108,45 @@ class StepByStep:
 
 def sweep(net: Timed, turns: int) -> str:
     """Input densities from next to nothing to everything."""
-    best, rows, names = session(layer_wise(net.collapsed)), [], []
+    best, rows = session(layer_wise(net.collapsed)), []
     for density in DENSITIES:
         x = net.input(density)
         times, hidden = _against(net, x, lambda given=x: best.run(None, {"events": given}), turns)
-        cells, names = [f"{t.median:.3f}" for t in times.values()], [*times][:-1]
-        rows.append([f"{density:.1%}", f"{hidden:.1%}", *cells, _ratio(times, "ort", "auto")])
-    ours = [f"{name} ms" for name in names]
-    head = ["input", "hidden", *ours, "onnxruntime best exact form ms", "onnxruntime / auto"]
+        rows.append([f"{density:.1%}", f"{hidden:.1%}", *(f"{t.median:.3f}" for t in times), _ratio(*times)])
+    head = ["input", "hidden", "native ms", "onnxruntime best exact form ms", "onnxruntime / native"]
     return table("Density sweep, same network", head, rows)
 
 
 def residual(nets: list[tuple[str, Timed, float]], turns: int) -> str:
     """Spiking ResNet-20."""
     rows: list[list[str]] = []
-    names: list[str] = []
     for name, net, density in nets:
         x, scan = net.input(density), session(str(net.files["sequence"]))
         times, hidden = _against(net, x, lambda given=x, run=scan.run: run(["logits"], {"events": given}), turns)
-        cells, names = [f"{t.median:.1f}" for t in times.values()], [*times][:-1]
-        rows.append([name, f"{hidden:.1%}", *cells, *(_ratio(times, "ort", ours) for ours in names)])
-    ours, ratios = [f"{name} ms" for name in names], [f"onnxruntime / {name}" for name in names]
-    head = ["input", "layers", *ours, "onnxruntime ms", *ratios]
+        rows.append([name, f"{hidden:.1%}", *(f"{t.median:.1f}" for t in times), _ratio(*times)])
+    head = ["input", "layers", "native ms", "onnxruntime ms", "onnxruntime / native"]
     return table("Spiking ResNet-20 (32→64→128 channels, 32 × 32), T = 16, batch 1, one thread", head, rows)
 
 
-def _against(net: Timed, x: np.ndarray, theirs: Callable[[], object], turns: int) -> tuple[dict[str, Times], float]:
-    """Our engines beside onnxruntime, and the share of neurons that fire."""
-    models = our_engines(net.files["sequence"], "auto")
-    first = next(iter(models.values()))
-    spikes = sum(int(counts.sum()) for counts in first.run(x).activity.spikes.values())
-    neurons = sum(layer.size for layer in first.program.layers)
-    runs = {name: lambda run=model.run: run(x) for name, model in models.items()}
-    times = side_by_side({**runs, "ort": theirs}, turns)
-    return times, spikes / (neurons * net.steps)
+def _against(net: Timed, x: np.ndarray, theirs: Callable[[], object], turns: int) -> tuple[list[Times], float]:
+    """Our engine's times and onnxruntime's, and the share of neurons that fire."""
+    model = load(net.files["sequence"], "native")
+    spikes = sum(int(counts.sum()) for counts in model.run(x).activity.spikes.values())
+    neurons = sum(layer.size for layer in model.program.layers)
+    times = side_by_side({OURS: lambda: model.run(x), "onnxruntime": theirs}, turns)
+    return list(times.values()), spikes / (neurons * net.steps)
 
 
 def batches(net: Timed, turns: int) -> str:
     """Many samples, one thread and two."""
     x, rows = net.input(0.11, batch=128), []
     for threads in (1, 2):
-        models = our_engines(net.files["sequence"], "auto", threads=threads)
+        model = load(net.files["sequence"], "native", threads)
         scan, best = session(str(net.files["sequence"]), threads), session(layer_wise(net.collapsed), threads)
         folded = session(layer_wise(net.collapsed, net.steps), threads)
         times = side_by_side(
             {
-                **{f"axonnx {name}": lambda run=model.run: run(x) for name, model in models.items()},
+                OURS: lambda: model.run(x),
                 **_stored_otherwise(net, x, threads),
                 FOLDED: lambda: folded.run(None, {"events": x}),
                 BEST: lambda: best.run(None, {"events": x}),
@@ -166,8 +155,8 @@ def batches(net: Timed, turns: int) -> str:
             turns,
             clock=PROCESSOR if threads == 1 else WALL,
         )
-        rows += [[str(threads), *row] for row in _rows(times, "axonnx auto")]
-    head = ["threads", "engine", "ms", "best ms", "× auto"]
+        rows += [[str(threads), *row] for row in _rows(times, OURS)]
+    head = ["threads", "engine", "ms", "best ms", "× native"]
     return table("700-256-256-20 recurrent again, batch 128; input 11 %", head, rows)
 
 
@@ -214,20 +203,11 @@ print(imported - began, loaded - imported, time.perf_counter() - loaded)
 def cold(net: Timed) -> str:
     """A fresh interpreter: import, load, first decision."""
     rows = []
-    with tempfile.TemporaryDirectory() as empty:
-        compiled = list(our_engines(net.files["sequence"]))
-        for name, engine, folder in (
-            *((f"{name}, first time on this machine", name, f"{empty}/{name}") for name in compiled),
-            *((name, name, None) for name in (*compiled, "ort", "numpy")),
-        ):
-            environment = {**os.environ, **({"AXONNX_CACHE_DIR": folder} if folder else {})}
-            command = [sys.executable, "-c", COLD, str(net.files["sequence"]), engine]
-            runs = [
-                subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-                for _ in range(1 if folder else 3)
-            ]
-            seconds = np.median([[float(word) for word in run.stdout.split()] for run in runs], axis=0)
-            rows.append([name, *(f"{value:.2f}" for value in seconds)])
+    for engine in ("native", "ort", "numpy"):
+        command = [sys.executable, "-c", COLD, str(net.files["sequence"]), engine]
+        runs = [subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(3)]
+        seconds = np.median([[float(word) for word in run.stdout.split()] for run in runs], axis=0)
+        rows.append([engine, *(f"{value:.2f}" for value in seconds)])
     return table("Cold start, seconds", ["engine", "import numpy and axonnx.runtime", "load", "first decision"], rows)
 
 
@@ -237,19 +217,8 @@ def _rows(times: dict[str, Times], unit: str) -> list[list[str]]:
     ]
 
 
-def _ratio(times: dict[str, Times], theirs: str, ours: str) -> str:
-    return f"{times[theirs].median / times[ours].median:.2f}"
-
-
-def our_engines(path: Path, *others: EngineName, threads: int = 1) -> dict[str, Model]:
-    """Our compiled engines that work here, and those asked for."""
-    found = {}
-    for name in (*(name for name in COMPILED if name in ENGINES), *others):
-        try:
-            found[name] = load(path, name, threads)
-        except AxonnxError as fault:
-            print(f"{name}: {fault}", file=sys.stderr)
-    return found
+def _ratio(ours: Times, theirs: Times) -> str:
+    return f"{theirs.median / ours.median:.2f}"
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -32,7 +32,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         model, files = write_model_and_recordings(folder, options.recordings)
-        run("run", model, files[0])  # compiles the engine's kernels, which are kept
+        run("run", model, files[0])  # the first command also reads the packages from the disk
         chosen = files[:: max(1, len(files) // options.loop)][: options.loop]
         each = [run("run", model, file) for file in chosen]
         loop = [len(files) * sum(values) / len(chosen) for values in zip(*each, strict=True)]
@@ -42,7 +42,7 @@ def main() -> int:
             rows.append(_row(f"one command, `--jobs {jobs}`", spent, loop, len(files)))
     head = ["", "processor s", "of the loop", "clock s", "recordings / processor s"]
     print(table(f"{len(files):,} recordings of digits-saccade, 512-128-128-10", head, rows))
-    print(machine("numpy", "numba", "joblib"))
+    print(machine("numpy", "joblib"))
     return 0
 
 

@@ -22,17 +22,17 @@ from benchmarks.peers.onnxruntime_forms import layer_wise, session
 from benchmarks.timing import Times, side_by_side, table
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks-scale.md"
-HEAD = ["axonnx auto ms", "onnxruntime, best exact form ms", "folded ms", "best exact / auto", "folded / auto"]
+HEAD = ["axonnx native ms", "onnxruntime, best exact form ms", "folded ms", "best exact / native", "folded / native"]
 
 
 def against(net: Timed, x: np.ndarray, turns: int) -> dict[str, Times]:
-    """The engine that chooses, beside onnxruntime's two best forms."""
-    model = load(net.files["sequence"])
+    """The native engine beside onnxruntime's two best forms."""
+    model = load(net.files["sequence"], "native")
     best, folded = session(layer_wise(net.collapsed)), session(layer_wise(net.collapsed, len(x)))
     assert np.array_equal(model.run(x).logits, best.run(None, {"events": x})[0])
     return side_by_side(
         {
-            "auto": lambda: model.run(x),
+            "native": lambda: model.run(x),
             "best": lambda: best.run(None, {"events": x}),
             "folded": lambda: folded.run(None, {"events": x}),
         },
@@ -41,7 +41,7 @@ def against(net: Timed, x: np.ndarray, turns: int) -> dict[str, Times]:
 
 
 def row(name: str, times: dict[str, Times]) -> list[str]:
-    ratios = (times[form].median / times["auto"].median for form in ("best", "folded"))
+    ratios = (times[form].median / times["native"].median for form in ("best", "folded"))
     return [name, *(f"{t.median:.3f}" for t in times.values()), *(f"{ratio:.1f}" for ratio in ratios)]
 
 
@@ -77,12 +77,12 @@ def members(folder: Path, sizes: tuple[int, ...], turns: int) -> str:
         x, model, scan = net.input(0.11), load(net.files["sequence"]), session(str(net.files["sequence"]))
         names = [entry.name for entry in scan.get_outputs() if entry.name.startswith("logits")]
         times = side_by_side(
-            {"auto": lambda: model.run(x), "ort": lambda: scan.run(names, {"events": x})}, turns, seconds=20.0
+            {"native": lambda: model.run(x), "ort": lambda: scan.run(names, {"events": x})}, turns, seconds=20.0
         )
-        ours, theirs = times["auto"].median, times["ort"].median
+        ours, theirs = times["native"].median, times["ort"].median
         each = f"{ours / size:.3f}"
         rows.append([str(size), f"{ours:.2f}", each, f"{theirs:.1f}", f"{theirs / ours:.1f}"])
-    head = ["members", "axonnx auto ms", "a member ms", "onnxruntime on the file ms", "onnxruntime / auto"]
+    head = ["members", "axonnx native ms", "a member ms", "onnxruntime on the file ms", "onnxruntime / native"]
     return table("Members: 700-256-256-20 recurrent, T = 100, batch 1, one thread", head, rows)
 
 

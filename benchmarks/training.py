@@ -163,13 +163,13 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     device, repeats = torch.device(options.device), 3 if options.quick else options.repeats
-    way = "without numba" if kernels.compiled("lif_kernels") is None else "with numba"
+    way = "without compiled kernels" if kernels.compiled("lif_kernels") is None else "with compiled kernels"
     parts = [
         "# Training speed\n",
         f"Made by `python -m benchmarks.training --repeats {repeats} --threads {options.threads} --device "
         f"{options.device} --write`, {way}: forward and backward, no optimiser; medians, networks taking turns. One "
         f"thread is timed by the processor's clock.\n",
-        machine("torch", "snntorch", "spyx", "jax", "numba"),
+        machine("torch", "snntorch", "spyx", "jax"),
     ]
     for make in (recurrent, residual):
         parts.append(make(device, repeats, options.threads))
