@@ -17,11 +17,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from axonnx.compiling import compile_to
 from axonnx.export.collapsed import CollapseSettings
 from axonnx.runtime import load
 from benchmarks import peers
 from benchmarks.machine import machine
-from benchmarks.networks import Timed, recurrent, resnet20
+from benchmarks.networks import Timed, dense, recurrent, resnet20
 from benchmarks.peers.onnxruntime_forms import layer_wise, session
 from benchmarks.timing import PROCESSOR, WALL, Times, side_by_side, table
 
@@ -106,26 +107,49 @@ class StepByStep:
         return state
 
 
-def sweep(net: Timed, turns: int) -> str:
-    """Input densities from next to nothing to everything."""
-    best, rows = session(layer_wise(net.collapsed)), []
+def sweep(folder: Path, turns: int, title: str, **how: float) -> str:
+    """Input densities from next to nothing to everything, with weights of 16 and of 8 bits."""
+    nets = [recurrent(folder, settings=CollapseSettings(weights=weights), **how) for weights in ("int16", "int8")]
+    rows = []
     for density in DENSITIES:
-        x = net.input(density)
-        times, hidden = _against(net, x, lambda given=x: best.run(None, {"events": given}), turns)
-        rows.append([f"{density:.1%}", f"{hidden:.1%}", *(f"{t.median:.3f}" for t in times), _ratio(*times)])
-    head = ["input", "hidden", "native ms", "onnxruntime best exact form ms", "onnxruntime / native"]
-    return table("Density sweep, same network", head, rows)
+        cells, ratios = [], []
+        for net in nets:
+            x, best = net.input(density), session(layer_wise(net.collapsed))
+            times, hidden = _against(net, x, lambda given=x, run=best.run: run(None, {"events": given}), turns)
+            cells += [f"{t.median:.3f}" for t in times]
+            ratios.append(_ratio(*times))
+        rows.append([f"{density:.1%}", f"{hidden:.1%}", *cells, *ratios])
+    ours = [f"{which} ms" for weights in ("int16", "int8") for which in (f"native, {weights}", "onnxruntime")]
+    head = ["input", "hidden", *ours, "onnxruntime / native, int16", "int8"]
+    return table(f"{title}; onnxruntime in its best exact form", head, rows)
 
 
-def residual(nets: list[tuple[str, Timed, float]], turns: int) -> str:
+def residual(folder: Path, turns: int) -> str:
     """Spiking ResNet-20."""
     rows: list[list[str]] = []
-    for name, net, density in nets:
-        x, scan = net.input(density), session(str(net.files["sequence"]))
-        times, hidden = _against(net, x, lambda given=x, run=scan.run: run(["logits"], {"events": given}), turns)
-        rows.append([name, f"{hidden:.1%}", *(f"{t.median:.1f}" for t in times), _ratio(*times)])
-    head = ["input", "layers", "native ms", "onnxruntime ms", "onnxruntime / native"]
+    for weights in ("int16", "int8", "float32"):
+        for density, rate in ((0.08, 0.08), (1.0, 0.9)):
+            net = resnet20(folder, density, rate, CollapseSettings(weights=weights))
+            rows.append([weights, f"{density:.0%}", *_beside_scan(net, net.input(density), turns)])
+    head = ["weights", "input", "layers", "native ms", "onnxruntime ms", "onnxruntime / native"]
     return table("Spiking ResNet-20 (32→64→128 channels, 32 × 32), T = 16, batch 1, one thread", head, rows)
+
+
+def dense_batches(folder: Path, turns: int) -> str:
+    """A network without recurrence on batches whose input is busy."""
+    rows = []
+    for density in (0.2, 0.5, 1.0):
+        net = dense(folder, density)
+        rows.append([f"{density:.0%}", *_beside_scan(net, net.input(density, batch=32), turns)])
+    head = ["input", "layers", "native ms", "onnxruntime ms", "onnxruntime / native"]
+    return table("512-128-128-10, T = 30, batch 32, one thread; onnxruntime on the same file", head, rows)
+
+
+def _beside_scan(net: Timed, x: np.ndarray, turns: int) -> list[str]:
+    """The share of neurons that fire, our time, that of onnxruntime on the same file, and their ratio."""
+    scan = session(str(net.files["sequence"]))
+    times, hidden = _against(net, x, lambda: scan.run(["logits"], {"events": x}), turns)
+    return [f"{hidden:.1%}", *(f"{t.median:.2f}" for t in times), _ratio(*times)]
 
 
 def _against(net: Timed, x: np.ndarray, theirs: Callable[[], object], turns: int) -> tuple[list[Times], float]:
@@ -134,7 +158,7 @@ def _against(net: Timed, x: np.ndarray, theirs: Callable[[], object], turns: int
     spikes = sum(int(counts.sum()) for counts in model.run(x).activity.spikes.values())
     neurons = sum(layer.size for layer in model.program.layers)
     times = side_by_side({OURS: lambda: model.run(x), "onnxruntime": theirs}, turns)
-    return list(times.values()), spikes / (neurons * net.steps)
+    return list(times.values()), spikes / (neurons * x.shape[0] * x.shape[1])
 
 
 def batches(net: Timed, turns: int) -> str:
@@ -187,6 +211,51 @@ def streaming(net: Timed, turns: int) -> str:
     return table("One time step called from Python, a hundred in a row", ["call", "µs", "best µs", "× stepper"], rows)
 
 
+TIMED = """
+#include <stdio.h>
+#include <time.h>
+#include "network.h"
+static network_state n;
+static float frames[100][NETWORK_INPUTS];
+int main(int argc, char **argv)
+{
+    FILE *file = argc > 1 ? fopen(argv[1], "rb") : NULL;
+    if (!file || fread(frames, sizeof frames, 1, file) != 1) return 1;
+    clock_t begin = 0;
+    for (int again = -20; again < 200; again++) { /* the first are not timed */
+        if (again == 0) begin = clock();
+        network_init(&n, 0, 0);
+        for (int t = 0; t < 100; t++)
+            if (network_step(&n, frames[t])) return 2;
+    }
+    printf("%f", (double)(clock() - begin) / CLOCKS_PER_SEC * 1e6 / 200 / 100);
+    return 0;
+}
+"""
+
+
+def compiled(folder: Path, turns: int) -> str:
+    """One time step of the network as C, built by its own Makefile, and of the engine's run of a hundred."""
+    net, rows = recurrent(folder), []
+    made = compile_to(net.files["sequence"], folder / "compiled", "c").folder
+    (made / "time.c").write_text(TIMED, "utf-8")
+    subprocess.run(["make", "--silent", "-C", str(made)], check=True)
+    objects = sorted(map(str, made.glob("*.o")))
+    subprocess.run(["cc", "-std=gnu99", "-O2", str(made / "time.c"), *objects, "-o", str(made / "time")], check=True)
+    model = load(net.files["sequence"], "native")
+    for density in (0.02, 0.05, 0.11, 0.2, 0.6):
+        x, theirs, ours = net.input(density), [], []
+        x.tofile(made / "frames.bin")
+        command = [str(made / "time"), str(made / "frames.bin")]
+        for _ in range(turns):
+            theirs.append(float(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+            ours.append(side_by_side({OURS: lambda given=x: model.run(given)}, 3)[OURS].median * 1e3 / len(x))
+        c, engine = float(np.median(theirs)), float(np.median(ours))
+        rows.append([f"{density:.0%}", f"{c:.2f}", f"{engine:.2f}", f"{c / engine:.2f}"])
+    head = ["input", "compiled C µs", "engine native µs", "compiled / engine"]
+    return table("One time step of 700-256-256-20: `axonnx compile`, built by its Makefile, and the engine", head, rows)
+
+
 COLD = """
 import sys, time
 began = time.perf_counter()
@@ -237,14 +306,16 @@ def main(arguments: list[str] | None = None) -> int:
         machine("onnxruntime", "torch", "numpy", "jax"),
     ]
     with tempfile.TemporaryDirectory() as folder:
-        net, busy = recurrent(Path(folder)), recurrent(Path(folder), density=1.0, rate=0.9)
-        sparse, full = resnet20(Path(folder)), resnet20(Path(folder), density=1.0, rate=0.9)
+        net, place = recurrent(Path(folder)), Path(folder)
+        busy = "Thresholds so low that every other neuron fires"
         tables = [
             lambda: sequences(net, turns),
-            lambda: sweep(net, turns),
-            lambda: sweep(busy, turns).replace("same network", "thresholds so low that every other neuron fires"),
-            lambda: residual([("8 %", sparse, 0.08), ("100 %", full, 1.0)], turns),
+            lambda: sweep(place, turns, "Density sweep, same network"),
+            lambda: sweep(place, turns, busy, density=1.0, rate=0.9),
+            lambda: residual(place, turns),
             lambda: batches(net, turns),
+            lambda: dense_batches(place, turns),
+            lambda: compiled(place, max(turns // 8, 3)),
             lambda: streaming(net, turns),
             lambda: cold(net),
         ]
