@@ -1,8 +1,8 @@
 """The addresses of a server: ``/stream`` and ``/watch`` (WebSocket), ``/``, ``/health`` and ``/metrics``.
 
-Who may come in: clients with the token where there is one; pages of no other site (a browser names the page's origin,
-which must be our own address); and where the server is bound to loopback, only addresses that say so, so that no name
-of another site can be pointed at it.
+A client needs the token, if the server has one. Cross-origin requests are refused: a browser names the origin of the
+page that asks, which must be our own address. A server that is bound to loopback answers only to loopback names, so
+that no other site can point its name at it.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def has_token(connection: HTTPConnection, token: str | None) -> bool:
 
 
 def from_elsewhere(connection: HTTPConnection) -> bool:
-    """Whether a browser's page of another site asks."""
+    """Whether the request is cross-origin: a browser names the page that asks."""
     origin = connection.headers.get("origin")
     return origin is not None and urlsplit(origin).netloc != connection.headers.get("host")
 

@@ -1,8 +1,8 @@
-"""A stream over a WebSocket: one message at a time, so that who sends faster than we decide has to wait.
+"""A stream over a WebSocket: one message at a time, so that a client that sends faster than we decide has to wait.
 
-The next message is taken only when all decisions of the last one have been handed on. What a client sends meanwhile
-fills its own connection and then stops it: nothing is lost, and the server's memory does not grow. The same holds for
-a client that does not read its decisions.
+The next message is read only when all decisions of the last one have been sent. What a client sends meanwhile fills
+the buffers of its own connection and then blocks it: nothing is lost, and the server's memory does not grow. A client
+that does not read its decisions is blocked in the same way.
 """
 
 from __future__ import annotations

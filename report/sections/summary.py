@@ -1,4 +1,4 @@
-"""The top of a report: the verdict, the key figures, and the pipeline as far as it was gone."""
+"""The top of a report: the verdict, the key figures, and the pipeline stages completed so far."""
 
 from __future__ import annotations
 

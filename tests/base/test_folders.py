@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from axonnx.base import folders
+from axonnx.base import files as base_files
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_folder
 
@@ -37,7 +37,7 @@ def test_what_fails_leaves_everything_as_it_was(tmp_path, monkeypatch, fault):
         replace(source, target)
 
     if fault == "place":
-        monkeypatch.setattr(folders.os, "replace", unable)
+        monkeypatch.setattr(base_files.os, "replace", unable)
     with pytest.raises((TypeError, OSError)):
         write_folder(tmp_path / "out", {"a.txt": "new", "b.txt": 1 if fault == "text" else "2"}, "mark")
     assert names(tmp_path) == ["out/a.txt", "out/mark"]

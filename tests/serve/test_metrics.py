@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 
+from axonnx.runtime import load
 from axonnx.runtime.events.arrays import make_events
 from axonnx.serve.metrics import KEPT, Metrics
 
@@ -34,7 +35,7 @@ def test_health_and_metrics_of_a_server(files):
         assert json.loads(live.get("/health")) == {
             "status": "ok",
             "model": "plain.onnx",
-            "engine": "auto",
+            "engine": load(files["plain"]).engine.name,
             "threads": 2,
             "streams": 0,
             "clients": 1024,
