@@ -31,7 +31,7 @@ def make_parser() -> argparse.ArgumentParser:
     """The options of the verb."""
     parser = argparse.ArgumentParser(
         "axonnx verify --engines",
-        description="Compare all engines on one file, bit for bit: numpy, numba, C, onnxruntime, onnx.reference. Needs "
+        description="Compare all engines on one file, bit for bit: numpy, native, onnxruntime, onnx.reference. Needs "
         "neither torch nor the run; the training network is no part of it (axonnx verify FILE --run RUN compares it).",
         allow_abbrev=False,
     )

@@ -1,6 +1,6 @@
 """How kernels of the training code are compiled: without the interpreter lock, and kept on disk.
 
-numba is an extra (``axonnx[fast]``); nothing here is imported where it is not installed. Floating point stays as
+numba comes with ``axonnx[train]``; nothing here is imported where it is not installed. Floating point stays as
 written: no fused multiply-adds and no reordering, except in sums that ask for it.
 """
 

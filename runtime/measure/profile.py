@@ -115,7 +115,7 @@ def _count(counts: Counts, program: Program, chunks: list[Chunk], x: Floats, lab
     )
     for t, chunk in enumerate(chunks):
         if chunk.activity is None:
-            raise AxonnxError("this engine does not count operations; profile with the engine numba or numpy")
+            raise AxonnxError("this engine does not count operations; profile with the engine native or numpy")
         for name, spikes in chunk.activity.spikes.items():
             found.spikes[name] += int(spikes.sum())
             found.over_time.setdefault(name, [0] * len(chunks))[t] += int(spikes.sum())

@@ -29,10 +29,10 @@ FRESH = """
 import sys
 import axonnx
 assert set(dir(axonnx)) == set(axonnx.__all__)
-heavy = ("numpy", "onnx", "onnxruntime", "numba", "pydantic", "torch")
+heavy = ("numpy", "onnx", "onnxruntime", "pydantic", "torch")
 print([name for name in heavy if name in sys.modules])
 axonnx.load, axonnx.read_events, axonnx.AxonnxError
-print([name for name in ("onnxruntime", "numba", "torch") if name in sys.modules])
+print([name for name in ("onnxruntime", "torch") if name in sys.modules])
 """
 
 

@@ -24,7 +24,7 @@ from .small_networks import counts, stir
 SPIKING = InputContract(name="events", shape=(2, 8, 8), steps=60, largest=7)
 BINARY = InputContract(name="events", shape=(3, 8, 8), steps=None, largest=128, shift=6)
 VECTOR = InputContract(name="events", shape=(12,), steps=30, largest=9)
-ENGINES = ("numpy", "numba", "ort")
+ENGINES = ("numpy", "native", "ort")
 MODES = {
     "mfa": CollapseSettings(),
     "sampled": CollapseSettings("sampled", 3, seed=7),

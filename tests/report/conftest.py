@@ -144,7 +144,7 @@ def verification(model: str) -> dict:
             | {"max_logit_difference": 0.0}
         ],
         "accuracy": [
-            {"of": "file", "engine": "numba", "accuracy": 0.75, "interval": [0.5, 0.9], "samples": 12, "right": 9}
+            {"of": "file", "engine": "native", "accuracy": 0.75, "interval": [0.5, 0.9], "samples": 12, "right": 9}
             | {"nll": 0.5}
         ],
         "first_divergence": None,
@@ -163,7 +163,7 @@ def profile(model: str) -> dict:
         "model": model,
         "file_sha256": sha256_where(model),
         "samples": 24,
-        "engine": "numba",
+        "engine": "native",
         "collapse": "mfa",
         "layers": layers,
         "synapses": [{"name": "hidden.0.synapse", "weights": 864, "connection_sparsity": 0.1, **done}],

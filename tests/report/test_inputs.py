@@ -42,7 +42,7 @@ def test_a_whole_profile_and_half_of_one(tmp_path):
 def test_what_is_written_is_read_with_every_bit(tmp_path):
     """A wrong number can be no number at all."""
     divergence = Divergence(
-        implementation="numba", what="logit", layer="", sample=0, step=None, neuron=(0,), expected=0.1, found=math.nan
+        implementation="native", what="logit", layer="", sample=0, step=None, neuron=(0,), expected=0.1, found=math.nan
     )
     whole = VerifyResult(model="m", verdict="different", first_divergence=divergence)
     (tmp_path / "v.json").write_text(whole.model_dump_json())

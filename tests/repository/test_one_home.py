@@ -85,8 +85,7 @@ HOMES = {
         "runtime/format/contract.py",
         {
             "export/verify/grids.py",  # shares no formula with the collapse, on purpose
-            "runtime/engines/numba/engine.py",  # the whole number that the compiled loop multiplies by
-            "runtime/engines/c/engine.py",  # likewise
+            "runtime/engines/native_engine.py",  # the whole number that the native core multiplies by
         },
     ),
     "names of the graph": (

@@ -29,9 +29,9 @@ NAMES = {
 FRESH = """
 import sys
 import axonnx.runtime
-early = [name for name in ("numpy", "onnx", "onnxruntime", "numba", "pydantic", "torch") if name in sys.modules]
+early = [name for name in ("numpy", "onnx", "onnxruntime", "pydantic", "torch") if name in sys.modules]
 from axonnx.runtime import Decision, Session, SessionState, load
-late = [name for name in ("onnxruntime", "numba", "torch") if name in sys.modules]
+late = [name for name in ("onnxruntime", "torch") if name in sys.modules]
 print(early, late)
 """
 

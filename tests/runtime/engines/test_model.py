@@ -197,7 +197,7 @@ WITHOUT = """
 import sys
 class Refuse:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("numba", "torch"):
+        if name.split(".")[0] == "torch":
             raise ModuleNotFoundError(f"{name} is blocked", name=name)
 sys.meta_path.insert(0, Refuse())
 import axonnx.native
