@@ -245,5 +245,6 @@ EXPORT int64_t CORE(fuses)(void)
     volatile float a = 1.000244140625f, c = -1.00048828125f;
     const float x = a, y = a, z = c;
     const float product = x * y;
-    return product + z != 0.0f || x * y + z != 0.0f;
+    const float sum = product + z; /* kernels assign every operation, as this does */
+    return sum != 0.0f;
 }
