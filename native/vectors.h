@@ -130,7 +130,8 @@ INLINE void store(float *at, vec values)
 
 INLINE vec splat(float value)
 {
-    return value - (vec){0};
+    const float v = value;
+    return (vec){v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v};
 }
 
 INLINE ivec isplat(int32_t value)
@@ -281,7 +282,7 @@ INLINE vec add_product(vec sum, float x, vec w)
 #if HAS_AVX512
     return (vec)_mm512_fmadd_ps(_mm512_set1_ps(x), (__m512)w, (__m512)sum);
 #else
-    return sum + x * w;
+    return sum + splat(x) * w;
 #endif
 }
 

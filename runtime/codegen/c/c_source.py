@@ -18,6 +18,7 @@ from axonnx.runtime.codegen.layout import LANES
 from axonnx.runtime.codegen.order import Order
 from axonnx.runtime.codegen.plan import Plan
 from axonnx.runtime.codegen.rows import DENSE_FROM, header
+from axonnx.runtime.format.names import MEMBRANE, SPIKES
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.program.instructions import Conv, Neurons, Program
 from axonnx.runtime.program.layer_noise import layer_key
@@ -165,7 +166,7 @@ def _constants(plan: Plan, order: Order) -> str:
         "TURNS": len(order.turns),
         "AT_START": order.at_start,
         "KEPT": plan.storage.kept,
-        "SCALE": 2**entering.shift,
+        "SCALE": entering.scale,
         "LARGEST_UNITS": entering.largest,
         "PADDING": plan.padding,
     }
@@ -179,7 +180,7 @@ def _constants(plan: Plan, order: Order) -> str:
             ALIGNED,
             f"typedef struct {{{struct}}} program;\n",
             f"enum {{ {', '.join(f'{key} = {value}' for key, value in numbers.items())} }};",
-            f"#define DENSE_FROM {', '.join(map(str, DENSE_FROM))}\n",
+            f"#ifndef DENSE_FROM\n#define DENSE_FROM {', '.join(map(str, DENSE_FROM))}\n#endif\n",
             array("TABLE", order.table),
             array("ORDER", order.turns),
             array("GROUPS", order.groups),
@@ -198,8 +199,8 @@ def _labels(program: Program) -> str:
 def _layers(plan: Plan) -> str:
     rows = []
     for layer in plan.program.layers:
-        spikes, _ = plan.trace_places[f"spikes/{layer.name}"]
-        membrane, _ = plan.trace_places.get(f"membrane/{layer.name}", (kinds.NOWHERE, ""))
+        spikes, _ = plan.trace_places[SPIKES + layer.name]
+        membrane, _ = plan.trace_places.get(MEMBRANE + layer.name, (kinds.NOWHERE, ""))
         rows.append(f"    {{{string(layer.name)}, {layer.size}, {spikes}, {membrane}}},\n")
     return f"const network_layer network_layers[] = {{\n{''.join(rows)}    {{NULL, 0, -1, -1}},\n}};\n"
 
