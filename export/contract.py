@@ -7,14 +7,6 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from axonnx.base.errors import AxonnxError
-from axonnx.export.collapse.layers import (
-    CollapsedBinaryNeuron,
-    CollapsedCurrent,
-    CollapsedDelay,
-    CollapsedGeneral,
-    CollapsedLIF,
-    CollapsedReadout,
-)
 from axonnx.export.collapsed import Collapsed
 from axonnx.export.graph.assemble import Form
 from axonnx.export.step.capture import constant
@@ -27,9 +19,10 @@ from axonnx.runtime.format.contract import (
     MeasuredOn,
     Provenance,
 )
-from axonnx.runtime.format.names import DELAY_LINE, NOISE, tensor_of
+from axonnx.runtime.format.names import NOISE, tensor_of
+from axonnx.runtime.format.opset import OPS
 
-NEURONS = (CollapsedLIF, CollapsedBinaryNeuron, CollapsedGeneral, CollapsedCurrent, CollapsedDelay)
+STATED = ("threshold", "decay")  # constants whose range a contract tells
 
 
 def make_contract(
@@ -80,38 +73,24 @@ def _layers(member: Member) -> list[LayerContract]:
     found = []
     signature = member.captured.signature
     for name, module in member.network.named_modules():
-        states = tuple(tensor_of(slot.field, member.prefix + name) for slot in signature.states if slot.layer == name)
+        op, full = getattr(module, "op", None), member.prefix + name
         shapes = [slot.shape for slot in (*signature.states, *signature.traces) if slot.layer == name]
-        noise = next((NOISE + member.prefix + name for slot in signature.noises if slot.layer == name), None)
-        common = {"name": member.prefix + name, "states": states, "noise": noise}
-        if isinstance(module, NEURONS) and not shapes:
-            continue  # compute() never calls it
-        if isinstance(module, CollapsedLIF):
-            found.append(
-                LayerContract(
-                    **common,
-                    op=module.op,
-                    shape=shapes[0],
-                    threshold=_span(module.threshold),
-                    decay=_span(module.decay),
-                    reset=module.reset,
-                )
+        if name == signature.readout:
+            shapes = [(_logits(member),)]
+        if op is None or not shapes:
+            continue  # no neurons, or compute() never calls them
+        spans = {key: _span(value) for key in STATED if isinstance(value := getattr(module, key, None), Tensor)}
+        found.append(
+            LayerContract(
+                name=full,
+                op=op,
+                shape=shapes[0],
+                reset=OPS[op].reset if op in OPS else None,
+                states=tuple(tensor_of(slot.field, full) for slot in signature.states if slot.layer == name),
+                noise=next((NOISE + full for slot in signature.noises if slot.layer == name), None),
+                **spans,
             )
-        elif isinstance(module, CollapsedBinaryNeuron):
-            op = "StochasticHeaviside" if module.stochastic else "Heaviside"
-            found.append(LayerContract(**common, op=op, shape=shapes[0], threshold=_span(module.threshold)))
-        elif isinstance(module, CollapsedGeneral):
-            op = "AdaptiveLIF" if module.adaptive else "GeneralLIF"
-            constants = {"threshold": _span(module.threshold), "decay": _span(module.decay)}
-            found.append(LayerContract(**common, op=op, shape=shapes[0], **constants))
-        elif isinstance(module, CollapsedCurrent):
-            found.append(LayerContract(**common, op="LeakyCurrent", shape=shapes[0], decay=_span(module.decay)))
-        elif isinstance(module, CollapsedDelay):
-            found.append(LayerContract(**common, op=DELAY_LINE, shape=shapes[0]))
-        elif isinstance(module, CollapsedReadout):
-            op = "Gemm" if module.decay is None else "LeakySum"
-            decay = None if module.decay is None else _span(module.decay)
-            found.append(LayerContract(**common, op=op, shape=(_logits(member),), decay=decay))
+        )
     return found
 
 

@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from axonnx.models.general import DirectReadout
 from axonnx.models.maths.posterior import GaussianPosterior
 from axonnx.models.network import Network, SpikingNetwork
-from axonnx.models.neurons import LIF, LeakyReadout, LinearReadout
+from axonnx.models.neurons import LeakyReadout, LinearReadout, Neurons
 from axonnx.models.normalisation import BatchNorm, ChannelScale
 from axonnx.models.run import State
 
-OURS = (GaussianPosterior, LIF, LeakyReadout, LinearReadout, BatchNorm, ChannelScale)  # what has parameters
+OURS = (GaussianPosterior, Neurons, LeakyReadout, LinearReadout, BatchNorm, ChannelScale)  # what has parameters
 READOUTS = (LeakyReadout, LinearReadout, DirectReadout)
 INSTEAD: dict[type[nn.Module], str] = {
     nn.Linear: "axonnx.models.Linear, called as self.layer(x, run)",

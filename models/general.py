@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from axonnx.models.fast.leaky_sum import leaky_sum
-from axonnx.models.maths.current import Current, needs_current, stack
-from axonnx.models.run import (
-    GeneralState,
-    Observation,
-    ReadoutState,
-    Run,
-    SynapticState,
-    stack_observations,
-)
+from axonnx.models.maths.current import Current, needs_current
+from axonnx.models.neurons import Neurons
+from axonnx.models.run import GeneralState, ReadoutState, Run, SynapticState
 from axonnx.models.synapses import Recurrent
 from axonnx.models.variant import BAYESIAN, Variant
 
@@ -94,7 +89,7 @@ class LeakyCurrent(nn.Module):
         return out if run.sequence else out.each(lambda moment: moment[0])
 
 
-class GeneralLIF(nn.Module):
+class GeneralLIF(Neurons):
     """Leaky integrate-and-fire neurons of any ``Dynamics``; ``recurrent=n``: a layer of n that hears itself.
 
     ``synaptic_decay``: all that reaches them, from below and from themselves, is a current that decays.
@@ -112,13 +107,22 @@ class GeneralLIF(nn.Module):
         adaptation: Adaptation | None = None,
         recurrent: int | None = None,
     ) -> None:
-        super().__init__()
-        self.estimator = variant.estimator
-        self.adaptive = adaptation is not None
-        self.recurrent = None if recurrent is None else Recurrent(recurrent, variant, self_connections=True)
+        super().__init__(variant, None if recurrent is None else Recurrent(recurrent, variant, self_connections=True))
+        self.moving_threshold = adaptation is not None
         self.register_buffer("synaptic_decay", synaptic_decay)
         for name, value in {**dynamics._asdict(), **(adaptation._asdict() if adaptation else {})}.items():
             self.register_buffer(name, value)
+
+    def operators(self, stochastic: bool) -> tuple[str, ...]:
+        """The neurons, behind a current that decays where there is one."""
+        if stochastic:
+            raise ValueError("neurons of any reset (GeneralLIF) have no stochastic form; collapse with mfa or sampled")
+        neurons = "GeneralLIF" if self.adaptation is None else "AdaptiveLIF"
+        return (neurons,) if self.synaptic_decay is None else ("LeakyCurrent", neurons)
+
+    def constants(self) -> dict[str, Tensor]:
+        """What the layer holds, as it is."""
+        return dict(self.named_buffers(recurse=False, remove_duplicate=False))
 
     @property
     def dynamics(self) -> Dynamics:
@@ -128,54 +132,19 @@ class GeneralLIF(nn.Module):
     @property
     def adaptation(self) -> Adaptation | None:
         """The constants of its adaptation."""
-        if not self.adaptive:
+        if not self.moving_threshold:
             return None
         return Adaptation(*(cast(Tensor, getattr(self, name)) for name in Adaptation._fields))
 
-    def forward(self, current: Current, run: Run) -> Tensor:
-        """Spikes of the shape of the current; the state goes through ``run``."""
-        current = needs_current(current, run.name(self))
-        fate = run.noise(self, current.mean), run.forced(self, current.mean)
-        if run.sequence:
-            return self._sequence(current, *fate, run)
-        noise, forced = (None if part is None else part[None] for part in fate)
-        return self._sequence(current.each(lambda moment: moment[None]), noise, forced, run)[0]
-
-    def _sequence(self, current: Current, noise: Tensor | None, forced: Tensor | None, run: Run) -> Tensor:
-        state, variances = self._state(current, run), current.variance
-        weights = None if self.recurrent is None else self.recurrent.weights()
-        seen, arrived = [], []
-        for t in range(len(current.mean)):
-            arriving = Current(current.mean[t], None if variances is None else variances[t])
-            if self.recurrent is not None and weights is not None:
-                arriving = arriving + self.recurrent.moments(state.spikes, *weights)
-            arrived.append(arriving)
-            state, gap = self._step(
-                arriving, state, None if noise is None else noise[t], None if forced is None else forced[t]
-            )
-            told = state.membrane if self.adaptive else None
-            seen.append(Observation(gap, state.variance, state.spikes, told))
-        run.keep(self, state)
-        run.observe(self, stack_observations(seen) if run.sequence else seen[0])
-        if run.currents is not None:
-            run.currents[run.name(self)] = stack(arrived) if run.sequence else arrived[0]
-        return torch.stack([step.spikes for step in seen])
-
-    def _state(self, current: Current, run: Run) -> GeneralState:
-        state = run.state_of(self)
-        if state is not None:
-            return cast(GeneralState, state)
-        zeros = torch.zeros_like(current.mean[0])
-        noisy = current.activity is not None or (self.recurrent is not None and self.recurrent.noisy)
-        synaptic = None if self.synaptic_decay is None else zeros
+    def at_rest(self, zeros: Tensor, noisy: bool) -> GeneralState:
+        """Nothing has arrived, and nothing has fired."""
         spread = zeros if noisy else None
-        return GeneralState(
-            zeros, spread, zeros, synaptic, None if synaptic is None else spread, zeros if self.adaptive else None
-        )
+        state = GeneralState(zeros, spread, zeros, adaptation=zeros if self.moving_threshold else None)
+        return state if self.synaptic_decay is None else state._replace(synaptic=zeros, synaptic_variance=spread)
 
-    def _step(
-        self, arriving: Current, state: GeneralState, noise: Tensor | None, forced: Tensor | None
-    ) -> tuple[GeneralState, Tensor]:
+    def step(
+        self, arriving: Current, state: GeneralState, constants: Mapping[str, Tensor]
+    ) -> tuple[GeneralState, Tensor, Tensor | None]:
         """h' = (β (h (1 − z o) − r o) + i' − g a') (1 − Z o) − R o;   o' = 1 where h' ≥ θ + f a'"""
         current = self._filtered(arriving, state)
         p, spikes = self.dynamics, state.spikes
@@ -187,11 +156,10 @@ class GeneralLIF(nn.Module):
             level = level + by.threshold_gain * adapted
         membrane = reset_late(charged, spikes, p)
         variance = self._variance(current, state, p)
-        gap = membrane - level
-        fired = self.estimator.fire(gap, variance, noise) if forced is None else forced
-        if self.synaptic_decay is None:
-            return GeneralState(membrane, variance, fired, adaptation=adapted), gap
-        return GeneralState(membrane, variance, fired, current.mean, current.variance, adapted), gap
+        after = GeneralState(membrane, variance, spikes, adaptation=adapted)
+        if self.synaptic_decay is not None:
+            after = after._replace(synaptic=current.mean, synaptic_variance=current.variance)
+        return after, membrane - level, variance
 
     def _filtered(self, arriving: Current, state: GeneralState) -> Current:
         """i' = α i + I, and its variance α² v + Var I"""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import torch
 import torch.nn.functional as nnf
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 from axonnx.models.fast.leaky_sum import leaky_sum
 from axonnx.models.fast.lif import Recurrence, lif_sequence
-from axonnx.models.maths.current import Current, needs_current, needs_spikes
+from axonnx.models.maths.current import Current, needs_current, needs_spikes, stack
 from axonnx.models.run import LIFState, Observation, ReadoutState, Run, stack_observations
 from axonnx.models.synapses import Recurrent
 from axonnx.models.variant import BAYESIAN, Variant
@@ -22,15 +23,109 @@ Reset = Literal["subtract", "zero"]
 Learned = bool | Literal["neuron"]
 
 
-class BinaryNeuron(nn.Module):
-    """o = H(h* + κ ε − θ), without memory; θ = 0 in a binary network."""
+class Neurons(nn.Module):
+    """A layer of neurons: what all kinds have in common, the pass through time among it.
+
+    A kind with memory says how it is at rest, what its constants are, and what one time step does. Its operators are
+    what it becomes in a file: collapse, export and verification ask for them and know nothing of single kinds.
+    """
 
     threshold: Tensor
+    moving_threshold: bool = False  # whether neurons are held against something else than θ
 
-    def __init__(self, variant: Variant = BAYESIAN, threshold: float = 0.0) -> None:
+    def __init__(self, variant: Variant, recurrent: Recurrent | None = None) -> None:
         super().__init__()
         self.estimator = variant.estimator
+        self.recurrent = recurrent
+
+    def operators(self, stochastic: bool) -> tuple[str, ...]:
+        """The operators of ``ai.axonnx`` that compute one time step.
+
+        Args:
+            stochastic: Whether neurons keep their noise.
+
+        Returns:
+            Their names. Each hears what the one before it gave; the last one fires.
+
+        Raises:
+            ValueError: If there is no operator that keeps the noise of these neurons.
+        """
+        raise NotImplementedError
+
+    def constants(self) -> dict[str, Tensor]:
+        """The constants of all its operators, by the names of their definitions."""
+        raise NotImplementedError
+
+    def at_rest(self, zeros: Tensor, noisy: bool) -> Any:
+        """The state before the first time step: a named tuple with ``membrane`` and ``spikes`` among its fields."""
+        raise NotImplementedError
+
+    def step(self, arriving: Current, state: Any, constants: Mapping[str, Tensor]) -> tuple[Any, Tensor, Tensor | None]:
+        """One time step without its decision: the state, h* − θ, and κ² of the decision; spikes are filled in later."""
+        raise NotImplementedError
+
+    def forward(self, current: Current, run: Run) -> Tensor:
+        """Spikes of the shape of the current; the state goes through ``run``."""
+        current = needs_current(current, run.name(self))
+        noise, forced = run.noise(self, current.mean), run.forced(self, current.mean)
+        if run.sequence:
+            return self._sequence(current, noise, forced, run)
+        noise, forced = (None if part is None else part[None] for part in (noise, forced))
+        return self._sequence(current.each(lambda moment: moment[None]), noise, forced, run)[0]
+
+    def _sequence(self, current: Current, noise: Tensor | None, forced: Tensor | None, run: Run) -> Tensor:
+        if current.activity is None and self.recurrent is not None and self.recurrent.noisy:
+            current = Current(current.mean, torch.zeros_like(current.mean))  # only the recurrent weights are noisy
+        state: Any = run.state_of(self)
+        if state is None:
+            state = self.at_rest(torch.zeros_like(current.mean[0]), current.activity is not None)
+        return self._through_time(current, state, noise, forced, run)
+
+    def _through_time(
+        self, current: Current, state: Any, noise: Tensor | None, forced: Tensor | None, run: Run
+    ) -> Tensor:
+        constants, variances = self.constants(), current.variance
+        weights = None if self.recurrent is None else self.recurrent.weights()
+        seen, arrived = [], []
+        for t in range(len(current.mean)):
+            arriving = Current(current.mean[t], None if variances is None else variances[t])
+            if self.recurrent is not None and weights is not None:
+                arriving = arriving + self.recurrent.moments(state.spikes, *weights)
+            state, gap, variance = self.step(arriving, state, constants)
+            if forced is None:
+                spikes = self.estimator.fire(gap, variance, None if noise is None else noise[t])
+            else:
+                spikes = forced[t]
+            state = state._replace(spikes=spikes)
+            seen.append(Observation(gap, variance, spikes, state.membrane if self.moving_threshold else None))
+            arrived.append(arriving)
+        return self._finish(stack_observations(seen), state, stack(arrived) if run.currents is not None else None, run)
+
+    def _finish(self, seen: Observation, state: Any, reached: Current | None, run: Run) -> Tensor:
+        """Write down what the layer did, without a time axis where the run has none."""
+        run.keep(self, state)
+        run.observe(
+            self, seen if run.sequence else Observation._make(None if part is None else part[0] for part in seen)
+        )
+        if run.currents is not None and reached is not None:
+            run.currents[run.name(self)] = reached if run.sequence else reached.each(lambda moment: moment[0])
+        return seen.spikes
+
+
+class BinaryNeuron(Neurons):
+    """o = H(h* + κ ε − θ), without memory; θ = 0 in a binary network."""
+
+    def __init__(self, variant: Variant = BAYESIAN, threshold: float = 0.0) -> None:
+        super().__init__(variant)
         self.register_buffer("threshold", torch.tensor(threshold))
+
+    def operators(self, stochastic: bool) -> tuple[str, ...]:
+        """One, with or without noise."""
+        return ("StochasticHeaviside" if stochastic else "Heaviside",)
+
+    def constants(self) -> dict[str, Tensor]:
+        """θ"""
+        return {"threshold": self.threshold}
 
     def forward(self, current: Current, run: Run) -> Tensor:
         """Spikes of the shape of the current."""
@@ -102,13 +197,11 @@ def integrate(
     return membrane, (decay * decay) * remembered + current.variance
 
 
-class LIF(nn.Module):
+class LIF(Neurons):
     """Leaky integrate-and-fire neurons; with ``recurrent=n`` a layer of n that hears itself one step later.
 
     ``shape`` is what constants of single neurons have: [n] of dense neurons, [channels, 1, 1] after a convolution.
     """
-
-    threshold: Tensor
 
     def __init__(
         self,
@@ -117,10 +210,8 @@ class LIF(nn.Module):
         recurrent: int | None = None,
         shape: tuple[int, ...] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(variant, None if recurrent is None else Recurrent(recurrent, variant))
         self.settings = settings or LIFSettings()
-        self.estimator = variant.estimator
-        self.recurrent = None if recurrent is None else Recurrent(recurrent, variant)
         self._own = (recurrent,) if shape is None and recurrent is not None else shape
         threshold = torch.tensor(self.settings.threshold)
         if self.settings.learn_threshold:
@@ -159,36 +250,35 @@ class LIF(nn.Module):
         """σ_base²: added to κ² at the firing decision, not to its recurrence."""
         return None if self.log_base_std is None else torch.exp(2.0 * self.log_base_std)
 
-    def forward(self, current: Current, run: Run) -> Tensor:
-        """Spikes of the shape of the current; the state goes through ``run``."""
-        current = needs_current(current, run.name(self))
-        if not run.sequence:
-            return self._sequence(current.each(lambda moment: moment.unsqueeze(0)), run)[0]
-        return self._sequence(current, run)
+    def operators(self, stochastic: bool) -> tuple[str, ...]:
+        """One, by the reset and whether there is noise."""
+        return (("Stochastic" if stochastic else "") + ("LIF" if self.settings.reset == "subtract" else "LIFToZero"),)
 
-    def _sequence(self, current: Current, run: Run) -> Tensor:
+    def constants(self) -> dict[str, Tensor]:
+        """β, θ and σ_base²"""
+        base = self.base_variance
+        base = self.threshold.new_zeros(()) if base is None else base
+        return {"decay": self.decay, "threshold": self.threshold, "base_variance": base}
+
+    def at_rest(self, zeros: Tensor, noisy: bool) -> LIFState:
+        """Nothing has arrived, and nothing has fired."""
+        return LIFState(zeros, zeros if noisy else None, zeros)
+
+    def step(
+        self, arriving: Current, state: LIFState, constants: Mapping[str, Tensor]
+    ) -> tuple[LIFState, Tensor, Tensor | None]:
+        """As ``integrate``; the decision has the noise of the threshold, the state has not."""
+        threshold = constants["threshold"]
+        membrane, variance = integrate(arriving, state, constants["decay"], threshold, self.settings.reset)
+        total = None if variance is None else variance + constants["base_variance"]
+        return LIFState(membrane, variance, state.spikes), membrane - threshold, total
+
+    def _through_time(
+        self, current: Current, state: LIFState, noise: Tensor | None, forced: Tensor | None, run: Run
+    ) -> Tensor:
         """All steps at once where the hand-written backward pass applies, step by step elsewhere."""
-        if current.activity is None and self.recurrent is not None and self.recurrent.posterior.log_std is not None:
-            current = Current(current.mean, torch.zeros_like(current.mean))  # only the recurrent weights are noisy
-        state = self._state(current, run)
-        noise, forced = self._fate(current.mean, run)
-        if forced is None and self.settings.reset == "subtract":
-            spikes = self._fused(current, state, noise, run)
-        else:
-            spikes = self._plain(current, state, noise, forced, run)
-        if run.currents is not None:
-            before = torch.cat([state.spikes[None], spikes[:-1]])
-            reached = self._reached(current, before)
-            run.currents[run.name(self)] = reached if run.sequence else reached.each(lambda moment: moment[0])
-        return spikes
-
-    def _reached(self, current: Current, before: Tensor) -> Current:
-        """All that reaches the neurons: from below, and from the layer itself one step later."""
-        if self.recurrent is None:
-            return current
-        return current + self.recurrent.moments(before, *self.recurrent.weights())
-
-    def _fused(self, current: Current, state: LIFState, noise: Tensor | None, run: Run) -> Tensor:
+        if forced is not None or self.settings.reset != "subtract":
+            return super()._through_time(current, state, noise, forced, run)
         recurrence = None if self.recurrent is None else Recurrence(*self.recurrent.weights())
         out = lif_sequence(
             current,
@@ -203,50 +293,15 @@ class LIF(nn.Module):
         after = LIFState(out.membrane, out.variance, out.spikes[-1])
         if out.divergence is not None:
             run.divergences[run.name(self)] = out.divergence
-        return self._finish(Observation(out.gap, out.decision_variance, out.spikes), after, run)
+        before = torch.cat([state.spikes[None], out.spikes[:-1]]) if run.currents is not None else None
+        reached = None if before is None else self._reached(current, before)
+        return self._finish(Observation(out.gap, out.decision_variance, out.spikes), after, reached, run)
 
-    def _plain(
-        self, current: Current, state: LIFState, noise: Tensor | None, forced: Tensor | None, run: Run
-    ) -> Tensor:
-        """The executable specification of ``_fused``, and the way of everything it does not cover."""
-        seen: list[Observation] = []
-        weights = None if self.recurrent is None else self.recurrent.weights()
-        decay, base, variances = self.decay, self.base_variance, current.variance
-        for t in range(current.mean.shape[0]):
-            arriving = Current(current.mean[t], None if variances is None else variances[t])
-            if self.recurrent is not None and weights is not None:
-                arriving = arriving + self.recurrent.moments(state.spikes, *weights)
-            membrane, variance = integrate(arriving, state, decay, self.threshold, self.settings.reset)
-            gap = membrane - self.threshold
-            total = variance if variance is None or base is None else variance + base
-            if forced is not None:
-                spikes = forced[t]
-            else:
-                spikes = self.estimator.fire(gap, total, None if noise is None else noise[t])
-            state = LIFState(membrane, variance, spikes)
-            seen.append(Observation(gap, total, spikes))
-        return self._finish(stack_observations(seen), state, run)
-
-    def _state(self, current: Current, run: Run) -> LIFState:
-        state = run.state_of(self)
-        if state is None:
-            zeros = torch.zeros_like(current.mean[0])
-            return LIFState(zeros, None if current.activity is None else zeros, zeros)
-        return cast(LIFState, state)
-
-    def _fate(self, mean: Tensor, run: Run) -> tuple[Tensor | None, Tensor | None]:
-        """Noise and forced spikes with a time axis, whether the run has one or not."""
-        like = mean if run.sequence else mean[0]
-        noise, forced = run.noise(self, like), run.forced(self, like)
-        if run.sequence:
-            return noise, forced
-        return None if noise is None else noise[None], None if forced is None else forced[None]
-
-    def _finish(self, seen: Observation, state: LIFState, run: Run) -> Tensor:
-        run.keep(self, state)
-        variance = None if seen.variance is None or run.sequence else seen.variance[0]
-        run.observe(self, seen if run.sequence else Observation(seen.gap[0], variance, seen.spikes[0]))
-        return seen.spikes
+    def _reached(self, current: Current, before: Tensor) -> Current:
+        """All that reaches the neurons: from below, and from the layer itself one step later."""
+        if self.recurrent is None:
+            return current
+        return current + self.recurrent.moments(before, *self.recurrent.weights())
 
 
 def _first_decays(settings: LIFSettings, shape: tuple[int, ...]) -> Tensor:
@@ -257,7 +312,7 @@ def _first_decays(settings: LIFSettings, shape: tuple[int, ...]) -> Tensor:
     return torch.exp(-1.0 / (shortest * (longest / shortest) ** torch.rand(shape)))
 
 
-def hold_threshold(neuron: LIF | BinaryNeuron, threshold: Tensor) -> None:
+def hold_threshold(neuron: Neurons, threshold: Tensor) -> None:
     """Give ``neuron`` a constant θ, whether it was learned before or not."""
     del neuron.threshold
     neuron.register_buffer("threshold", threshold)

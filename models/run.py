@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -53,7 +54,12 @@ class DelayState(NamedTuple):
     delayed: Tensor
 
 
-LayerState = LIFState | GeneralState | SynapticState | ReadoutState | DelayState
+LayerState = NamedTuple  # any of them: a kind of neurons may bring a state of its own
+
+
+def layer_state(values: Mapping[str, Tensor]) -> LayerState:
+    """A state that has just these fields, in this order."""
+    return cast(LayerState, namedtuple("LayerState", values)(**values))
 
 
 @dataclass(frozen=True)

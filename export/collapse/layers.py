@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import cast
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as nnf
@@ -10,29 +12,20 @@ from torch import Tensor, nn
 
 from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse import ops
-from axonnx.models.general import Adaptation, Dynamics
 from axonnx.models.maths.current import Current, needs_current
-from axonnx.models.neurons import Reset
 from axonnx.models.pooling import AveragePool2d
 from axonnx.models.run import (
     DelayState,
-    GeneralState,
-    LIFState,
     Observation,
     ReadoutState,
     Run,
     SynapticState,
+    layer_state,
     stack_observations,
 )
 from axonnx.models.synapses import Side
-
-# The operator of a layer of spiking neurons, by its reset and whether it is stochastic.
-LIF_OPERATORS: dict[tuple[Reset, bool], str] = {
-    ("subtract", False): "LIF",
-    ("zero", False): "LIFToZero",
-    ("subtract", True): "StochasticLIF",
-    ("zero", True): "StochasticLIFToZero",
-}
+from axonnx.runtime.format.names import DELAY_LINE
+from axonnx.runtime.format.opset import OPS
 
 
 class CollapsedSynapse(nn.Module):
@@ -134,131 +127,99 @@ class CollapsedSynapse(nn.Module):
         return rows if run.sequence else rows[0]
 
 
-class CollapsedBinaryNeuron(nn.Module):
-    """o = H(I − θ), or with noise o = H(I + κ ε − θ)."""
+class CollapsedNeurons(nn.Module):
+    """A layer of neurons with constants: its operators, each on what the one before it gave; the last one fires.
+
+    ``recurrent_gain`` and ``recurrent_spread`` are for recurrent weights what ``gain`` and ``spread`` are for others.
+    """
 
     threshold: Tensor
-
-    def __init__(self, threshold: Tensor, stochastic: bool) -> None:
-        super().__init__()
-        self.register_buffer("threshold", threshold)
-        self.stochastic = stochastic
-        self.op = "StochasticHeaviside" if stochastic else "Heaviside"
-
-    def forward(self, current: Current, run: Run) -> Tensor:
-        """Spikes of the shape of the current."""
-        current = needs_current(current, run.name(self))
-        fire = ops.OPERATORS[self.op]
-        if self.stochastic:
-            noise = _needed(run.noise(self, current.mean), run.name(self))
-            spikes: Tensor = fire(current.mean, _variance(current), noise, self.threshold)
-        else:
-            spikes = fire(current.mean, self.threshold)
-        run.observe(self, Observation(current.mean, current.variance if self.stochastic else None, spikes))
-        return spikes
-
-
-class CollapsedLIF(nn.Module):
-    """Spiking neurons with constants for decay, threshold and recurrent weights."""
-
-    decay: Tensor
-    threshold: Tensor
-    base_variance: Tensor
     recurrent_weight: Tensor | None
     recurrent_gain: Tensor | None
     recurrent_spread: Tensor | None
 
     def __init__(
         self,
-        decay: Tensor,
-        threshold: Tensor,
-        reset: Reset,
-        *,
-        stochastic: bool = False,
-        base_variance: Tensor | None = None,
+        operators: Sequence[str],
+        constants: Mapping[str, Tensor],
         recurrent_weight: Tensor | None = None,
         recurrent_gain: Tensor | None = None,
         recurrent_spread: Tensor | None = None,
     ) -> None:
         super().__init__()
-        self.reset: Reset = reset
-        self.stochastic = stochastic
-        self.op = LIF_OPERATORS[reset, stochastic]
-        self.register_buffer("decay", decay)
-        self.register_buffer("threshold", threshold)
-        self.register_buffer("base_variance", torch.zeros(()) if base_variance is None else base_variance)
+        self.operators, self.op = tuple(operators), operators[-1]
+        *before, last = [OPS[name] for name in operators]
+        self.stochastic = "noise" in last.operands
+        for name in (name for op in (*before, last) for name in op.parameters):
+            self.register_buffer(name, constants[name].detach().clone())
         self.register_buffer("recurrent_weight", recurrent_weight)
         self.register_buffer("recurrent_gain", recurrent_gain)
         self.register_buffer("recurrent_spread", recurrent_spread)
+        # Files of version 1 have the state of a synaptic current behind the spikes, before other states.
+        first = last.states.index("spikes") + 1 if last.states else 0
+        self.states = (*last.states[:first], *(name for op in before for name in op.states), *last.states[first:])
 
     def forward(self, current: Current, run: Run) -> Tensor:
         """Spikes of the shape of the current; state goes through ``run``."""
         current = needs_current(current, run.name(self))
-        if not self.stochastic:
-            current = Current(current.mean)
-        if not run.sequence:
-            noise = run.noise(self, current.mean) if self.stochastic else None
-            state = self._step(current, noise, self._state(current.mean, run), run)
-            run.keep(self, state)
-            run.observe(self, Observation(state.membrane, state.variance, state.spikes))
-            return state.spikes
-        return self._sequence(current, run)
-
-    def _sequence(self, current: Current, run: Run) -> Tensor:
-        noise = run.noise(self, current.mean) if self.stochastic else None
-        state, variance = self._state(current.mean[0], run), current.variance
-        seen: list[Observation] = []
-        for t in range(current.mean.shape[0]):
-            arriving = Current(current.mean[t], None if variance is None else variance[t])
-            state = self._step(arriving, None if noise is None else noise[t], state, run)
-            seen.append(Observation(state.membrane, state.variance, state.spikes))
-        run.keep(self, state)
-        run.observe(self, stack_observations(seen))
+        noise = _needed(run.noise(self, current.mean), run.name(self)) if self.stochastic else None
+        noises = noise if run.sequence and noise is not None else itertools.repeat(noise)
+        state, seen = self._state(current.mean[0] if run.sequence else current.mean, run), []
+        for arriving, drawn in zip(self._moments(current, run), noises, strict=False):
+            state, observed = self._step(arriving, drawn, state)
+            seen.append(observed)
+        if self.states:
+            run.keep(self, layer_state(state))
+        run.observe(self, stack_observations(seen) if run.sequence else seen[0])
         return run.observations[run.name(self)].spikes
 
-    def _state(self, like: Tensor, run: Run) -> LIFState:
+    def _state(self, like: Tensor, run: Run) -> dict[str, Tensor]:
         state = run.state_of(self)
-        if state is not None:
-            return cast(LIFState, state)
-        zeros = torch.zeros_like(like)
-        return LIFState(zeros, zeros if self.stochastic else None, zeros)
+        return dict.fromkeys(self.states, torch.zeros_like(like)) if state is None else state._asdict()
 
-    def _step(self, current: Current, noise: Tensor | None, state: LIFState, run: Run) -> LIFState:
+    def _moments(self, current: Current, run: Run) -> Sequence[Current]:
+        """The current of each time step, with its variance where that is needed."""
+        if not run.sequence:
+            return (current,)
+        variance = current.variance if self.stochastic else None
+        return [Current(mean, None if variance is None else variance[t]) for t, mean in enumerate(current.mean)]
+
+    def _step(
+        self, current: Current, noise: Tensor | None, state: Mapping[str, Tensor]
+    ) -> tuple[dict[str, Tensor], Observation]:
         arriving = current.mean
         if self.recurrent_weight is not None:
-            arriving = arriving + nnf.linear(state.spikes, self.recurrent_weight)
-        step = ops.OPERATORS[self.op]
-        if not self.stochastic:
-            membrane, spikes = step(arriving, state.membrane, state.spikes, self.decay, self.threshold)
-            return LIFState(membrane, None, spikes)
-        assert state.variance is not None
-        return LIFState(
-            *step(
-                arriving,
-                self._arriving_variance(current, state.spikes),
-                _needed(noise, run.name(self)),
-                state.membrane,
-                state.variance,
-                state.spikes,
-                self.decay,
-                self.threshold,
-                self.base_variance,
-            )
-        )
+            arriving = arriving + nnf.linear(state["spikes"], self.recurrent_weight)
+        values: dict[str, Any] = {**state, "current": arriving, "noise": noise}
+        if self.stochastic:
+            values["arriving_variance" if self.states else "variance"] = self._arriving(_variance(current), state)
+        for op in (OPS[name] for name in self.operators):
+            constants = (getattr(self, name) for name in op.parameters)
+            found = ops.OPERATORS[op.name](*(values[name] for name in op.operands), *constants)
+            found = found if isinstance(found, tuple) else (found,)
+            values |= zip(op.outputs, found, strict=True)
+            if op.name != self.op:
+                values["current"] = found[0]
+        after = {name: values[f"next_{name}"] for name in self.states}
+        membrane, variance, spikes = (values.get(name or "") for name in (op.membrane, op.variance, op.spikes))
+        assert membrane is not None, f"{op.name} does not fire"
+        assert spikes is not None
+        return after, Observation(membrane, variance, spikes)
 
-    def _arriving_variance(self, current: Current, spikes: Tensor) -> Tensor:
-        variance = _variance(current)
+    def _arriving(self, variance: Tensor, state: Mapping[str, Tensor]) -> Tensor:
+        """The variance of all that arrives, from the layer itself too."""
         if self.recurrent_gain is not None:
-            activity: Tensor = ops.recurrent_activity(spikes)
+            activity: Tensor = ops.OPERATORS["RecurrentActivity"](state["spikes"])
             return variance + self.recurrent_gain * activity
         if self.recurrent_spread is not None:
-            return variance + nnf.linear(spikes * spikes, self.recurrent_spread)
+            return variance + nnf.linear(state["spikes"] * state["spikes"], self.recurrent_spread)
         return variance
 
 
 class CollapsedCurrent(nn.Module):
     """i' = α i + I"""
 
+    op = "LeakyCurrent"
     decay: Tensor
 
     def __init__(self, decay: Tensor) -> None:
@@ -272,7 +233,7 @@ class CollapsedCurrent(nn.Module):
         level = torch.zeros_like(steps[0]) if state is None else cast(SynapticState, state).synaptic
         levels = []
         for arriving in steps:
-            level = ops.leaky_current(arriving, level, self.decay)
+            level = ops.OPERATORS["LeakyCurrent"](arriving, level, self.decay)
             levels.append(level)
         run.keep(self, SynapticState(level, None))
         return Current(torch.stack(levels) if run.sequence else level)
@@ -280,6 +241,8 @@ class CollapsedCurrent(nn.Module):
 
 class CollapsedDelay(nn.Module):
     """x[t − d] for each delay d, side by side: slices of what arrives and of the frames before it."""
+
+    op = DELAY_LINE
 
     def __init__(self, delays: tuple[int, ...]) -> None:
         super().__init__()
@@ -297,66 +260,6 @@ class CollapsedDelay(nn.Module):
             line = known[:, : longest * width]
         run.keep(self, DelayState(line))
         return torch.stack(taken) if run.sequence else taken[0]
-
-
-class CollapsedGeneral(nn.Module):
-    """Neurons of any reset, with or without a synaptic current and adaptation; recurrent as in ``CollapsedLIF``."""
-
-    threshold: Tensor
-    decay: Tensor
-    synaptic_decay: Tensor | None
-    recurrent_weight: Tensor | None
-
-    def __init__(
-        self,
-        dynamics: Dynamics,
-        adaptation: Adaptation | None = None,
-        synaptic_decay: Tensor | None = None,
-        recurrent_weight: Tensor | None = None,
-    ) -> None:
-        super().__init__()
-        parts = (*dynamics._asdict().items(), *(adaptation._asdict().items() if adaptation else ()))
-        self.names = tuple(name for name, _ in parts)
-        self.adaptive = adaptation is not None
-        for name, value in parts:
-            self.register_buffer(name, value)
-        self.register_buffer("synaptic_decay", synaptic_decay)
-        self.register_buffer("recurrent_weight", recurrent_weight)
-
-    def forward(self, current: Current, run: Run) -> Tensor:
-        """Spikes of the shape of the current; state goes through ``run``."""
-        mean = needs_current(current, run.name(self)).mean
-        steps, seen = mean.unbind(0) if run.sequence else (mean,), []
-        state = self._state(steps[0], run)
-        for arriving in steps:
-            state = self._step(arriving, state)
-            seen.append(Observation(state.membrane, None, state.spikes))
-        run.keep(self, state)
-        run.observe(self, stack_observations(seen) if run.sequence else seen[0])
-        return run.observations[run.name(self)].spikes
-
-    def _state(self, like: Tensor, run: Run) -> GeneralState:
-        state = run.state_of(self)
-        if state is not None:
-            return cast(GeneralState, state)
-        zeros = torch.zeros_like(like)
-        synaptic = None if self.synaptic_decay is None else zeros
-        return GeneralState(zeros, None, zeros, synaptic, None, zeros if self.adaptive else None)
-
-    def _step(self, arriving: Tensor, state: GeneralState) -> GeneralState:
-        if self.recurrent_weight is not None:
-            arriving = arriving + nnf.linear(state.spikes, self.recurrent_weight)
-        synaptic = state.synaptic
-        if synaptic is not None:
-            arriving = synaptic = ops.leaky_current(arriving, synaptic, self.synaptic_decay)
-        constants = [getattr(self, name) for name in self.names]
-        if state.adaptation is None:
-            membrane, spikes = ops.general_lif(arriving, state.membrane, state.spikes, *constants)
-            return GeneralState(membrane, None, spikes, synaptic)
-        membrane, adaptation, spikes = ops.adaptive_lif(
-            arriving, state.membrane, state.spikes, state.adaptation, *constants
-        )
-        return GeneralState(membrane, None, spikes, synaptic, None, adaptation)
 
 
 class CollapsedReadout(nn.Module):
@@ -388,7 +291,7 @@ class CollapsedReadout(nn.Module):
         if state is None:
             state = ReadoutState(torch.zeros_like(steps[0]), torch.zeros_like(steps[0]))
         for arriving in steps:
-            state = ReadoutState(*ops.leaky_sum(arriving, state.membrane, state.total, self.decay))
+            state = ReadoutState(*ops.OPERATORS["LeakySum"](arriving, state.membrane, state.total, self.decay))
         run.keep(self, state)
         return state.total / (run.step + len(steps))
 
@@ -400,8 +303,8 @@ class CollapsedPool(AveragePool2d):
         """A pooled current, as in training."""
         mean, variance = current.mean, current.variance
         for _ in range(self.window.bit_length() - 1):
-            mean = ops.pool_pairs(mean)
-            variance = None if variance is None else ops.pool_pairs(variance) * 0.25
+            mean = ops.OPERATORS["PoolPairs"](mean)
+            variance = None if variance is None else ops.OPERATORS["PoolPairs"](variance) * 0.25
         return Current(mean, variance)
 
 

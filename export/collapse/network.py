@@ -15,19 +15,18 @@ from torch import Tensor, nn
 
 from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse.layers import (
-    CollapsedBinaryNeuron,
     CollapsedCurrent,
     CollapsedDelay,
-    CollapsedGeneral,
-    CollapsedLIF,
+    CollapsedNeurons,
     CollapsedPool,
     CollapsedReadout,
     CollapsedSynapse,
 )
-from axonnx.models import LIF, AveragePool2d, BinaryNeuron, GaussianPosterior, LeakyReadout, LinearReadout, Network
+from axonnx.models import AveragePool2d, GaussianPosterior, LeakyReadout, LinearReadout, Network
 from axonnx.models.checking import INSTEAD, LAYERS
 from axonnx.models.delays import DelayLine
-from axonnx.models.general import Adaptation, DirectReadout, Dynamics, GeneralLIF, LeakyCurrent
+from axonnx.models.general import DirectReadout, LeakyCurrent
+from axonnx.models.neurons import Neurons
 from axonnx.models.synapses import Conv2d, Synapse
 
 DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
@@ -78,18 +77,14 @@ def needs_posterior(network: Network) -> None:
 def _replacement(module: nn.Module, choose: WeightChoice, stochastic: bool) -> nn.Module | None:
     if isinstance(module, Synapse):
         return _synapse(module, choose, stochastic)
-    if isinstance(module, LIF):
-        return _lif(module, choose, stochastic)
-    if isinstance(module, GeneralLIF):
-        return _general(module, choose, stochastic)
+    if isinstance(module, Neurons):
+        return _neurons(module, choose, stochastic)
     if isinstance(module, LeakyCurrent):
         return CollapsedCurrent(module.decay.clone())
     if isinstance(module, DelayLine):
         return CollapsedDelay(module.delays)
     if isinstance(module, DirectReadout):
         return CollapsedReadout(None, None, module.decay.clone())
-    if isinstance(module, BinaryNeuron):
-        return CollapsedBinaryNeuron(module.threshold.clone(), stochastic)
     if isinstance(module, DROPOUT):
         return nn.Identity()  # after training it is
     if isinstance(module, AveragePool2d):
@@ -130,36 +125,19 @@ def _variances(
     return None, posterior.full_variance.detach() * scale.square().reshape(rows) * choose.kept(posterior)
 
 
-def _lif(module: LIF, choose: WeightChoice, stochastic: bool) -> CollapsedLIF:
-    recurrent = module.recurrent
-    gain = spread = None
-    if recurrent is not None and stochastic:
-        posterior = recurrent.posterior
-        if posterior.granularity == "weight" or choose.prune is not None:
-            spread = posterior.full_variance.detach() * choose.kept(posterior)
-        else:
-            gain = posterior.variance.detach().flatten()
-    base = module.base_variance
-    return CollapsedLIF(
-        module.decay.detach().clone(),
-        module.threshold.detach().clone(),
-        module.settings.reset,
-        stochastic=stochastic,
-        base_variance=None if base is None else base.detach().clone(),
-        recurrent_weight=None if recurrent is None else choose(recurrent.posterior),
-        recurrent_gain=gain,
-        recurrent_spread=spread,
-    )
-
-
-def _general(module: GeneralLIF, choose: WeightChoice, stochastic: bool) -> CollapsedGeneral:
-    if stochastic:
-        raise AxonnxError("neurons of any reset (GeneralLIF) have no stochastic form; collapse with mfa or sampled")
-    weight = None if module.recurrent is None else choose(module.recurrent.posterior)
-    dynamics = Dynamics(*(constant.clone() for constant in module.dynamics))
-    adaptation = None if module.adaptation is None else Adaptation(*(part.clone() for part in module.adaptation))
-    synaptic = None if module.synaptic_decay is None else module.synaptic_decay.clone()
-    return CollapsedGeneral(dynamics, adaptation, synaptic, weight)
+def _neurons(module: Neurons, choose: WeightChoice, stochastic: bool) -> CollapsedNeurons:
+    try:
+        operators = module.operators(stochastic)
+    except ValueError as refusal:
+        raise AxonnxError(str(refusal)) from None
+    if module.recurrent is None:
+        return CollapsedNeurons(operators, module.constants())
+    posterior, gain, spread = module.recurrent.posterior, None, None
+    if stochastic and (posterior.granularity == "weight" or choose.prune is not None):
+        spread = posterior.full_variance.detach() * choose.kept(posterior)
+    elif stochastic:
+        gain = posterior.variance.detach().flatten()
+    return CollapsedNeurons(operators, module.constants(), choose(posterior), gain, spread)
 
 
 def _put(network: nn.Module, name: str, module: nn.Module) -> None:

@@ -12,16 +12,7 @@ from torch import Tensor, nn
 from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse.layers import CollapsedReadout, CollapsedSynapse
 from axonnx.models import Network, SpikingNetwork
-from axonnx.models.run import (
-    DelayState,
-    GeneralState,
-    LayerState,
-    LIFState,
-    ReadoutState,
-    Run,
-    State,
-    SynapticState,
-)
+from axonnx.models.run import LayerState, Run, State, layer_state
 from axonnx.runtime.format.names import tensor_of
 
 
@@ -82,7 +73,7 @@ class StepModule(nn.Module):
         layers: dict[str, dict[str, Tensor]] = {}
         for slot, tensor in zip(self.signature.states, states, strict=True):
             layers.setdefault(slot.layer, {})[slot.field] = tensor
-        state = State(0, {name: _layer_state(fields) for name, fields in layers.items()})
+        state = State(0, {name: layer_state(fields) for name, fields in layers.items()})
         drawn = {slot.layer: tensor for slot, tensor in zip(self.signature.noises, noises, strict=True)}
         return Run(self.network, _Noise(drawn), state, clock=clock)
 
@@ -147,18 +138,6 @@ def _fields(state: LayerState) -> list[tuple[str, Tensor]]:
 def _pick(state: LayerState, field: str) -> Tensor:
     value: Tensor = getattr(state, field)
     return value
-
-
-def _layer_state(fields: dict[str, Tensor]) -> LayerState:
-    if "delayed" in fields:
-        return DelayState(**fields)
-    if "total" in fields:
-        return ReadoutState(fields["membrane"], fields["total"])
-    if "membrane" not in fields:
-        return SynapticState(fields["synaptic"], None)
-    if "variance" in fields:
-        return LIFState(**fields)
-    return GeneralState(variance=None, **fields)
 
 
 def _only_readout(network: nn.Module) -> str:

@@ -1,106 +1,175 @@
 """How far a file's membranes may be from those of the training network, given the same spikes.
 
-Between given spikes a membrane is linear in the weights, so an error of the weights reaches it through the same network
+Between given spikes a current is linear in the weights, so an error of the weights reaches it through the same network
 as the weights do: a copy of the network whose weights are the *errors* allowed, fed with absolute values, sums up
 exactly the largest deviation there can be, through every wiring a user may have written:
 
-    E[t] = β E[t−1] + ½ Σ_j 2^−s |x_j| + …          (half a grid step for each weight and bias)
+    E[t] = ½ Σ_j 2^−s |x_j| + …          (half a grid step for each weight and bias)
 
 A second copy with the weights' absolute values gives the size M of the numbers that are added up, and with it the
-rounding of the float32 operations of each step, k u M[t], which leaks like the membrane: R[t] = β R[t−1] + k u M[t].
+rounding of the float32 operations, k u M[t]. From there on the operators' own bodies are followed, operation by
+operation, with a value and the largest error that it can have: a running error analysis, which holds for any neuron.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from axonnx.export.verify.expected import FEW, UNIT, fold, over_rows, through_time
-from axonnx.models import LIF, MEAN_FIELD, BinaryNeuron, Forced, LeakyReadout, LinearReadout, Network, SpikingNetwork
-from axonnx.models.general import DirectReadout, GeneralLIF, LeakyCurrent
+from axonnx.models import MEAN_FIELD, Forced, LeakyReadout, LinearReadout, Network, SpikingNetwork
+from axonnx.models.general import DirectReadout, LeakyCurrent
+from axonnx.models.maths.current import Current
 from axonnx.models.maths.posterior import GaussianPosterior
 from axonnx.models.network import Output
-from axonnx.models.neurons import hold_threshold
+from axonnx.models.neurons import Neurons
 from axonnx.models.normalisation import BatchNorm, ChannelScale
 from axonnx.models.synapses import Synapse
+from axonnx.runtime.codegen.expressions import assignments
+from axonnx.runtime.format.opset import OPS, SpikeOp
 
 Amount = Callable[[str, Tensor], Tensor]  # what stands for the weights of a name and value
+DECISION = "decision"
+
+
+class Inexact(NamedTuple):
+    """A number in double precision, and how far a file's float32 may be from it."""
+
+    value: Tensor
+    error: Tensor
+
+
+@dataclass(frozen=True)
+class LayerBounds:
+    """The largest deviation of a layer's membranes, where its decision may go either way, and that of variances."""
+
+    membrane: Tensor
+    undecided: Tensor
+    variance: Tensor | None = None
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The largest deviation of each membrane, of its variance, and of the logits."""
+    """What may deviate by how much: layers by name, and the logits."""
 
-    membranes: Mapping[str, Tensor]
-    variances: Mapping[str, Tensor]
+    layers: Mapping[str, LayerBounds]
     logits: Tensor
 
 
 class Bounding:
-    """The two copies of one reference network, made once and run for each batch."""
+    """The two copies of one reference network, made once and run for each batch; the reference keeps its currents."""
 
     def __init__(self, reference: Network, grids: Mapping[str, int]) -> None:
         self.reference = reference
-        self.errors = _amounts(reference, lambda name, _value: torch.tensor(_half_step(grids, name)), -0.0)
-        self.sizes = _amounts(reference, lambda _name, value: value.abs(), -1.0)
+        self.errors = _amounts(reference, lambda name, _value: torch.tensor(_half_step(grids, name)), errors=True)
+        self.sizes = _amounts(reference, lambda _name, value: value.abs(), errors=False)
         self.leaks = any(isinstance(module, LeakyCurrent) for module in reference.modules())
         synapses = sum(isinstance(module, Synapse) for module in reference.modules())
-        self.roundings = 2 * FEW + synapses  # of one step: a constant's, the neuron's, and those of sums of currents
+        self.roundings = 2 * FEW + synapses  # of one step: a constant's, and those of sums of currents
 
     @torch.no_grad()
-    def of(self, x: Tensor, output: Output) -> Bounds:
-        """The bounds for input ``x`` where layers fire as in ``output``."""
+    def of(self, x: Tensor, output: Output, noise: Mapping[str, Tensor]) -> Bounds:
+        """The bounds for input ``x`` where layers fire as in ``output``, with this ``noise``."""
         spikes = {name: seen.spikes for name, seen in output.observations.items()}
         error, size = (network(x, Forced(spikes, MEAN_FIELD)) for network in (self.errors, self.sizes))
-        unit, steps = self.roundings * UNIT, x.shape[0] if isinstance(self.reference, SpikingNetwork) else 1
-        membranes, variances = {}, {}
-        for name, seen in size.observations.items():
-            rounding = self._leaked(name, unit * seen.gap)
-            membranes[name] = error.observations[name].gap + rounding
-            known, bound = output.observations[name].variance, error.observations[name].variance
-            if known is not None and bound is not None:
-                variances[name] = bound + self._leaked(name, unit * known)
+        timed = isinstance(self.reference, SpikingNetwork)
+        unit, steps = self.roundings * UNIT, len(x) if timed else 1
+        layers = {}
+        for name, fired in spikes.items():
+            current, wrong, largest = (_current(found, name) for found in (output, error, size))
+            rounding = unit * largest.mean
+            if self.leaks:  # a leaky current has decays of its own: as if nothing had ever leaked
+                rounding = rounding.cummax(0).values * steps
+            given = {"current": Inexact(current.mean, wrong.mean + rounding), "spikes": exact(fired)}
+            if name in noise:
+                given |= {"noise": exact(noise[name]), "variance": _variance(current, wrong, unit)}
+            layers[name] = self._layer(name, given, timed)
         times = steps * (steps if self.leaks else 1)
-        return Bounds(membranes, variances, error.logits + times * unit * size.logits)
+        return Bounds(layers, error.logits + times * unit * size.logits)
 
-    def _leaked(self, name: str, step_errors: Tensor) -> Tensor:
-        """R[t] = β R[t−1] + r[t]"""
+    def _layer(self, name: str, given: Mapping[str, Inexact], timed: bool) -> LayerBounds:
+        """A layer's operators over all time steps, from rest."""
         neuron = self.reference.get_submodule(name)
-        if isinstance(neuron, GeneralLIF):
-            return self._leaked_by(neuron, step_errors)
-        if not isinstance(neuron, LIF):
-            return step_errors
-        total, found = torch.zeros_like(step_errors[0]), []
-        for now in step_errors:
-            total = neuron.decay * total + now
-            found.append(total)
-        return torch.stack(found)
+        assert isinstance(neuron, Neurons)
+        ops = [OPS[op] for op in neuron.operators("noise" in given)]
+        constants = {key: Inexact(value, FEW * UNIT * value.abs()) for key, value in neuron.constants().items()}
+        zeros = exact(torch.zeros_like(given["current"].value[0] if timed else given["current"].value))
+        state, found = dict.fromkeys((state for op in ops for state in op.states), zeros), []
+        for now in _steps(given) if timed else [given]:
+            values = {**now, **constants, **state}
+            if ops[-1].states and "variance" in now:
+                values["arriving_variance"] = now["variance"]
+            for op in ops:
+                follow(op, values, now["spikes"])
+                if op is not ops[-1]:
+                    values["current"] = values[op.outputs[0]]
+            state = {key: values[f"next_{key}"] for key in state}
+            found.append([values[key].error for key in (ops[-1].membrane, DECISION, ops[-1].variance) if key])
+        return LayerBounds(*(torch.stack(errors) if timed else errors[0] for errors in zip(*found, strict=True)))
 
-    def _leaked_by(self, neuron: GeneralLIF, step_errors: Tensor) -> Tensor:
-        """R[t] = β R[t−1] + R_i[t] + A[t], where R_i = α R_i + r of a synaptic current, and A of an adaptation.
 
-        Adaptation acts by its gains: A = (|g| + |f|) R_a, and R_a = δ R_a + |c| R + r. A leaky current before the
-        neurons has decays of its own; r is then taken as if nothing had ever leaked.
-        """
-        if self.leaks:
-            step_errors = step_errors.cummax(0).values * len(step_errors)
-        by = neuron.adaptation
-        alpha = torch.zeros(()) if neuron.synaptic_decay is None else neuron.synaptic_decay.abs()
-        current = adapted = total = torch.zeros_like(step_errors[0])
-        found = []
-        for now in step_errors:
-            current = alpha * current + now
-            if by is not None:
-                gains = by.current_gain.abs() + by.threshold_gain.abs()
-                adapted = by.adaptation_decay.abs() * adapted + gains * by.membrane_share.abs() * total + now
-            total = neuron.dynamics.decay.abs() * total + current + adapted
-            found.append(total)
-        return torch.stack(found)
+def exact(value: Tensor) -> Inexact:
+    """A number without an error."""
+    return Inexact(value.double(), torch.zeros_like(value, dtype=torch.float64))
+
+
+def follow(op: SpikeOp, values: dict[str, Inexact], spikes: Inexact) -> None:
+    """Add the results of an operator's body to ``values``; its spikes are given, and ``DECISION`` is what they decide.
+
+    A comparison's value is whether a neuron fires, its error whether that may be wrong.
+    """
+    for step in assignments(op):
+        parts = [values[name] for name in step.inputs]
+        if step.operation == "Cast":
+            values |= {DECISION: parts[0], step.output: spikes}
+        else:
+            values[step.output] = OPERATIONS[step.operation](*parts, *filter(None, [step.value]))
+
+
+def _sum(sign: int) -> Callable[..., Inexact]:
+    return lambda a, b: _rounded(a.value + sign * b.value, a.error + b.error)
+
+
+def _product(a: Inexact, b: Inexact) -> Inexact:
+    return _rounded(a.value * b.value, a.value.abs() * b.error + b.value.abs() * a.error + a.error * b.error)
+
+
+def _rounded(value: Tensor, error: Tensor) -> Inexact:
+    """A result of float32: what it inherits, and half a unit in the last place of what is rounded."""
+    return Inexact(value, error + UNIT * (value.abs() + error))
+
+
+OPERATIONS: dict[str, Callable[..., Inexact]] = {
+    "Add": _sum(1),
+    "Sub": _sum(-1),
+    "Mul": _product,
+    "GreaterOrEqual": lambda a, b: Inexact(a.value >= b.value, (a.value - b.value).abs() <= a.error + b.error),
+    "Abs": lambda a: Inexact(a.value.abs(), a.error),
+    "Neg": lambda a: Inexact(-a.value, a.error),
+    "Constant": lambda number: exact(torch.tensor(float(number))),
+}
+
+
+def _steps(given: Mapping[str, Inexact]) -> Iterator[dict[str, Inexact]]:
+    """The values of each time step."""
+    for t in range(len(given["current"].value)):
+        yield {key: Inexact(part.value[t], part.error[t]) for key, part in given.items()}
+
+
+def _current(output: Output, name: str) -> Current:
+    assert output.currents is not None, "a network that is bounded keeps its currents"
+    return output.currents[name]
+
+
+def _variance(current: Current, wrong: Current, unit: float) -> Inexact:
+    variance, error = current.variance, wrong.variance
+    assert variance is not None
+    return Inexact(variance, unit * variance + (0.0 if error is None else error))
 
 
 def _half_step(grids: Mapping[str, int], name: str) -> float:
@@ -108,9 +177,10 @@ def _half_step(grids: Mapping[str, int], name: str) -> float:
 
 
 @torch.no_grad()
-def _amounts(reference: Network, amount: Amount, threshold: float) -> Network:
-    """A copy that carries amounts instead of weights; thresholds times ``threshold``, so that a reset adds up."""
+def _amounts(reference: Network, amount: Amount, errors: bool) -> Network:
+    """A copy that carries amounts instead of weights, and keeps what reaches its neurons."""
     network = copy.deepcopy(reference)
+    network.keeps_currents = True
     for name, module in network.named_modules():
         where = f"{name}."
         if isinstance(module, Synapse):
@@ -118,36 +188,14 @@ def _amounts(reference: Network, amount: Amount, threshold: float) -> Network:
         elif isinstance(module, LeakyReadout | LinearReadout):
             module.bias.copy_(amount(where + "weight", module.bias).expand_as(module.bias))
             module.weight.copy_(amount(where + "weight", module.weight).expand_as(module.weight))
-        if isinstance(module, LIF):
-            module.log_base_std = None
-            if module.recurrent is not None:
-                posterior = module.recurrent.posterior
-                _fill(posterior, amount(where + "recurrent_weight", posterior.mean), where + "recurrent_spread", amount)
-        if isinstance(module, GeneralLIF):
-            _general(module, where, amount, threshold)
-        if isinstance(module, LIF | BinaryNeuron):
-            hold_threshold(module, threshold * module.threshold.abs())
-        if isinstance(module, DirectReadout) and threshold == 0.0:
+        if isinstance(module, Neurons) and module.recurrent is not None:
+            posterior = module.recurrent.posterior
+            _fill(posterior, amount(where + "recurrent_weight", posterior.mean), where + "recurrent_spread", amount)
+        if isinstance(module, DirectReadout) and errors:
             module.register_forward_pre_hook(_without_spikes)
         if isinstance(module, Synapse | LeakyReadout | LinearReadout):
             module.register_forward_pre_hook(lambda _module, given: (given[0].abs(), *given[1:]))
     return network
-
-
-def _general(neuron: GeneralLIF, where: str, amount: Amount, threshold: float) -> None:
-    """Resets, thresholds and adaptation so that everything adds up; constants are the file's own, without an error."""
-    if neuron.recurrent is not None:
-        posterior = neuron.recurrent.posterior
-        posterior.raw_mean.copy_(amount(where + "recurrent_weight", posterior.mean).expand_as(posterior.raw_mean))
-    for name in ("decay", "synaptic_decay", "adaptation_decay", "membrane_share"):
-        if getattr(neuron, name, None) is not None:
-            setattr(neuron, name, getattr(neuron, name).abs())
-    for name in ("threshold", "taken", "late_taken"):
-        setattr(neuron, name, threshold * getattr(neuron, name).abs())
-    if neuron.adaptive:
-        neuron.spike_share = -threshold * cast(Tensor, neuron.spike_share).abs()
-        for name in ("current_gain", "threshold_gain"):
-            setattr(neuron, name, -getattr(neuron, name).abs())
 
 
 def _without_spikes(_module: nn.Module, given: tuple[object, ...]) -> tuple[object, ...]:

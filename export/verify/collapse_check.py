@@ -8,7 +8,6 @@ training network's own wherever the membrane is farther than that from its thres
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
 
 import numpy as np
 import torch
@@ -18,13 +17,13 @@ from torch import Tensor
 from axonnx.export.verify.bounds import Bounding, Bounds
 from axonnx.export.verify.constants_check import check_constants
 from axonnx.export.verify.deviation import Deviation, Place
-from axonnx.export.verify.expected import FEW, UNIT, expected_constants
+from axonnx.export.verify.expected import UNIT, expected_constants
 from axonnx.export.verify.forced_file import ForcedFile, Seen
 from axonnx.export.verify.grids import coarsest, probe
 from axonnx.export.verify.reference import references
-from axonnx.models import LIF, MEAN_FIELD, BinaryNeuron, Network, Replay
-from axonnx.models.general import GeneralLIF
+from axonnx.models import MEAN_FIELD, Network, Replay
 from axonnx.models.network import Output
+from axonnx.models.neurons import Neurons
 from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.format.model_file import ModelFile
 from axonnx.runtime.format.names import NOISE
@@ -41,6 +40,8 @@ class CollapseCheck:
         self.file, self.arriving, how = file, arriving, file.contract.collapse
         self.stochastic = how.mode == "stochastic"
         self.members = references(network, how, thresholds)
+        for member in self.members.values():
+            member.keeps_currents = True  # for the bounds
         self.grids = {entry.weight: entry.grid for entry in file.contract.synapses}
         self.expected = {
             prefix: expected_constants(member, prefix, self.stochastic) for prefix, member in self.members.items()
@@ -68,18 +69,21 @@ class CollapseCheck:
         }
         seen = self._forced.run(x.numpy(), spikes, noise)
         for number, (prefix, output) in enumerate(outputs.items()):
-            bounds = self._bounding[prefix].of(x.double(), output)
+            bounds = self._bounding[prefix].of(x.double(), output, self._noise(prefix, noise))
             for name in output.observations:
-                self._layer(prefix, name, output, bounds, seen, noise, offset)
+                self._layer(prefix, name, output, bounds, seen, offset)
             told = f"read-out of {prefix or 'the network'}: logit"
             self.found.judge(told, seen.logits[number], output.logits.numpy(), bounds.logits.numpy(), Place(0, offset))
             self.found.logits += output.logits.numel()
 
     def _reference(self, prefix: str, x: Tensor, noise: Mapping[str, Floats]) -> Output:
-        drawn = {name.removeprefix(NOISE): torch.from_numpy(value).double() for name, value in noise.items()}
         with torch.no_grad():
-            output: Output = self.members[prefix](x.double(), Replay(drawn) if self.stochastic else MEAN_FIELD)
+            how = Replay(self._noise(prefix, noise)) if self.stochastic else MEAN_FIELD
+            output: Output = self.members[prefix](x.double(), how)
         return output
+
+    def _noise(self, prefix: str, noise: Mapping[str, Floats]) -> dict[str, Tensor]:
+        return {name.removeprefix(NOISE + prefix): torch.from_numpy(drawn).double() for name, drawn in noise.items()}
 
     def _prepare(self, outputs: Mapping[str, Output]) -> None:
         for prefix, member in self.members.items():
@@ -104,26 +108,22 @@ class CollapseCheck:
         output: Output,
         bounds: Bounds,
         seen: Seen,
-        noise: Mapping[str, Floats],
         offset: int,
     ) -> None:
         layer, neuron = output.observations[name], self.members[prefix].get_submodule(name)
-        assert isinstance(neuron, LIF | BinaryNeuron | GeneralLIF)
-        full, at, bound = prefix + name, self._place(offset), bounds.membranes[name].expand_as(layer.gap)
-        membrane = (layer.gap + cast(Tensor, neuron.threshold) if layer.membrane is None else layer.membrane).numpy()
-        self.found.judge(f"layer {full!r}: membrane", seen.membranes[full], membrane, bound.numpy(), at)
+        assert isinstance(neuron, Neurons)
+        full, at, bound = prefix + name, self._place(offset), bounds.layers[name]
+        membrane = (layer.gap + neuron.threshold if layer.membrane is None else layer.membrane).numpy()
+        self.found.judge(f"layer {full!r}: membrane", seen.membranes[full], membrane, bound.membrane.numpy(), at)
         self.found.membranes += layer.gap.numel()
-        near = layer.gap.abs() <= bound
-        if self.stochastic:
+        if bound.variance is not None:
             assert layer.variance is not None
-            loose, base = bounds.variances[name], getattr(neuron, "base_variance", None)
-            alone = (layer.variance if base is None else layer.variance - base).numpy()
+            alone = (layer.variance - neuron.constants().get("base_variance", 0.0)).numpy()
             found = np.broadcast_to(seen.variances[full], alone.shape)
-            allowed = (loose + UNIT * layer.variance).numpy()  # a difference of variances rounds as their sum does
+            allowed = (bound.variance + UNIT * layer.variance).numpy()  # their difference rounds as their sum does
             self.found.judge(f"layer {full!r}: variance", found, alone, allowed, at)
-            drawn = torch.from_numpy(noise[NOISE + full]).double()
-            near = _undecided(layer.gap, layer.variance, drawn, bound, loose)
-        self._spikes(full, layer.gap, layer.spikes, torch.from_numpy(seen.decided[full]).double(), near, at)
+        decided = torch.from_numpy(seen.decided[full]).double()
+        self._spikes(full, layer.gap, layer.spikes, decided, bound.undecided, at)
 
     def _spikes(self, layer: str, gap: Tensor, fired: Tensor, decided: Tensor, near: Tensor, at: Place) -> None:
         different = decided != fired
@@ -140,10 +140,3 @@ class CollapseCheck:
 
     def _place(self, offset: int) -> Place:
         return Place(1 if self.file.contract.kind == "spiking" else 0, offset)
-
-
-def _undecided(gap: Tensor, variance: Tensor, noise: Tensor, bound: Tensor, loose: Tensor) -> Tensor:
-    """Where κ²·(ε|ε|) ≥ −(gap|gap|) may go either way, for errors of the gap and of κ² within their bounds."""
-    push, needed = variance * noise * noise.abs(), -gap * gap.abs()
-    error = 2.0 * gap.abs() * bound + bound**2 + loose * noise**2 + FEW * UNIT * (push.abs() + needed.abs())
-    return (push - needed).abs() <= error

@@ -17,10 +17,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from axonnx.models import LIF, BinaryNeuron, GaussianPosterior, LeakyReadout, LinearReadout, Network
-from axonnx.models.general import GeneralLIF
+from axonnx.models import GaussianPosterior, LeakyReadout, LinearReadout, Network
+from axonnx.models.neurons import Neurons
 from axonnx.models.normalisation import BatchNorm
 from axonnx.models.synapses import Synapse
+from axonnx.runtime.format.opset import OPS
 
 UNIT = 2.0**-24  # largest relative error of one float32 operation
 FEW = 8  # operations behind a constant at the most: a root, its inverse, products, an exponential
@@ -79,13 +80,8 @@ def expected_constants(network: Network, prefix: str, stochastic: bool) -> dict[
         where = f"{prefix}{name}."
         if isinstance(module, Synapse):
             found |= _of_synapse(module, where, stochastic)
-        elif isinstance(module, LIF):
-            found |= _of_lif(module, where, stochastic)
-        elif isinstance(module, GeneralLIF) and module.recurrent is not None:
-            weight = where + "recurrent_weight"  # its other constants are buffers, and must be the file's own
-            found[weight] = _plain(module.recurrent.posterior.mean, weight)
-        elif isinstance(module, BinaryNeuron):
-            found[where + "threshold"] = _plain(module.threshold)
+        elif isinstance(module, Neurons):
+            found |= _of_neurons(module, where, stochastic)
         elif isinstance(module, LeakyReadout | LinearReadout):
             found |= _of_readout(module, where)
     return found
@@ -106,16 +102,17 @@ def _of_synapse(synapse: Synapse, where: str, stochastic: bool) -> dict[str, Exp
     return found | (_variances(synapse.posterior, where, "", scale) if stochastic else {})
 
 
-def _of_lif(neuron: LIF, where: str, stochastic: bool) -> dict[str, Expected]:
-    found = {where + "threshold": _plain(neuron.threshold), where + "decay": _plain(neuron.decay)}
+def _of_neurons(neuron: Neurons, where: str, stochastic: bool) -> dict[str, Expected]:
+    """The constants of its operators; those that the layer holds as they are must be the file's own."""
+    found, constants, held = {}, neuron.constants(), dict(neuron.named_buffers(recurse=False, remove_duplicate=False))
+    for name in (name for op in neuron.operators(stochastic) for name in OPS[op].parameters):
+        exact = Expected(constants[name].float().double(), torch.zeros_like(constants[name]))
+        found[where + name] = exact if name in held else _plain(constants[name])
     if neuron.recurrent is not None:
         posterior, weight = neuron.recurrent.posterior, where + "recurrent_weight"
         found[weight] = _plain(posterior.mean, weight)
         if stochastic:
             found |= _variances(posterior, where, "recurrent_", torch.ones(()))
-    if stochastic:
-        base = neuron.base_variance
-        found[where + "base_variance"] = _plain(torch.zeros((), dtype=torch.float64) if base is None else base)
     return found
 
 

@@ -19,10 +19,10 @@ import torch
 from torch import Tensor, nn
 
 from axonnx.export.verify.expected import Expected, through_time
-from axonnx.models import LIF, MEAN_FIELD, Forced, LeakyReadout, LinearReadout, Network, SpikingNetwork
+from axonnx.models import MEAN_FIELD, Forced, LeakyReadout, LinearReadout, Network, SpikingNetwork
 from axonnx.models.delays import DelayLine
-from axonnx.models.general import GeneralLIF
 from axonnx.models.network import Output
+from axonnx.models.neurons import Neurons
 from axonnx.models.synapses import Synapse
 from axonnx.runtime.format.contract import InputContract
 
@@ -143,6 +143,6 @@ def _watch(name: str, module: nn.Module, found: Probe, made: dict[int, str]) -> 
         return watched if through_time(module) else [*watched, module.register_forward_hook(leaves)]
     if isinstance(module, LeakyReadout | LinearReadout):
         return [module.register_forward_pre_hook(arrives)]
-    if isinstance(module, LIF | GeneralLIF) and module.recurrent is not None:
+    if isinstance(module, Neurons) and module.recurrent is not None:
         return [module.register_forward_pre_hook(feeds)]
     return []

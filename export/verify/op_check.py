@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from axonnx.export.collapse.ops import OPERATORS
+from axonnx.export.verify.formulas import FORMULAS
 from axonnx.runtime.engines.numpy_ops import KERNELS
 from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, OPS, VERSION, function
 
@@ -28,6 +30,7 @@ def check_op(name: str, seed: int = 0) -> tuple[int, list[str]]:
         "onnxruntime": _session(model).run(None, feeds),
         "onnx.reference": ReferenceEvaluator(model).run(None, feeds),
         "numpy kernel": _kernel(name, feeds),
+        "collapsed module": _collapsed(name, feeds),
     }
     different = [
         f"{name}: {who} differs from torch in {int((a != b).sum())} of {a.size} numbers of {output!r}"
@@ -39,30 +42,23 @@ def check_op(name: str, seed: int = 0) -> tuple[int, list[str]]:
 
 
 def awkward_inputs(name: str, random: np.random.Generator) -> dict[str, Floats]:
-    """Random numbers, with silence and exact ties among them."""
+    """Random numbers, constants for each neuron; with silence (the first sample) and exact ties (the second)."""
+    op = OPS[name]
     shape = (3, 4, 8, 8) if name == "PoolPairs" else (8, NEURONS)
-    feeds = {key: random.normal(size=shape).astype(np.float32) for key in OPS[name].inputs}
+    feeds = {key: random.normal(size=shape).astype(np.float32) for key in op.operands}
     for key in feeds:
-        if key == "spikes":
-            feeds[key] = (random.random(shape) < 0.3).astype(np.float32)
         if "variance" in key:
             feeds[key] = np.abs(feeds[key])
-    for key in OPS[name].parameters:
-        feeds[key] = random.choice(np.array([0.0, 1.0, 0.3], np.float32), NEURONS)
-    if "threshold" in feeds:
-        feeds["threshold"] = np.full(NEURONS, 1.0, np.float32)
-    if "decay" in feeds:
-        feeds["decay"] = random.uniform(0.0, 1.0, NEURONS).astype(np.float32)  # each neuron's own
-    if "base_variance" in feeds:
-        feeds["base_variance"] = np.array(0.04, np.float32)
-    for key in set(feeds) - set(OPS[name].parameters):
-        if feeds[key].ndim == 2:
-            feeds[key][0] = 0.0  # silence
-    if "current" in feeds and "threshold" in feeds:  # a membrane exactly on its threshold
-        feeds["current"][1] = feeds["threshold"]
-        for key in ("membrane", "spikes", "noise", "variance", "arriving_variance", "adaptation"):
-            if key in feeds:
-                feeds[key][1] = 0.0
+        if key == "spikes":
+            feeds[key] = (random.random(shape) < 0.3).astype(np.float32)
+        feeds[key][0] = 0.0
+        if key in ("spikes", "noise"):
+            feeds[key][1] = 0.0  # no reset, no noise: the membrane is what arrives and what is left
+    for key in op.parameters:
+        feeds[key] = random.choice(np.array([0.0, 1.0, 0.3, 0.7], np.float32), NEURONS)
+    if op.membrane is not None:
+        values = {**feeds, **dict(zip(op.outputs, _torch(name, feeds), strict=True))}
+        feeds["threshold"] = values[op.membrane][1].copy()
     return feeds
 
 
@@ -80,13 +76,18 @@ def one_op_model(name: str, feeds: dict[str, Floats]) -> onnx.ModelProto:
 
 
 def _torch(name: str, feeds: dict[str, Floats]) -> list[Floats]:
-    found = OPERATORS[name](*(torch.from_numpy(np.asarray(value)) for value in feeds.values()))
-    return [part.numpy() for part in (found if isinstance(found, tuple) else (found,))]
+    found = FORMULAS[name](SimpleNamespace(**{key: torch.from_numpy(value) for key, value in feeds.items()}))
+    return [part.numpy() for part in found]
 
 
 def _kernel(name: str, feeds: dict[str, Floats]) -> list[Floats]:
     parameters = {key: feeds[key] for key in OPS[name].parameters}
     return list(KERNELS[name](*(value for key, value in feeds.items() if key not in parameters), parameters))
+
+
+def _collapsed(name: str, feeds: dict[str, Floats]) -> list[Floats]:
+    found = OPERATORS[name](*(torch.from_numpy(value) for value in feeds.values()))
+    return [part.numpy() for part in (found if isinstance(found, tuple) else (found,))]
 
 
 def _session(model: onnx.ModelProto) -> Any:

@@ -14,8 +14,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from axonnx.models import LIF, BinaryNeuron, GaussianPosterior, Network
-from axonnx.models.neurons import hold_threshold
+from axonnx.models import GaussianPosterior, Network
+from axonnx.models.neurons import Neurons, hold_threshold
 from axonnx.runtime.format.contract import CollapseContract
 
 
@@ -33,7 +33,7 @@ def references(network: Network, how: CollapseContract, thresholds: Mapping[str,
             if keep is not None:
                 remove(posterior, keep)
         for name, threshold in thresholds.items():
-            hold_threshold(cast(LIF | BinaryNeuron, member.get_submodule(name)), threshold.double())
+            hold_threshold(cast(Neurons, member.get_submodule(name)), threshold.double())
         found[prefix] = member
     return found
 

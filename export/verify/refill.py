@@ -8,16 +8,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from axonnx.export.collapse.layers import (
-    CollapsedBinaryNeuron,
-    CollapsedGeneral,
-    CollapsedLIF,
-    CollapsedReadout,
-    CollapsedSynapse,
-)
-from axonnx.models import LIF, BinaryNeuron, GaussianPosterior, LeakyReadout, LinearReadout, Network
-from axonnx.models.general import GeneralLIF
-from axonnx.models.neurons import hold_threshold
+from axonnx.export.collapse.layers import CollapsedNeurons, CollapsedReadout, CollapsedSynapse
+from axonnx.models import GaussianPosterior, LeakyReadout, LinearReadout, Network
+from axonnx.models.neurons import Neurons, hold_threshold
 from axonnx.models.normalisation import BatchNorm, ChannelScale
 from axonnx.models.synapses import Recurrent, Synapse
 
@@ -34,16 +27,11 @@ def refill(network: Network, collapsed: Network) -> Network:
         source = sources.get(name)
         if isinstance(module, Synapse) and isinstance(source, CollapsedSynapse):
             _synapse(module, source)
-        elif isinstance(module, LIF) and isinstance(source, CollapsedLIF):
+        elif isinstance(module, Neurons) and isinstance(source, CollapsedNeurons):
             hold_threshold(module, source.threshold.clone())
             if module.recurrent is not None and source.recurrent_weight is not None:
                 module.recurrent.posterior.raw_mean.copy_(source.recurrent_weight)
                 module.recurrent = _FileRecurrent(module.recurrent, source)
-        elif isinstance(module, GeneralLIF) and isinstance(source, CollapsedGeneral):
-            if module.recurrent is not None and source.recurrent_weight is not None:
-                module.recurrent.posterior.raw_mean.copy_(source.recurrent_weight)
-        elif isinstance(module, BinaryNeuron) and isinstance(source, CollapsedBinaryNeuron):
-            hold_threshold(module, source.threshold.clone())
         elif isinstance(module, LeakyReadout | LinearReadout) and isinstance(source, CollapsedReadout):
             assert source.weight is not None, "only a DirectReadout has no weights"
             assert source.bias is not None
@@ -88,7 +76,7 @@ class _FilePosterior(GaussianPosterior):
 class _FileRecurrent(Recurrent):
     """Recurrent synapses with the file's variances, where it has some."""
 
-    def __init__(self, recurrent: Recurrent, source: CollapsedLIF) -> None:
+    def __init__(self, recurrent: Recurrent, source: CollapsedNeurons) -> None:
         nn.Module.__init__(self)
         self.posterior = recurrent.posterior
         filled = source.recurrent_gain if source.recurrent_spread is None else source.recurrent_spread

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from axonnx.export.verify.expected import fold, over_rows, through_time
-from axonnx.models import LIF, LeakyReadout, LinearReadout, Network
+from axonnx.models import LeakyReadout, LinearReadout, Network
+from axonnx.models.neurons import Neurons
 from axonnx.models.normalisation import ChannelScale
 from axonnx.models.synapses import Synapse
 
@@ -22,7 +23,7 @@ def round_weights(network: Network, grids: Mapping[str, int]) -> None:
     for name, module in network.named_modules():
         if isinstance(module, Synapse):
             _round_synapse(module, f"{name}.weight", rounded)
-        elif isinstance(module, LIF) and module.recurrent is not None:
+        elif isinstance(module, Neurons) and module.recurrent is not None:
             mean = module.recurrent.posterior.raw_mean
             mean.copy_(rounded(mean, f"{name}.recurrent_weight"))
         elif isinstance(module, LeakyReadout | LinearReadout):

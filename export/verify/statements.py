@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from axonnx.runtime.format.contract import LayerContract
+from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.program.instructions import Neurons, Program
 
-# What a spike does to its membrane, by the operator that does it; general neurons have a reset for each neuron.
-RESET_OF = {"LIF": "subtract", "StochasticLIF": "subtract", "LIFToZero": "zero", "StochasticLIFToZero": "zero"}
 STATED = ("threshold", "decay")
 
 
@@ -39,7 +38,7 @@ def _of_node(node: Neurons, program: Program) -> dict[str, Any]:
     if node.op == "LeakyCurrent":  # a layer by itself
         parameters["decay"] = parameters["synaptic_decay"]
     spans = {key: _span(program.constants[parameters[key]]) for key in STATED if key in parameters}
-    return {"op": node.op, "reset": RESET_OF.get(node.op), **spans}
+    return {"op": node.op, "reset": OPS[node.op].reset, **spans}
 
 
 def _span(values: np.ndarray) -> float | tuple[float, float]:

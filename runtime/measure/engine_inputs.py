@@ -26,6 +26,7 @@ from axonnx.runtime.streams.frame_files import read_frames
 Floats = NDArray[np.float32]
 KINDS = ("sparse", "dense", "silence", "all at once")
 SPARSE = 0.05
+TRIES = 2  # steps towards a threshold; the sum is rounded, so the first one may miss it
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +69,8 @@ def from_files(path: Path, contract: Contract, samples: int, fit: Fit | None = N
 def on_thresholds(program: Program, x: Floats, noise: Mapping[str, Floats]) -> tuple[State, int]:
     """A state from which the first step of ``x`` leaves membranes exactly on their thresholds, and how many.
 
-    β·h + I = θ is solved for h layer by layer, I being what arrives from the layers before, and tried in float32.
+    Layer by layer: without spikes before it a membrane is c·h + d, whatever the neurons are, so h moves by what is
+    missing over c until the sum in float32 is the threshold.
     """
     engine = NumpyEngine(program)
     state, first = engine.initial_state(x.shape[1]), {name: drawn[:1] for name, drawn in noise.items()}
@@ -77,22 +79,20 @@ def on_thresholds(program: Program, x: Floats, noise: Mapping[str, Floats]) -> t
         name = MEMBRANE + neurons.layer if isinstance(neurons, Neurons) else ""
         if not isinstance(neurons, Neurons) or name not in arrays or "threshold" not in neurons.parameters:
             continue
-        decay, threshold = (program.constants[neurons.parameters[key]] for key in ("decay", "threshold"))
-        arrived = engine.advance(State(0, arrays), x[:1], first, trace=True).traces[name][0]
-        arrays[name] = _solve(decay, threshold, arrived)
-        reached = engine.advance(State(0, arrays), x[:1], first, trace=True).traces[name][0]
-        ties += int((reached == threshold).sum())
+
+        def reached(membrane: Floats, name: str = name) -> Floats:
+            traces = engine.advance(State(0, {**arrays, name: membrane}), x[:1], first, trace=True).traces
+            found: Floats = traces[name][0]
+            return found
+
+        threshold, before = program.constants[neurons.parameters["threshold"]], arrays[name]
+        now = reached(before)
+        slope = reached(np.ones_like(before)) - now
+        for _ in range(TRIES):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                missing = np.nan_to_num((threshold - now) / slope, nan=0.0, posinf=0.0, neginf=0.0)
+            arrays[name] = arrays[name] + missing.astype(np.float32)
+            now = reached(arrays[name])
+        arrays[name] = np.where(now == threshold, arrays[name], before)
+        ties += int((now == threshold).sum())
     return State(0, arrays), ties
-
-
-def _solve(decay: Floats, threshold: Floats, arrived: Floats) -> Floats:
-    """h with fl(fl(β·h) + I) = θ among the float32 numbers next to (θ − I)/β; 0 where there is none."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        nearby = np.nan_to_num((threshold - arrived) / decay, nan=0.0, posinf=0.0, neginf=0.0).astype(np.float32)
-    solved = np.zeros_like(arrived)
-    for direction in (-np.inf, np.inf):
-        candidate = nearby
-        for _ in range(4):
-            solved = np.where(decay * candidate + arrived == threshold, candidate, solved)
-            candidate = np.nextafter(candidate, np.float32(direction))
-    return solved

@@ -6,13 +6,15 @@ import pytest
 
 from axonnx.export.collapse.ops import OPERATORS, operator_of
 from axonnx.export.grid.ranges import SPIKE_OP_RANGES
+from axonnx.export.verify.formulas import FORMULAS
 from axonnx.runtime.codegen import rows
 from axonnx.runtime.engines import numpy_ops
 from axonnx.runtime.format.opset import OPS, SpikeOp
 from axonnx.runtime.program.spike_ops import SPIKE_RULES
 
 PARTS: dict[str, Mapping] = {
-    "a torch operator: @operator in export/collapse/ops.py": OPERATORS,
+    "the training code's formula: FORMULAS in export/verify/formulas.py": FORMULAS,
+    "a torch operator: OPERATORS in export/collapse/ops.py": OPERATORS,
     "a range of its outputs: SPIKE_OP_RANGES in export/grid/ranges.py": SPIKE_OP_RANGES,
     "a rule for programs: SPIKE_RULES in runtime/program/spike_ops.py": SPIKE_RULES,
     "a kernel in numpy: KERNELS in runtime/engines/numpy_ops.py": numpy_ops.KERNELS,
@@ -34,8 +36,8 @@ def test_what_a_new_operator_lacks_is_named():
     assert found == [f"Izhikevich lacks {part}" for part in PARTS]
 
 
-def test_of_neurons_only_the_torch_operator_is_written_by_hand():
-    """Range, rule and kernels of every other part are made from the definition."""
+def test_of_neurons_only_the_formula_is_written_by_hand():
+    """Every other part is made from the definition."""
     neurons = [op for op in OPS.values() if op.neurons]
     assert len({SPIKE_OP_RANGES[op.name] for op in neurons}) == len({SPIKE_RULES[op.name] for op in neurons}) == 1
     steps = [f"INLINE mask step_{op.function}(" for op in neurons]

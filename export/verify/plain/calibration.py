@@ -14,8 +14,8 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor
 
-from axonnx.models import LIF, MEAN_FIELD, BinaryNeuron, Fire, Network, Sample, SpikingNetwork
-from axonnx.models.neurons import hold_threshold
+from axonnx.models import MEAN_FIELD, Fire, Network, Sample, SpikingNetwork
+from axonnx.models.neurons import Neurons, hold_threshold
 
 CALIBRATED_ON = 256  # samples of the training part
 PASSES = 4  # noisy ones
@@ -52,7 +52,7 @@ def check_calibration(
     ``plain``: the network as the file reduces it, without noise and with the thresholds of training.
     """
     for name, noisy in _rates(network, Sample(torch.Generator().manual_seed(seed)), [*inputs] * PASSES).items():
-        neuron = cast(LIF | BinaryNeuron, plain.get_submodule(name))
+        neuron = cast(Neurons, plain.get_submodule(name))
         distances = []
         own = neuron.threshold.expand(thresholds[name].shape)
         for threshold in (own, _proposed(plain, name, noisy, inputs), thresholds[name]):

@@ -1,5 +1,7 @@
 """Each spike operator: the training code's formula in torch and the body in a file give the same bits."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import onnx
 import pytest
@@ -8,6 +10,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from axonnx.export.collapse.ops import OPERATORS
+from axonnx.export.verify.formulas import FORMULAS
 from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, OPS, VERSION, function
 
 from ..running import open_session
@@ -47,7 +50,7 @@ def values_of(name: str, shape: tuple[int, ...], parameter: tuple[int, ...], see
 
 
 def test_there_is_a_torch_operator_for_every_name_and_no_other():
-    assert set(OPERATORS) == set(OPS)
+    assert set(OPERATORS) == set(FORMULAS) == set(OPS)
     assert all(hasattr(torch.ops.axonnx, op.function) for op in OPS.values())
 
 
@@ -63,11 +66,12 @@ def test_torch_onnxruntime_and_reference_agree(name, shape, parameter):
     compared = 0
     for seed in range(20):
         values = values_of(name, shape, parameter, seed)
-        call = OPERATORS[name]
-        expected = call(*(torch.from_numpy(value) for value in values.values()))
-        expected = expected if isinstance(expected, tuple) else (expected,)
-        for runtime in (session, reference):
-            for one, other in zip(expected, runtime.run(None, values), strict=True):
+        given = {entry: torch.from_numpy(value) for entry, value in values.items()}
+        expected = FORMULAS[name](SimpleNamespace(**given))
+        body = OPERATORS[name](*given.values())
+        found = [session.run(None, values), reference.run(None, values), body if isinstance(body, tuple) else (body,)]
+        for results in found:
+            for one, other in zip(expected, results, strict=True):
                 assert np.array_equal(one.numpy(), other)
                 compared += one.numel()
     assert compared > 0
@@ -77,7 +81,10 @@ def test_torch_onnxruntime_and_reference_agree(name, shape, parameter):
 def test_a_tie_fires_and_the_next_smaller_number_does_not(name):
     zeros = {entry: np.zeros((1, 2), np.float32) for entry in OPS[name].inputs}
     below = np.nextafter(np.float32(1.0), np.float32(0.0))
-    zeros |= {"current": np.array([[1.0, below]], np.float32), "threshold": np.ones(1, np.float32)}
+    reached = "membrane" if "membrane" in OPS[name].states else "current"
+    kept = OPS[name].parameters[0]  # the share of the membrane that is left, of neurons that have one
+    zeros |= {kept: np.ones((1, 2), np.float32), "threshold": np.ones(1, np.float32)}
+    zeros[reached] = np.array([[1.0, below]], np.float32)
     feeds = {entry: zeros[entry] for entry in OPS[name].inputs}
     *_, spikes = open_session(model_of(name)).run(None, feeds)
     assert spikes.tolist() == [[1.0, 0.0]]

@@ -9,9 +9,8 @@ from torch import nn
 
 from axonnx.export import collapsed as collapsing
 from axonnx.export.collapse.layers import (
-    CollapsedBinaryNeuron,
     CollapsedDelay,
-    CollapsedLIF,
+    CollapsedNeurons,
     CollapsedReadout,
     CollapsedSynapse,
 )
@@ -53,6 +52,11 @@ def each(kind: type, change: Callable) -> Damage:
 def _forget_scale(synapse, trained):
     scale, _ = trained.norm.folded()
     synapse.weight /= scale.reshape(-1, *(1,) * (synapse.weight.dim() - 1))
+
+
+def _to_zero(neurons, _trained):
+    neurons.op = f"{neurons.op}ToZero"
+    neurons.operators = (neurons.op,)
 
 
 def _permute_rows(readout, _trained):
@@ -108,7 +112,7 @@ FAULTS: dict[str, Fault] = {
     "bias dropped": Fault(in_collapsed(each(CollapsedSynapse, lambda s, _t: s.bias.zero_())), "hidden.0.synapse"),
     "bias negated": Fault(in_collapsed(each(CollapsedSynapse, lambda s, _t: s.bias.neg_())), "hidden.0.synapse"),
     "recurrent weights transposed": Fault(
-        in_collapsed(each(CollapsedLIF, lambda n, _t: n.recurrent_weight.copy_(n.recurrent_weight.T.clone()))),
+        in_collapsed(each(CollapsedNeurons, lambda n, _t: n.recurrent_weight.copy_(n.recurrent_weight.T.clone()))),
         "hidden.0.neuron",
         recurrent=True,
     ),
@@ -119,15 +123,18 @@ FAULTS: dict[str, Fault] = {
         in_collapsed(each(CollapsedSynapse, lambda s, _t: s.weight.neg_())), "hidden.0.synapse"
     ),
     "thresholds times 0.75": Fault(
-        in_collapsed(each(CollapsedLIF | CollapsedBinaryNeuron, lambda n, _t: n.threshold.mul_(0.75))),
+        in_collapsed(each(CollapsedNeurons, lambda n, _t: n.threshold.mul_(0.75))),
         "hidden.0.neuron",
     ),
-    "decay times 0.99": Fault(in_collapsed(each(CollapsedLIF, lambda n, _t: n.decay.mul_(0.99))), "hidden.0.neuron"),
+    "decay times 0.99": Fault(
+        in_collapsed(each(CollapsedNeurons, lambda n, _t: n.decay.mul_(0.99))), "hidden.0.neuron"
+    ),
     "another reset": Fault(
-        in_collapsed(each(CollapsedLIF, lambda n, _t: setattr(n, "op", f"{n.op}ToZero"))), "hidden.0.neuron"
+        in_collapsed(each(CollapsedNeurons, _to_zero)),
+        "hidden.0.neuron",
     ),
     "another reset stated": Fault(
-        in_collapsed(each(CollapsedLIF, lambda n, _t: setattr(n, "reset", "zero"))),
+        in_collapsed(each(CollapsedNeurons, lambda n, _t: setattr(n, "op", "LIFToZero"))),
         "hidden.0.neuron",
         stage="structure",
     ),
@@ -137,13 +144,15 @@ FAULTS: dict[str, Fault] = {
         STOCHASTIC,
     ),
     "recurrent variance dropped": Fault(
-        in_collapsed(each(CollapsedLIF, lambda n, _t: n.recurrent_gain is None or n.recurrent_gain.zero_())),
+        in_collapsed(each(CollapsedNeurons, lambda n, _t: n.recurrent_gain is None or n.recurrent_gain.zero_())),
         "hidden.0.neuron",
         STOCHASTIC,
         True,
     ),
     "noise of the threshold dropped": Fault(
-        in_collapsed(each(CollapsedLIF, lambda n, _t: n.base_variance.zero_())), "hidden.0.neuron", STOCHASTIC
+        in_collapsed(each(CollapsedNeurons, lambda n, _t: n.stochastic and n.base_variance.zero_())),
+        "hidden.0.neuron",
+        STOCHASTIC,
     ),
     "a draw shipped as the means": Fault(_draw_for_means, "hidden.0.synapse"),
     "sampled std doubled": Fault(_double_std, "member0/hidden.0.synapse", SAMPLED),

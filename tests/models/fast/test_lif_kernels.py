@@ -35,6 +35,7 @@ from axonnx.models.fast import lif_numba as lif_compiled
 from axonnx.models.fast import lif_torch as lif_steps
 from axonnx.models.fast.lif import lif_sequence
 from axonnx.models.fast.linear_moments import sum_of_squares
+from axonnx.models.neurons import Neurons
 
 pytest.importorskip("numba")
 
@@ -117,7 +118,7 @@ def run(case: Case, path: str) -> tuple[dict[str, Tensor | None], dict[str, Tens
         if path != "compiled":
             patch.setattr(lif_compiled, "applies", lambda *_: False)
         if path == "plain":
-            patch.setattr(LIF, "_fused", lambda self, c, s, n, r: self._plain(c, s, n, None, r))
+            patch.setattr(LIF, "_through_time", Neurons._through_time)
         lif(current, ledger)
         seen, after = ledger.observations[""], ledger.after[""]
         given = {**seen._asdict(), "membrane": after.membrane, "remembered": after.variance, "last": after.spikes}
@@ -243,7 +244,7 @@ def test_gradients_of_the_regulariser_are_those_of_autograd_in_double(layout, fo
         torch.testing.assert_close(total, by_hand)
         named = {**inputs, "decay": lif.decay_logit}
         found.append(torch.autograd.grad(total, list(named.values())))
-        monkeypatch.setattr(LIF, "_fused", lambda self, c, s, n, r: self._plain(c, s, n, None, r))
+        monkeypatch.setattr(LIF, "_through_time", Neurons._through_time)
     assert torch.equal(spikes[0].double(), spikes[1])
     for name, single, double in zip(named, *found, strict=True):
         scale = max(double.abs().max().item(), 1e-3)

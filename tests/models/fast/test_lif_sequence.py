@@ -6,6 +6,7 @@ from torch import Tensor
 
 from axonnx.models import LIF, MEAN_FIELD, Current, LIFSettings, LIFState, Replay, Run, State, Variant, divergence_sum
 from axonnx.models.maths.estimators import make_estimator
+from axonnx.models.neurons import Neurons
 
 STEPS, BATCH, NEURONS = 7, 3, 4
 ESTIMATORS = {
@@ -50,10 +51,7 @@ def run_layer(lif: LIF, given: dict[str, Tensor], path: str, sampled: bool) -> t
     run = Run(lif, fire, State(0, {"": state}), sequence=True)
     current = Current(given["mean"], given["activity"], given.get("gain"))
     noise = run.noise(lif, current.mean)
-    if path == "fused":
-        lif._fused(current, state, noise, run)
-    else:
-        lif._plain(current, state, noise, None, run)
+    (LIF if path == "fused" else Neurons)._through_time(lif, current, state, noise, None, run)
     return (*run.observations[""][:3], *run.after[""])
 
 

@@ -1,0 +1,78 @@
+"""Every spike operator by the training code's own formulas: what its body must give, to the last bit.
+
+The bodies of ``runtime.format.opset`` are what a file computes; nothing here reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+from axonnx.models.general import Adaptation, Dynamics, adapt, charge, reset_late
+from axonnx.models.maths.current import Current
+from axonnx.models.maths.firing import decide
+from axonnx.models.neurons import Reset, integrate
+from axonnx.models.pooling import pool_pairs
+from axonnx.models.run import LIFState
+
+Formula = Callable[[Any], tuple[Tensor, ...]]  # of the inputs, as attributes
+
+
+def _lif(reset: Reset) -> Formula:
+    def formula(v: Any) -> tuple[Tensor, ...]:
+        state = LIFState(v.membrane, None, v.spikes)
+        membrane, _ = integrate(Current(v.current), state, v.decay, v.threshold, reset)
+        return membrane, decide(membrane - v.threshold, None, None)
+
+    return formula
+
+
+def _stochastic_lif(reset: Reset) -> Formula:
+    def formula(v: Any) -> tuple[Tensor, ...]:
+        arriving, state = Current(v.current, v.arriving_variance), LIFState(v.membrane, v.variance, v.spikes)
+        membrane, variance = integrate(arriving, state, v.decay, v.threshold, reset)
+        assert variance is not None
+        return membrane, variance, decide(membrane - v.threshold, variance + v.base_variance, v.noise)
+
+    return formula
+
+
+def _leaky_sum(v: Any) -> tuple[Tensor, ...]:
+    membrane = v.decay * v.membrane + v.current
+    return membrane, v.total + membrane
+
+
+def _general_lif(v: Any) -> tuple[Tensor, ...]:
+    p = Dynamics(*(getattr(v, name) for name in Dynamics._fields))
+    membrane = reset_late(charge(v.current, v.membrane, v.spikes, p), v.spikes, p)
+    return membrane, decide(membrane - v.threshold, None, None)
+
+
+def _adaptive_lif(v: Any) -> tuple[Tensor, ...]:
+    p = Dynamics(*(getattr(v, name) for name in Dynamics._fields))
+    adapted = adapt(v.adaptation, v.membrane, v.spikes, Adaptation(*(getattr(v, name) for name in Adaptation._fields)))
+    membrane = reset_late(charge(v.current, v.membrane, v.spikes, p) - v.current_gain * adapted, v.spikes, p)
+    return membrane, adapted, decide(membrane - (v.threshold + v.threshold_gain * adapted), None, None)
+
+
+def _recurrent_activity(v: Any) -> tuple[Tensor, ...]:
+    squares = v.spikes * v.spikes
+    return (squares.sum(-1, keepdim=True) - squares,)
+
+
+FORMULAS: dict[str, Formula] = {
+    "Heaviside": lambda v: (decide(v.current - v.threshold, None, None),),
+    "StochasticHeaviside": lambda v: (decide(v.current - v.threshold, v.variance, v.noise),),
+    "LIF": _lif("subtract"),
+    "LIFToZero": _lif("zero"),
+    "StochasticLIF": _stochastic_lif("subtract"),
+    "StochasticLIFToZero": _stochastic_lif("zero"),
+    "LeakySum": _leaky_sum,
+    "LeakyCurrent": lambda v: (v.synaptic_decay * v.synaptic + v.current,),
+    "GeneralLIF": _general_lif,
+    "AdaptiveLIF": _adaptive_lif,
+    "RecurrentActivity": _recurrent_activity,
+    "PoolPairs": lambda v: (pool_pairs(v.x),),
+}
