@@ -11,9 +11,8 @@ from axonnx.runtime.program.instructions import Program
 DESKTOP = """\
 # {name} as C99
 
-A {kind} network for {classes} classes, with the bits of its ONNX file and the kernels of axonnx's own engine; no heap,
-no library. `make` builds it, for several instruction sets where the processor has them, and `./network recording.csv`
-prints the decision on a recording (columns t,x,y,p). A program needs `network*.c` and `network*.h` alone:
+A {kind} network for {classes} classes, with the bits of its ONNX file and the engine's kernels; no heap, no library.
+`make` builds it; `./network recording.csv` (columns t,x,y,p) prints a decision. A program needs only `network*.[ch]`:
 
     static network_state n;
     network_init(&n, 0, 0);

@@ -132,7 +132,7 @@ class Workspace:
             kept=plan.storage.kept,
             entering=plan.outside_size,
             traced=plan.trace_size,
-            scale=2**entering.shift,
+            scale=entering.scale,
             largest=entering.largest,
             slots=order.slots,
             padding=plan.padding,

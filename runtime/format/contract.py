@@ -105,6 +105,11 @@ class InputContract(Part):
         return unit_of(self.shift)
 
     @property
+    def scale(self) -> int:
+        """1 / unit, a whole number: an input times this is a count again."""
+        return 2**self.shift
+
+    @property
     def x_max(self) -> float:
         """The largest |x|."""
         return self.largest * self.unit

@@ -85,7 +85,6 @@ HOMES = {
         "runtime/format/contract.py",
         {
             "export/verify/grids.py",  # shares no formula with the collapse, on purpose
-            "runtime/engines/native_engine.py",  # the whole number that the native core multiplies by
         },
     ),
     "names of the graph": (
