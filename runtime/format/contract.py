@@ -107,7 +107,7 @@ class InputContract(Part):
     @property
     def scale(self) -> int:
         """1 / unit, a whole number: an input times this is a count again."""
-        return 2**self.shift
+        return 1 << self.shift
 
     @property
     def x_max(self) -> float:
