@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import resources
 
-from axonnx.runtime.codegen.c.c_source import c_source, state_bytes
+from axonnx.runtime.codegen.c.network_source import c_source, state_bytes
 from axonnx.runtime.deploy.origin import RECORD, Origin
 from axonnx.runtime.program.instructions import Program
 

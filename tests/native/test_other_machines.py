@@ -15,7 +15,7 @@ import pytest
 
 from axonnx.native import core
 from axonnx.runtime import load
-from axonnx.runtime.codegen.c.c_source import c_source
+from axonnx.runtime.codegen.c.network_source import c_source
 
 from ..compilers import find_compiler
 from ..released.record import read_record

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.codegen.c.c_source import FLAGS, c_source
+from axonnx.runtime.codegen.c.network_source import FLAGS, c_source
 from axonnx.runtime.codegen.layout import LANES, Layout
 from axonnx.runtime.program.instructions import Program
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.codegen.c.c_source import c_source
+from axonnx.runtime.codegen.c.network_source import c_source
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.engines.state import zero_state
 from axonnx.runtime.format.opset import OPS

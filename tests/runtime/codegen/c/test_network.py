@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from axonnx.runtime.binning import Binning, Sensor
-from axonnx.runtime.codegen.c.c_source import c_source
+from axonnx.runtime.codegen.c.network_source import c_source
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.format.values import graded

@@ -13,7 +13,7 @@ from importlib import resources
 from axonnx.base.errors import AxonnxError
 from axonnx.native import FOLDER
 from axonnx.runtime.codegen import rows as kinds
-from axonnx.runtime.codegen.c.c_text import array, c_type, comment, doubles, elements, number, string
+from axonnx.runtime.codegen.c.literals import array, c_type, comment, doubles, elements, number, string
 from axonnx.runtime.codegen.layout import LANES
 from axonnx.runtime.codegen.order import Order
 from axonnx.runtime.codegen.plan import Plan
