@@ -18,9 +18,9 @@ from axonnx.cli.options import (
     pool_or_none,
     print_results,
 )
-from axonnx.cli.show.counting import watching
+from axonnx.cli.show.job_progress import watching
 from axonnx.evaluating import evaluate_file
-from axonnx.report.drawing.agreement import agreement_picture
+from axonnx.report.drawing.agreement_picture import agreement_picture
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.measure.agreement import agreement_of
 from axonnx.runtime.measure.evaluation import Evaluation

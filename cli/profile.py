@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import replacing
 from axonnx.cli.options import add_job_options, add_result_options, call, pool_or_none, print_results
-from axonnx.cli.show.counting import watching
+from axonnx.cli.show.job_progress import watching
 from axonnx.profiling import profile_file
 from axonnx.runtime.engines.choose import MEASURING
 from axonnx.runtime.measure.profile_result import ProfileResult

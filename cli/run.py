@@ -14,7 +14,7 @@ from axonnx.base.files import write_text
 from axonnx.cli.options import add_fit_options, add_job_options, add_threads, call, fit_of, from_one, from_zero, origin
 from axonnx.cli.run_many import run_many
 from axonnx.cli.show.live_view import show
-from axonnx.jobs.recordings import names_many
+from axonnx.jobs.recording_paths import names_many
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.format.network_input import describe_input

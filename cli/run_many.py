@@ -15,10 +15,10 @@ from axonnx.base.files import replacing
 from axonnx.base.fingerprints import sha256_of
 from axonnx.cli.guard import FAILED, FINE
 from axonnx.cli.options import call, fit_of, pool_of
-from axonnx.cli.show.counting import Counting
+from axonnx.cli.show.job_progress import Counting
 from axonnx.jobs.answers import Question, Row, Summary, jobs_for, loaded
 from axonnx.jobs.journal import Journal
-from axonnx.jobs.recordings import find_recordings
+from axonnx.jobs.recording_paths import find_recordings
 from axonnx.jobs.running import in_order, run_jobs
 from axonnx.jobs.work import Outcome, named_fault
 

@@ -12,7 +12,7 @@ from typing import Any
 from axonnx.base.errors import AxonnxError
 from axonnx.cli.options import TORCH_THREADS, add_threads, from_one, set_torch_threads
 from axonnx.cli.overrides import parse_overrides
-from axonnx.cli.show.progress import Warnings, for_terminal
+from axonnx.cli.show.training_progress import Warnings, for_terminal
 from axonnx.train.config.read import settings, shipped
 from axonnx.train.data.sets.registry import available
 from axonnx.train.run import final_metrics, restore_run, train_run

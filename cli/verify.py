@@ -17,7 +17,7 @@ from axonnx.cli.options import (
     set_torch_threads,
     tell_of,
 )
-from axonnx.cli.show.counting import watching
+from axonnx.cli.show.job_progress import watching
 from axonnx.export.verify.shards import verify_in_shards
 from axonnx.export.verify.stages import verify_file
 from axonnx.runtime.format.contract import AccuracyContract

@@ -8,8 +8,8 @@ from axonnx.report.html.markup import Html, element
 from axonnx.report.sections.activity import activity_section
 from axonnx.report.sections.architecture import architecture_section
 from axonnx.report.sections.decisions import decisions_section
-from axonnx.report.sections.layers import layers_section
-from axonnx.report.sections.live import live_section
+from axonnx.report.sections.layer_table import layers_section
+from axonnx.report.sections.live_section import live_section
 from axonnx.report.sections.provenance import provenance_section
 from axonnx.report.sections.samples import samples_section
 from axonnx.report.sections.summary import in_a_sentence, key_figures, pipeline, verdict, verification

@@ -20,9 +20,9 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from axonnx.serve.connection import follow, refuse
+from axonnx.serve.counters import CONTENT_TYPE
 from axonnx.serve.limits import resident_bytes
 from axonnx.serve.messages import NOT_ALLOWED, RefusedError
-from axonnx.serve.metrics import CONTENT_TYPE
 from axonnx.serve.service import Service
 from axonnx.serve.watching import watch
 

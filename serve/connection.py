@@ -16,6 +16,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.format.network_input import window_length
+from axonnx.serve.client_stream import Block, Stream
 from axonnx.serve.messages import (
     DONE,
     MALFORMED,
@@ -28,7 +29,6 @@ from axonnx.serve.messages import (
     read_order,
 )
 from axonnx.serve.service import Service
-from axonnx.serve.stream import Block, Stream
 
 log = logging.getLogger("axonnx.serve")
 

@@ -23,11 +23,11 @@ from axonnx.runtime.model import Model
 from axonnx.runtime.streams.fit import Fit
 from axonnx.runtime.streams.live_sources import LiveSource
 from axonnx.runtime.streams.session import Session
+from axonnx.serve.client_stream import Stream
+from axonnx.serve.counters import Metrics
 from axonnx.serve.limits import Limits, resident_bytes
 from axonnx.serve.messages import LATER, NOT_ALLOWED, STOPPING, RefusedError
-from axonnx.serve.metrics import Metrics
 from axonnx.serve.saved import SavedSessions
-from axonnx.serve.stream import Stream
 
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")

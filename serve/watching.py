@@ -6,10 +6,10 @@ import asyncio
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from axonnx.serve.client_stream import Stream
 from axonnx.serve.connection import refuse
 from axonnx.serve.messages import LATER, NOT_ALLOWED, STOPPING, RefusedError, message
 from axonnx.serve.service import Service
-from axonnx.serve.stream import Stream
 from axonnx.serve.view import View
 
 PAUSE = 0.1  # seconds between two pictures

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from axonnx.report.drawing.axes import Axis
 from axonnx.report.drawing.chart import FIELD, Key, field, legend
-from axonnx.report.html.blocks import colour
 from axonnx.report.html.markup import Content, Html, element
 from axonnx.report.html.numbers import known
+from axonnx.report.html.page_blocks import colour
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from axonnx.report.facts.inputs import RunFiles
 from axonnx.report.facts.measure import Measured
-from axonnx.report.facts.model import ModelView
+from axonnx.report.facts.model_view import ModelView
 from axonnx.runtime.format.contract import AccuracyContract, Way
 from axonnx.runtime.measure.metrics import wilson_interval
 from axonnx.runtime.measure.profile_result import ProfileResult

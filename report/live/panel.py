@@ -10,9 +10,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.report.html.blocks import colour, odds
 from axonnx.report.html.document import document
 from axonnx.report.html.markup import Html, element
+from axonnx.report.html.page_blocks import colour, odds
 from axonnx.runtime.codegen.js.module_text import library, script_text
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.program.instructions import Program

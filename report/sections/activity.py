@@ -7,11 +7,11 @@ from typing import TypeVar
 
 from axonnx.report.drawing.axes import count_axis, linear_axis
 from axonnx.report.drawing.bars import Bar, bar_chart, stacked_bar
-from axonnx.report.drawing.curves import Series, curves, rates
+from axonnx.report.drawing.line_charts import Series, curves, rates
 from axonnx.report.facts.material import Material
-from axonnx.report.html.blocks import card, cards, colour, folded, missing, section, table, tile
 from axonnx.report.html.markup import Html, element
 from axonnx.report.html.numbers import count, energy, number, percent, short, size
+from axonnx.report.html.page_blocks import card, cards, colour, folded, missing, section, table, tile
 from axonnx.runtime.measure.profile_result import Energy, ProfileResult
 
 Value = TypeVar("Value")

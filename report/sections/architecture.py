@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from axonnx.report.drawing.network import Box, Line, network_drawing
+from axonnx.report.drawing.network_drawing import Box, Line, network_drawing
 from axonnx.report.facts.material import Material
-from axonnx.report.facts.model import INPUT, Kind, LayerView, ModelView, Wire, wires
-from axonnx.report.html.blocks import card, section
+from axonnx.report.facts.model_view import INPUT, Kind, LayerView, ModelView, Wire, wires
 from axonnx.report.html.markup import Html, element
 from axonnx.report.html.numbers import count, percent, short
+from axonnx.report.html.page_blocks import card, section
 from axonnx.runtime.format.network_input import describe_input
 from axonnx.runtime.program.instructions import Conv
 

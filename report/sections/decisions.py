@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from axonnx.report.drawing.axes import linear_axis, share_axis
 from axonnx.report.drawing.bars import Bar, bar_chart
 from axonnx.report.drawing.chart import chart, dots, line
-from axonnx.report.drawing.curves import shares
+from axonnx.report.drawing.line_charts import shares
 from axonnx.report.drawing.reliability import reliability
 from axonnx.report.facts.material import Material, Right
 from axonnx.report.facts.measure import Measured
-from axonnx.report.html.blocks import cards, missing, section
 from axonnx.report.html.markup import Html, element
 from axonnx.report.html.numbers import count, known, number, percent
+from axonnx.report.html.page_blocks import cards, missing, section
 from axonnx.runtime.measure.metrics import confusion_counts
 from axonnx.runtime.measure.profile import early_exits
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from axonnx.report.facts.material import Material
-from axonnx.report.html.blocks import card, folded, listing, section, table
 from axonnx.report.html.markup import Content, Html, element
 from axonnx.report.html.numbers import DASH
+from axonnx.report.html.page_blocks import card, folded, listing, section, table
 
 
 def provenance_section(material: Material) -> Html:

@@ -12,9 +12,9 @@ from axonnx.report.drawing.png import photograph, sprite
 from axonnx.report.drawing.strips import decision, evenly, events_over_time, membrane, raster, strip, time_axis
 from axonnx.report.facts.material import Material
 from axonnx.report.facts.measure import Sample
-from axonnx.report.html.blocks import missing, odds, section
 from axonnx.report.html.markup import Html, element
 from axonnx.report.html.numbers import percent
+from axonnx.report.html.page_blocks import missing, odds, section
 
 MOST_STEPS = 400  # of a drawing
 CELLS = 160_000  # of all rasters together: keeps a page small

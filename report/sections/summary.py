@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from axonnx.report.facts.material import Material
-from axonnx.report.html.blocks import missing, table, tile
 from axonnx.report.html.markup import Content, Html, element
 from axonnx.report.html.numbers import DASH, count, energy, interval, number, percent, short, si, size
+from axonnx.report.html.page_blocks import missing, table, tile
 from axonnx.runtime.measure.verify_result import Divergence, Implementation, VerifyResult
 
 MODES = {

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 
 from axonnx.report.drawing.axes import Axis, count_axis
-from axonnx.report.drawing.curves import Series, curves, finite, nothing, positive, rates, shares
+from axonnx.report.drawing.line_charts import Series, curves, finite, nothing, positive, rates, shares
 from axonnx.report.facts.inputs import PartMetrics, Row, RunFiles
-from axonnx.report.html.blocks import card, cards, missing, section, table
 from axonnx.report.html.markup import Html
 from axonnx.report.html.numbers import count, interval, number, percent
+from axonnx.report.html.page_blocks import card, cards, missing, section, table
 
 TITLE = "Training"
 UNKNOWN = "No numbers of it in results.csv."

@@ -13,7 +13,7 @@ from axonnx.cli import export as export_command
 from axonnx.report.facts.inputs import read_run
 from axonnx.report.facts.material import Material
 from axonnx.report.facts.measure import measure, read_samples
-from axonnx.report.facts.model import view_model
+from axonnx.report.facts.model_view import view_model
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.measure.energy import Hardware
 from axonnx.runtime.measure.profile_result import ProfileResult

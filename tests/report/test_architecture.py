@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from axonnx.report.drawing.network import Box, Line, network_drawing
+from axonnx.report.drawing.network_drawing import Box, Line, network_drawing
 from axonnx.report.facts.material import Material
-from axonnx.report.facts.model import sources, view_model, wires
+from axonnx.report.facts.model_view import sources, view_model, wires
 from axonnx.report.sections.architecture import architecture_section
 
 from .html_check import Page

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from axonnx.report.drawing.axes import count_axis, linear_axis, log_axis, round_step, share_axis
 from axonnx.report.drawing.bars import Bar, bar_chart, stacked_bar
 from axonnx.report.drawing.chart import line
-from axonnx.report.drawing.curves import curves, positive, rates, shares
+from axonnx.report.drawing.line_charts import curves, positive, rates, shares
 from axonnx.report.drawing.strips import decision, evenly, membrane, raster, time_axis
 from axonnx.report.facts.inputs import PartMetrics, RunFiles
 from axonnx.report.sections.training import training_section

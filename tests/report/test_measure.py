@@ -6,7 +6,7 @@ import pytest
 from axonnx.base.errors import AxonnxError
 from axonnx.report.drawing.reliability import calibration_bins, reliability
 from axonnx.report.facts.measure import Samples, choose, measure, read_samples
-from axonnx.report.facts.model import view_model
+from axonnx.report.facts.model_view import view_model
 from axonnx.report.sections.samples import telling_neurons
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.frame_pipeline import FramePipeline

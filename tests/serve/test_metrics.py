@@ -7,7 +7,7 @@ import numpy as np
 
 from axonnx.runtime import load
 from axonnx.runtime.events.arrays import make_events
-from axonnx.serve.metrics import KEPT, Metrics
+from axonnx.serve.counters import KEPT, Metrics
 
 from .live import follow, serving
 

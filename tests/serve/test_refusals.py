@@ -173,7 +173,7 @@ def test_a_fault_of_ours_ends_one_stream_and_not_the_server(files, monkeypatch, 
         with live.client() as client:
             told(client)
             with monkeypatch.context() as broken:
-                broken.setattr("axonnx.serve.stream.from_records", lambda *words: 1 / 0)
+                broken.setattr("axonnx.serve.client_stream.from_records", lambda *words: 1 / 0)
                 client.send(RECORDS)
                 messages, code, _ = everything(client)
         assert code == 1011

@@ -11,8 +11,8 @@ from axonnx.runtime.events.records import to_records
 from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.streams.fit import Fit
 from axonnx.runtime.streams.session import Session
+from axonnx.serve.client_stream import BLOCK
 from axonnx.serve.service import Rules
-from axonnx.serve.stream import BLOCK
 
 from .live import HOST, everything, follow, serving, told
 

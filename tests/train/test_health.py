@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from axonnx.cli.show.progress import Warnings
+from axonnx.cli.show.training_progress import Warnings
 from axonnx.models import BinaryMLP, Sample, SpikingMLP, variant
 from axonnx.train.health import median_sizes, new_warnings
 from axonnx.train.run import train_run

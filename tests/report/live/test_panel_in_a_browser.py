@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from axonnx.report.facts.material import Material
-from axonnx.report.facts.model import view_model
+from axonnx.report.facts.model_view import view_model
 from axonnx.report.live.panel import try_page
 from axonnx.report.page import render
 from axonnx.runtime.binning import Binning, Sensor, bin_events

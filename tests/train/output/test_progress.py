@@ -7,7 +7,7 @@ from io import StringIO
 
 import pytest
 
-from axonnx.cli.show.progress import Bar, Lines, _minutes, for_terminal
+from axonnx.cli.show.training_progress import Bar, Lines, _minutes, for_terminal
 from axonnx.cli.train import main
 from axonnx.train.output.progress import Silent
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from axonnx.base.errors import AxonnxError
 from axonnx.report.facts.material import Material
-from axonnx.report.html.blocks import missing, section
 from axonnx.report.html.markup import Html, element
 from axonnx.report.html.numbers import size
+from axonnx.report.html.page_blocks import missing, section
 from axonnx.report.live.panel import MOST_BYTES, NOT_DRAWABLE, Example, live_script, panel, surface
 
 TITLE = "Live: the network in this page"

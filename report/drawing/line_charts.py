@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from axonnx.report.drawing.axes import Axis, linear_axis, log_axis, share_axis
 from axonnx.report.drawing.chart import Key, chart, dots, line, upright
-from axonnx.report.html.blocks import SERIES, colour
 from axonnx.report.html.markup import Content, Html, element
+from axonnx.report.html.page_blocks import SERIES, colour
 
 Series = dict[str, list[float]]
 DOTS_UP_TO = 60

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from axonnx.report.facts.material import Material
-from axonnx.report.facts.model import LayerView
-from axonnx.report.html.blocks import card, missing, section, table
+from axonnx.report.facts.model_view import LayerView
 from axonnx.report.html.markup import Html, element
 from axonnx.report.html.numbers import DASH, count, number, percent, power_of_two, short
+from axonnx.report.html.page_blocks import card, missing, section, table
 
 HEAD = ("layer", "operator", "neurons", "threshold θ", "decay β", "grid", "weights", "zeros", "rate", "operations")
 
