@@ -7,9 +7,9 @@ READY  := $(VENV)/.ready
 CORE   := $(VENV)/.core
 BENCH  := $(VENV)/.bench
 
-# Libraries whose networks are imported, for the tests that hold us against them; without what they ask for and tests
-# do not need (torchvision, tensorboard).
-PEERS  := norse spikingjelly loguru nirtorch
+# Libraries whose networks are imported, and one that rewrites ONNX files, for the tests that hold us against them;
+# without what they ask for and tests do not need (torchvision, tensorboard).
+PEERS  := norse spikingjelly loguru nirtorch onnxsim
 
 # The C sources, and the Python that writes generated.h.
 CORE_SOURCES := setup.py $(wildcard native/*.[ch]) runtime/format/opset.py runtime/format/spike_op.py \

@@ -202,11 +202,16 @@ def test_weights_off_a_grid_without_steps(refused):
     assert "grid" in refused(change)
 
 
-@pytest.mark.parametrize("value", [10**400, 10**9, -1, 0, 1.5, float("nan")])
-@pytest.mark.parametrize("key", ["largest", "steps", "shift"])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (key, value)
+        for key in ("largest", "steps", "shift")
+        for value in (10**400, 10**9, -1, 0, 1.5, float("nan"))
+        if (key, value) != ("shift", 0)  # which most files have
+    ],
+)
 def test_numbers_of_an_input(key, value, refused):
-    if key == "shift" and value == 0:
-        pytest.skip("the usual one")
     assert f"input.{key}" in refused(contract(lambda facts: facts["input"].update({key: value})))
 
 

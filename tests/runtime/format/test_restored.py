@@ -19,7 +19,7 @@ def inlined(path, out):
 
 
 def simplified(path, out):
-    onnxsim = pytest.importorskip("onnxsim", reason="onnxsim is not installed")
+    onnxsim = pytest.importorskip("onnxsim", reason="onnxsim is not installed; make setup does it")
     model, right = onnxsim.simplify(onnx.load(path))
     assert right
     onnx.save(model, out)
