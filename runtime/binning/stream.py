@@ -2,6 +2,7 @@
 
 from ctypes import c_int64, c_void_p
 from dataclasses import dataclass, field
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -44,13 +45,14 @@ class Binner:
     Events are counted by the native core, or by numpy where there is no core: the bits are the same.
     """
 
-    __slots__ = ("_frame", "_native", "_open", "_shape", "binning", "last")
+    __slots__ = ("_address", "_frame", "_native", "_open", "_shape", "binning", "last")
 
     def __init__(self, binning: Binning, state: BinnerState | None = None, last: int | None = None) -> None:
         self.binning, self.last, self._shape = binning, last, binning.frame_shape
         self._open = OpenBin(binning, last)
         self._native = find_function("push", c_int64, c_void_p, c_void_p, c_int64, c_int64)
-        self._next_frame()
+        self._frame = np.empty(binning.cells, np.uint8)
+        self._open.frame = self._address = address_of(self._frame)
         if state is not None:
             self.restore(state)
 
@@ -126,14 +128,14 @@ class Binner:
         ended = Ended() if stop == first else plain.close(stop, self._open)
         return Completed(first, stop, self._shape, ended)
 
-    def _next_frame(self) -> None:
-        """Have a frame ready for the bin that ends next: the last one is in other hands."""
-        self._frame = np.empty(self._open.size, np.uint8)
-        self._open.frame = address_of(self._frame)
-
     def _push(self, native: Any, events: Events, count: int) -> Ended:
         """As `plain.push`."""
         at = self._open
+        if not at.frame:
+            if getrefcount(self._frame) > 2:  # self and this call: whoever else holds the last frame may keep it
+                self._frame = np.empty(at.size, np.uint8)
+                self._address = address_of(self._frame)
+            at.frame = self._address
         if not events.flags.c_contiguous:
             events = np.ascontiguousarray(events)
         address = address_of(events)
@@ -154,5 +156,4 @@ class Binner:
             listed = Listed(whole.busy[:bins], whole.starts[:bins], whole.cell[:cells], whole.value[:cells])
         ended = Ended(frame, listed, at.counted)
         at.busy, at.bins_listed, at.cells_listed, at.counted = None, 0, 0, 0
-        self._next_frame()
         return ended

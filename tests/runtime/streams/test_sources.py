@@ -210,7 +210,8 @@ def test_datagrams_are_read_until_there_are_enough(text):
         sender.join()
     found = np.concatenate(chunks)
     assert len(found) == 275
-    assert np.array_equal(found[:100], SOME)
+    begun = 0 if found["t"][0] == SOME["t"][0] else 50  # on a busy machine, listening may begin between two datagrams
+    assert np.array_equal(found[begun:][:100], SOME)
     assert source.skipped["malformed_datagram"] >= 2
     assert source.skipped["empty_datagram"] >= 1
     assert source.live
