@@ -1,5 +1,6 @@
-/* Dense products, for layers where many inputs are active: tiles of some rows of inputs (pixels of an image's row, or time
-   steps) times some vectors of outputs stay in registers, and every weight that is read serves all rows of the tile.
+/* Dense products, for layers where many inputs are active: tiles of some rows of inputs (pixels of an image's row, or
+   time steps) times some vectors of outputs stay in registers, and every weight that is read serves all rows of the
+   tile.
 
    Spikes and counts are small integers, so integer weights go through integer dot products: pairs of 16 bits (SHORTS) or
    quads of 8 (BYTES). They lie in blocks of 64, 32 or 16 outputs, [taps][inputs / group][outputs][group] each, so that a

@@ -206,8 +206,8 @@ static void conv_row_dense(const program *p, const int32_t *r, int32_t y, float 
 {
     const int32_t across = r[CONV_dense_width], channels = r[CONV_dense_channels];
     const tile t = {
-        .x = (const int16_t *)(const void *)((const int8_t *)p->packed +
-                                             (int64_t)y * r[CONV_stride_y] * across * channels * (r[CONV_dense_stored] == BYTES ? 1 : 2)),
+        .x = (const int16_t *)(const void *)((const int8_t *)p->packed + (int64_t)y * r[CONV_stride_y] * across *
+                                             channels * (r[CONV_dense_stored] == BYTES ? 1 : 2)),
         .offsets = p->tables + r[CONV_offsets], .weights = p->weights + 64 * (int64_t)r[CONV_dense],
         .row_step = (int64_t)r[CONV_stride_x] * channels, .out_step = r[CONV_out_pitch],
         .taps = r[CONV_window_height] * r[CONV_window_width], .inputs = channels,

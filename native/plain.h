@@ -64,7 +64,8 @@ static void recurrent_activity(const program *p, const int32_t *r)
     for (int32_t i = 0; i < r[ACTIVITY_size]; i++) out[i] = i < r[ACTIVITY_neurons] ? total - x[i] * x[i] : 0.0f;
 }
 
-/* Windows of rows × columns that stand side by side: ((a + b) + (c + d)) · ¼ in that order, exact means, or the largest. */
+/* Windows of rows × columns that stand side by side: ((a + b) + (c + d)) · ¼ in that order, exact means, or
+   the largest. */
 static void pool(const program *p, const int32_t *r)
 {
     const int32_t width = r[POOL_width], pitch = r[POOL_pitch], kind = r[POOL_kind];

@@ -100,7 +100,9 @@ static void take_rest(const program *p, const int32_t *r, int64_t step)
     case MOVE: move(p, r); break;
     case ACTIVITY: recurrent_activity(p, r); break;
     case POOL: pool(p, r); break;
-    case ROW: copy(p->memory + r[STEP_ROW_out], p->constants + r[STEP_ROW_table] + step * r[STEP_ROW_size], r[STEP_ROW_size]); break;
+    case ROW:
+        copy(p->memory + r[STEP_ROW_out], p->constants + r[STEP_ROW_table] + step * r[STEP_ROW_size], r[STEP_ROW_size]);
+        break;
     case COPY: copy(p->memory + r[COPY_out], p->memory + r[COPY_source], r[COPY_size]); break;
     }
 }
@@ -239,7 +241,8 @@ EXPORT int64_t CORE(run)(const program *p, const float *outside, float *state, i
     return -1;
 }
 
-/* 1 where the compiler fused a product with an addition, which changes bits: 1 + 2^−12 squared, less what it rounds to. */
+/* 1 where the compiler fused a product with an addition, which changes bits: 1 + 2^−12 squared, less what it
+   rounds to. */
 EXPORT int64_t CORE(fuses)(void)
 {
     volatile float a = 1.000244140625f, c = -1.00048828125f;

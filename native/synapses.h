@@ -94,7 +94,8 @@ INLINE void add_shorts(const int vectors, float *sums, const int16_t *weights, i
 }
 
 #if LANES == 16
-/* Of at most MOST_BYTES bytes, sums of 16 bits; two vectors at a time, and where there is one, what is behind it is not used. */
+/* Of at most MOST_BYTES bytes, sums of 16 bits; two vectors at a time; where there is only one, what is behind it is
+   not used. */
 INLINE void add_bytes(const int vectors, float *sums, const int8_t *weights, int64_t stride, float unit,
                       const int32_t *list, int32_t count)
 {
@@ -146,10 +147,12 @@ INLINE void add_graded(const int stored, const int vectors, float *sums, const s
         UNROLL(16)
         for (int v = 0; v < vectors; v++) {
             const int64_t w = row + LANES * v;
-            if (stored == FLOATS) parts[v] = add_product(parts[v], value, load((const float *)(const void *)s->weights + w));
-            else if (stored == SHORTS)
-                parts[v] = add_product(parts[v], value, floats(load_shorts((const int16_t *)(const void *)s->weights + w)));
-            else {
+            if (stored == FLOATS)
+                parts[v] = add_product(parts[v], value, load((const float *)(const void *)s->weights + w));
+            else if (stored == SHORTS) {
+                const int16_t *const shorts = (const int16_t *)(const void *)s->weights + w;
+                parts[v] = add_product(parts[v], value, floats(load_shorts(shorts)));
+            } else {
                 int16_t some[LANES];
                 for (int lane = 0; lane < LANES; lane++) some[lane] = s->weights[w + lane];
                 parts[v] = add_product(parts[v], value, floats(load_shorts(some)));
@@ -166,10 +169,12 @@ INLINE void add_events(const int stored, const int vectors, float *sums, const s
 {
     const float unit = unit_of(s->unit);
     if (RARE(s->x)) add_graded(stored, vectors, sums, s, at, stride, list, count, inputs);
-    else if (stored == SHORTS) add_shorts(vectors, sums, (const int16_t *)(const void *)s->weights + at, stride, unit, list, count);
+    else if (stored == SHORTS)
+        add_shorts(vectors, sums, (const int16_t *)(const void *)s->weights + at, stride, unit, list, count);
     else if (stored == BYTES)
         for (int32_t k = 0; k < count; k += MOST_BYTES) /* so many of them cannot leave 16 bits */
-            add_bytes(vectors, sums, s->weights + at, stride, unit, list + k, count - k < MOST_BYTES ? count - k : MOST_BYTES);
+            add_bytes(vectors, sums, s->weights + at, stride, unit, list + k,
+                      count - k < MOST_BYTES ? count - k : MOST_BYTES);
     else add_floats(vectors, sums, (const float *)(const void *)s->weights + at, stride, list, count);
 }
 
