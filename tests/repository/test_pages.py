@@ -4,12 +4,12 @@ import importlib.util
 import json
 import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
+from axonnx import native
 from axonnx.runtime.readers import FORMATS
 
 ROOT = Path(__file__).parents[2]
@@ -40,9 +40,9 @@ def to_run(name: str) -> bool:
 
 
 def words(text: str) -> set[str]:
-    """What its lines begin with, whatever numbers they hold; rows of the engine c only where there is a compiler."""
+    """What its lines begin with, whatever numbers they hold; rows of the native engine only where there is a core."""
     found = {execute.masked(line).split()[0] for line in text.splitlines() if line.strip()}
-    return found if any(map(shutil.which, ("cc", "gcc", "clang"))) else found - {"c"}
+    return found if native.core() else found - {"native", "native,"}
 
 
 def shown(page: str) -> list[set[str]]:
