@@ -32,6 +32,7 @@ from axonnx.models.normalisation import BatchNorm, ChannelScale
 from axonnx.models.pooling import AveragePool2d, FilledPool2d, MaxPool2d, WholePool2d
 from axonnx.models.regulariser import LayerTerm, Regulariser
 from axonnx.models.residual import ResidualBlock
+from axonnx.models.resonate import ResonateAndFire
 from axonnx.models.run import LIFState, Observation, ReadoutState, Run, State
 from axonnx.models.synapses import Conv2d, Linear, Recurrent
 from axonnx.models.variant import VARIANTS, Variant, variant
@@ -80,6 +81,7 @@ __all__ = [
     "Regulariser",
     "Replay",
     "ResidualBlock",
+    "ResonateAndFire",
     "Run",
     "Sample",
     "SpikingConvNet",

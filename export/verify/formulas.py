@@ -15,6 +15,7 @@ from axonnx.models.maths.current import Current
 from axonnx.models.maths.firing import decide
 from axonnx.models.neurons import Reset, integrate
 from axonnx.models.pooling import pool_pairs
+from axonnx.models.resonate import turn
 from axonnx.models.run import LIFState
 
 Formula = Callable[[Any], tuple[Tensor, ...]]  # of the inputs, as attributes
@@ -57,6 +58,11 @@ def _adaptive_lif(v: Any) -> tuple[Tensor, ...]:
     return membrane, adapted, decide(membrane - (v.threshold + v.threshold_gain * adapted), None, None)
 
 
+def _resonate_and_fire(v: Any) -> tuple[Tensor, ...]:
+    membrane, resonance = turn(v.current, v.membrane, v.resonance, v.spikes, vars(v))
+    return membrane, resonance, decide(membrane - v.threshold, None, None)
+
+
 def _recurrent_activity(v: Any) -> tuple[Tensor, ...]:
     squares = v.spikes * v.spikes
     return (squares.sum(-1, keepdim=True) - squares,)
@@ -73,6 +79,7 @@ FORMULAS: dict[str, Formula] = {
     "LeakyCurrent": lambda v: (v.synaptic_decay * v.synaptic + v.current,),
     "GeneralLIF": _general_lif,
     "AdaptiveLIF": _adaptive_lif,
+    "ResonateAndFire": _resonate_and_fire,
     "RecurrentActivity": _recurrent_activity,
     "PoolPairs": lambda v: (pool_pairs(v.x),),
 }

@@ -213,6 +213,28 @@ OPS: dict[str, SpikeOp] = {
     next_spikes = Cast <to = 1> (fires)""",
         ),
         SpikeOp(
+            "ResonateAndFire",
+            "One time step of neurons that oscillate: the point of resonance and membrane is turned and damped, the "
+            "current drives the resonance, and a neuron fires where its membrane reaches its threshold. So it answers "
+            "to input at its own frequency. A spike subtracts the threshold from the membrane, at the next time step.",
+            "x' = a x − b y + I;   y' = b x + a y − θ o;   o' = 1 where y' ≥ θ",
+            (*_LIF_STATE, "resonance"),
+            ("kept", "turned", "threshold"),
+            ("next_membrane", "next_resonance", "next_spikes"),
+            """
+    from_resonance = Mul(turned, resonance)
+    left = Mul(kept, membrane)
+    swung = Add(from_resonance, left)
+    reset = Mul(threshold, spikes)
+    next_membrane = Sub(swung, reset)
+    remaining = Mul(kept, resonance)
+    to_membrane = Mul(turned, membrane)
+    rotated = Sub(remaining, to_membrane)
+    next_resonance = Add(rotated, current)"""
+            + _FIRE,
+            reset="subtract",
+        ),
+        SpikeOp(
             "RecurrentActivity",
             "The variance that recurrent synapses of one common σ² cause, but for the factor σ²: each neuron "
             "hears all others, and not itself.",
