@@ -35,46 +35,32 @@ NOINLINE int admitted(const float *values, int32_t size, float scale, float larg
     return 1;
 }
 
-typedef struct {
-    int32_t *list, count;
-    float scale, largest;
-    int plain, refused;
-} listing;
-
-INLINE void list_input(listing *l, const float *values, int32_t i)
-{
-    const vec found = load(values);
-    const mask there = not_zero(found);
-    if (RARE(is_one(found) != there || l->largest < l->scale)) {
-        l->plain = GRADED;
-        l->refused |= !admitted(values, LANES, l->scale, l->largest);
-    }
-    l->count = append(l->list, l->count, there, i);
-}
-
 /* List the input's events, of so many values: 1 where all are 0 or 1, else 0; −1 where the contract does not admit one.
    The next step's input lies `ahead` floats further on: with many samples that is a cache miss for every line, unless it
    is asked for in time. */
 static int scan_input(const program *p, const int32_t *r, const float *source, int32_t values, int64_t ahead)
 {
     const int32_t size = r[SCAN_INPUT_size], pitch = r[SCAN_INPUT_pitch];
-    int32_t *starts = p->events + r[SCAN_INPUT_starts];
-    listing l = {.list = p->events + r[SCAN_INPUT_listed], .scale = (float)p->scale, .largest = (float)p->largest,
-                 .plain = PLAIN};
+    int32_t *starts = p->events + r[SCAN_INPUT_starts], *list = p->events + r[SCAN_INPUT_listed], count = 0;
+    ivec others = isplat(0); /* than 0 and 1 */
     for (int32_t begin = 0; begin < size; begin += pitch) {
         int32_t i = begin;
-        *starts++ = l.count;
+        *starts++ = count;
         for (; i + LANES <= begin + pitch && i + LANES <= values; i += LANES) {
-            list_input(&l, source + i, i);
+            const vec found = load(source + i);
+            others |= not_plain(found);
+            count = append(list, count, not_zero(found), i);
             if (ahead) PREFETCH(source + ahead + i);
         }
         if (i < begin + pitch) { /* the last few of an input that comes from outside, without padding */
             float last[LANES] = {0};
             for (int32_t k = i; k < values; k++) last[k - i] = source[k];
-            list_input(&l, last, i);
+            others |= not_plain(load(last));
+            count = append(list, count, not_zero(load(last)), i);
         }
     }
-    *starts = l.count;
-    close_list(l.list, l.count, size);
-    return l.refused ? -1 : l.plain;
+    *starts = count;
+    close_list(list, count, size);
+    if (!any(others) && p->largest >= p->scale) return PLAIN;
+    return admitted(source, values, (float)p->scale, (float)p->largest) ? GRADED : -1;
 }

@@ -9,9 +9,9 @@
 #define LEAN(turn) ((turn)[TURN_LEAN] & LEAN_SPIKES)
 #endif
 
-INLINE layer layer_of(const program *p, const int32_t *r, int lean)
+INLINE layer layer_of(const program *p, const int32_t *r)
 {
-    layer l = {.constants = p->constants + r[NEURONS_constants], .period = r[NEURONS_period], .lean = lean};
+    layer l = {.constants = p->constants + r[NEURONS_constants], .period = r[NEURONS_period]};
     for (int n = 0; n < MOST_OPERANDS; n++) l.in[n] = p->memory + r[NEURONS_in_0 + n];
     for (int n = 0; n < MOST_RESULTS; n++) l.out[n] = p->memory + r[NEURONS_out_0 + n];
     l.spikes = p->memory + r[NEURONS_spikes];
@@ -25,25 +25,35 @@ INLINE layer layer_of(const program *p, const int32_t *r, int lean)
     return l;
 }
 
-/* Elements begin … end − 1, whole pixels, whose currents are at `current`; the list goes on from `count`. */
+/* Elements begin … end − 1, whole pixels, whose currents are at `current`; the list goes on from `count`. Once for spikes
+   that are bits and once for numbers: a loop that had to ask would run out of registers. */
 #define TAKE_NEURONS(NAME, READS, FIRES)                                                                               \
-    NOINLINE int32_t take_##NAME(const program *p, const int32_t *r, int lean, int32_t begin, int32_t end,             \
-                                 const float *current, int32_t count)                                                  \
+    INLINE int32_t pixels_of_##NAME(const layer *l, const int lean, int32_t begin, int32_t end, const float *current,  \
+                                    int32_t count)                                                                     \
     {                                                                                                                  \
-        const layer own = layer_of(p, r, lean), *l = &own; /* a local one that no store can change: in registers */    \
-        for (int32_t pixel = begin; pixel < end; pixel += l->pitch) {                                                  \
+        const int32_t pitch = l->pitch, ahead = l->same ? 0 : LANES;                                                   \
+        int32_t *starts = l->starts + begin / pitch;                                                                   \
+        uint16_t *bits = l->bits + begin / LANES;                                                                      \
+        for (int32_t pixel = begin; pixel < end; pixel += pitch) {                                                     \
             const float *k = l->constants + (l->each ? pixel : 0);                                                     \
-            if (FIRES) l->starts[pixel / l->pitch] = count;                                                            \
-            for (int32_t i = pixel; i < pixel + l->pitch; i += LANES, k += l->same ? 0 : LANES) {                      \
+            if (FIRES) *starts++ = count;                                                                              \
+            for (int32_t i = pixel; i < pixel + pitch; i += LANES, k += ahead, current += LANES, bits++) {             \
                 vec spikes = splat(0.0f);                                                                              \
-                if (READS) spikes = l->lean ? numbers_of(l->bits[i >> 4]) : load(l->spikes + i);                       \
-                const mask fires = step_##NAME(l, i, k, load(current + i - begin), spikes);                            \
-                if (FIRES && l->lean) l->bits[i >> 4] = (uint16_t)fires;                                               \
-                if (FIRES && !l->lean) store(l->next_spikes + i, numbers_of(fires));                                   \
+                if (READS) spikes = lean ? numbers_of(*bits) : load(l->spikes + i);                                    \
+                const mask fires = step_##NAME(l, i, k, load(current), spikes);                                        \
+                if (FIRES && lean) *bits = (uint16_t)fires;                                                            \
+                if (FIRES && !lean) store(l->next_spikes + i, numbers_of(fires));                                      \
                 if (FIRES) count = append(l->list, count, fires, i);                                                   \
             }                                                                                                          \
         }                                                                                                              \
         return count;                                                                                                  \
+    }                                                                                                                  \
+    NOINLINE int32_t take_##NAME(const program *p, const int32_t *r, int lean, int32_t begin, int32_t end,             \
+                                 const float *current, int32_t count)                                                  \
+    {                                                                                                                  \
+        const layer own = layer_of(p, r), *l = &own; /* a local one that no store can change: in registers */          \
+        if (BITS_OF_SPIKES && lean) return pixels_of_##NAME(l, 1, begin, end, current, count);                         \
+        return pixels_of_##NAME(l, 0, begin, end, current, count);                                                     \
     }
 EACH_NEURON(TAKE_NEURONS)
 

@@ -76,7 +76,8 @@ INLINE vec magnitude(vec x) { return x <= 0.0f ? 0.0f - x : x; }
 INLINE vec larger(vec a, vec b) { return b > a ? b : a; }
 INLINE mask at_least(vec a, vec b) { return a >= b; }
 INLINE mask not_zero(vec x) { return x != 0.0f; }
-INLINE mask is_one(vec x) { return x == 1.0f; }
+INLINE ivec not_plain(vec x) { return x != 0.0f && x != 1.0f; }
+INLINE int any(ivec number) { return number != 0; }
 INLINE vec numbers_of(mask bits) { return (float)bits; }
 INLINE vec add_product(vec sum, float x, vec w) { return sum + x * w; }
 INLINE int32_t append(int32_t *list, int32_t count, mask bits, int32_t base)
@@ -260,9 +261,21 @@ INLINE mask not_zero(vec values)
     return COMPARED(values, !=, (vec){0}, _CMP_NEQ_UQ);
 }
 
-INLINE mask is_one(vec values)
+/* Something else than zero for numbers that are neither 0 nor 1; for −0 too, which is looked at more closely then. */
+INLINE ivec not_plain(vec values)
 {
-    return COMPARED(values, ==, splat(1.0f), _CMP_EQ_OQ);
+    const ivec bits = (ivec)values, one = isplat(0x3f800000);
+#if HAS_AVX512
+    const __mmask16 there = _mm512_test_epi32_mask((__m512i)bits, (__m512i)bits);
+    return (ivec)_mm512_maskz_xor_epi32(there, (__m512i)bits, (__m512i)one);
+#else
+    return (bits ^ one) & (bits != 0);
+#endif
+}
+
+INLINE int any(ivec numbers)
+{
+    return bits_of(numbers != 0) != 0;
 }
 
 /* 1 for each bit that is set, 0 for the others. */

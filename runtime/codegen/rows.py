@@ -277,7 +277,6 @@ typedef struct {
     float *out[MOST_RESULTS], *next_spikes;
     uint16_t *bits;
     int32_t *list, *starts, period, pitch, same, each;
-    int lean;
 } layer;
 """
 

@@ -25,6 +25,7 @@ from axonnx.models import (
     MaxPool2d,
     Network,
     RecurrentSNN,
+    ResonateAndFire,
     SpikingMLP,
     SpikingNetwork,
     SpikingResNet,
@@ -174,6 +175,24 @@ class GeneralTies(SpikingNetwork):
         return self.readout(self.second(self.down(self.first(self.up(x, run), run), run), run), run)
 
 
+class Resonators(SpikingNetwork):
+    """Neurons that oscillate: maps with constants of channels, dense ones with their own, and a layer that hears itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = Conv2d(2, 5, 3, padding=1)
+        self.maps = ResonateAndFire(torch.linspace(0.05, 0.25, 5).reshape(5, 1, 1), threshold=0.5)
+        self.flat = Linear(5 * 6 * 7, 19)
+        self.tuned = ResonateAndFire(
+            torch.linspace(0.02, 0.4, 19), decay=torch.linspace(0.7, 1.0, 19), threshold=0.4, recurrent=19
+        )
+        self.readout = LeakyReadout(19, CLASSES)
+
+    def compute(self, x: Tensor, run) -> Tensor:  # [2, 6, 7]
+        maps = self.maps(self.conv(x, run), run)
+        return self.readout(self.tuned(self.flat(maps.flatten(-3), run), run), run)
+
+
 @torch.no_grad()
 def make_exact(network: nn.Module) -> None:
     """Round weights and biases to multiples of a quarter: membranes then often equal their thresholds."""
@@ -293,4 +312,5 @@ NETWORKS = {
     ),
     "ties-general": Golden(GeneralTies, (11,), ("mfa",), ties=True),
     "general-maps": Golden(GeneralMaps, (2, 6, 7), ("mfa", "int16"), steps=16),
+    "resonators": Golden(Resonators, (2, 6, 7), ("mfa", "int8", "step")),
 }

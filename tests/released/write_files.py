@@ -5,8 +5,8 @@ torch network gave, so that no engine is held against itself; noise is that of t
 
 ``python -m tests.released.write_files FOLDER operators`` writes the set of ``version-1-operators``: a file for every
 operator, instruction and way to store weights, with hashes of all traces and states and counts of spikes and
-operations. It stops if two engines, or an engine and torch, differ in a single number. To write files of an earlier
-version, put its installation first: ``PYTHONPATH=/path/to/it python -m tests.released.write_files …``.
+operations, or only the networks whose names follow. It stops if two engines, or an engine and torch, differ in a
+single number. To write files of an earlier version, put its installation first: ``PYTHONPATH=/path/to/it python -m tests.released.write_files …``.
 """
 
 from __future__ import annotations
@@ -113,16 +113,18 @@ QUIET = slice(5, 9)  # steps without input of the third sample
 UNEVEN_PADS = {"halves": [2, 0, 0, 0], "wide": [1, 5, 3, 1], "each": [0, 2, 0, 0]}
 
 
-def write_operators(folder: Path) -> None:
-    """Write every network of ``operator_networks`` in all of its modes."""
+def write_operators(folder: Path, *names: str) -> None:
+    """Write every network of ``operator_networks``, or those that are named, in all of their modes."""
     print(f"files of {Path(axonnx.__file__).parent} on the engines {', '.join(ENGINES)}")
     folder.mkdir(parents=True)
     torch.set_num_threads(1)
     for number, (name, golden) in enumerate(operator_networks.NETWORKS.items()):
-        for mode in golden.modes:
+        for mode in golden.modes if not names or name in names else ():
             path, x = folder / f"{name}-{mode}.onnx", _mixed_input(golden, number)
             collapsed = _write_golden(golden, mode, number, path)
             _record(path, x, number, collapsed)
+    if names:
+        return
     path = folder / "convolutions-uneven-mfa.onnx"
     _with_uneven_pads(folder / "convolutions-mfa.onnx", path)
     _record(path, _mixed_input(operator_networks.NETWORKS["convolutions"], 99), 99, None)
@@ -216,4 +218,4 @@ def _compare_with_torch(path: Path, collapsed: Collapsed, x: NDArray[np.float32]
 SETS = {"networks": main, "operators": write_operators}
 
 if __name__ == "__main__":
-    SETS[sys.argv[2] if len(sys.argv) > 2 else "networks"](Path(sys.argv[1]))
+    SETS[sys.argv[2] if len(sys.argv) > 2 else "networks"](Path(sys.argv[1]), *sys.argv[3:])
