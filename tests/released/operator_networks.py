@@ -176,7 +176,7 @@ class GeneralTies(SpikingNetwork):
 
 
 class Resonators(SpikingNetwork):
-    """Neurons that oscillate: maps with constants of channels, dense ones with their own, and a layer that hears itself."""
+    """Neurons that oscillate: maps with constants of channels, and dense ones that hear themselves."""
 
     def __init__(self) -> None:
         super().__init__()

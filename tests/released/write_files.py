@@ -5,8 +5,9 @@ torch network gave, so that no engine is held against itself; noise is that of t
 
 ``python -m tests.released.write_files FOLDER operators`` writes the set of ``version-1-operators``: a file for every
 operator, instruction and way to store weights, with hashes of all traces and states and counts of spikes and
-operations, or only the networks whose names follow. It stops if two engines, or an engine and torch, differ in a
-single number. To write files of an earlier version, put its installation first: ``PYTHONPATH=/path/to/it python -m tests.released.write_files …``.
+operations, or only the networks whose names follow. It stops if two engines, or an engine and torch, differ in a single
+number. To write files of an earlier version, put its installation first:
+``PYTHONPATH=/path/to/it python -m tests.released.write_files …``.
 """
 
 from __future__ import annotations
