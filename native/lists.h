@@ -28,11 +28,14 @@ static void scan(const program *p, const int32_t *r)
 /* Whether the contract admits some inputs that are not all 0 or 1: multiples of 1/scale up to largest/scale. */
 NOINLINE int admitted(const float *values, int32_t size, float scale, float largest)
 {
-    for (int32_t i = 0; i < size; i++) {
-        const float units = values[i] * scale; /* exact: a power of two */
-        if (!(units >= -largest && units <= largest) || (float)(int32_t)units != units) return 0;
+    mask refused = 0;
+    for (int32_t i = 0; i < size; i += LANES) {
+        float last[LANES] = {0};
+        for (int32_t k = i; k < size && size - i < LANES; k++) last[k - i] = values[k];
+        const vec units = load(size - i < LANES ? last : values + i) * splat(scale); /* exact: a power of two */
+        refused |= not_whole(units, largest);
     }
-    return 1;
+    return refused == 0;
 }
 
 /* List the input's events, of so many values: 1 where all are 0 or 1, else 0; −1 where the contract does not admit one.

@@ -147,16 +147,11 @@ INLINE void add_graded(const int stored, const int vectors, float *sums, const s
         UNROLL(16)
         for (int v = 0; v < vectors; v++) {
             const int64_t w = row + LANES * v;
-            if (stored == FLOATS)
-                parts[v] = add_product(parts[v], value, load((const float *)(const void *)s->weights + w));
-            else if (stored == SHORTS) {
-                const int16_t *const shorts = (const int16_t *)(const void *)s->weights + w;
-                parts[v] = add_product(parts[v], value, floats(load_shorts(shorts)));
-            } else {
-                int16_t some[LANES];
-                for (int lane = 0; lane < LANES; lane++) some[lane] = s->weights[w + lane];
-                parts[v] = add_product(parts[v], value, floats(load_shorts(some)));
-            }
+            vec weights;
+            if (stored == FLOATS) weights = load((const float *)(const void *)s->weights + w);
+            else if (stored == SHORTS) weights = floats(load_shorts((const int16_t *)(const void *)s->weights + w));
+            else weights = floats(load_small(s->weights + w));
+            parts[v] = add_product(parts[v], value, weights);
         }
     }
     UNROLL(16)

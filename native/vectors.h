@@ -71,6 +71,7 @@ INLINE void store(float *at, vec value) { *at = value; }
 INLINE vec splat(float value) { return value; }
 INLINE ivec isplat(int32_t value) { return value; }
 INLINE ivec load_shorts(const int16_t *at) { return *at; }
+INLINE ivec load_small(const int8_t *at) { return *at; }
 INLINE vec floats(ivec number) { return (float)number; }
 INLINE vec magnitude(vec x) { return x <= 0.0f ? 0.0f - x : x; }
 INLINE vec larger(vec a, vec b) { return b > a ? b : a; }
@@ -78,6 +79,7 @@ INLINE mask at_least(vec a, vec b) { return a >= b; }
 INLINE mask not_zero(vec x) { return x != 0.0f; }
 INLINE ivec not_plain(vec x) { return x != 0.0f && x != 1.0f; }
 INLINE int any(ivec number) { return number != 0; }
+INLINE mask not_whole(vec x, float most) { return !(x >= -most && x <= most) || (float)(int32_t)x != x; }
 INLINE vec numbers_of(mask bits) { return (float)bits; }
 INLINE vec add_product(vec sum, float x, vec w) { return sum + x * w; }
 INLINE int32_t append(int32_t *list, int32_t count, mask bits, int32_t base)
@@ -115,6 +117,7 @@ typedef float vec __attribute__((vector_size(64)));
 typedef int32_t ivec __attribute__((vector_size(64)));
 typedef int16_t short16 __attribute__((vector_size(32)));
 typedef int16_t short32 __attribute__((vector_size(64)));
+typedef int8_t byte16 __attribute__((vector_size(16)));
 typedef int8_t byte32 __attribute__((vector_size(32)));
 
 INLINE vec load(const float *at)
@@ -155,6 +158,18 @@ INLINE ivec load_shorts(const int16_t *at)
     short16 found;
     memcpy(&found, at, sizeof found);
     return widen_shorts(found);
+}
+
+/* Sixteen bytes as 32 bits each. */
+INLINE ivec load_small(const int8_t *at)
+{
+    byte16 found;
+    memcpy(&found, at, sizeof found);
+#if HAS_AVX512
+    return (ivec)_mm512_cvtepi8_epi32((__m128i)found);
+#else
+    return __builtin_convertvector(found, ivec);
+#endif
 }
 
 INLINE short32 load_bytes(const int8_t *at) /* thirty-two */
@@ -276,6 +291,15 @@ INLINE ivec not_plain(vec values)
 INLINE int any(ivec numbers)
 {
     return bits_of(numbers != 0) != 0;
+}
+
+/* A bit for each lane that is no integer between −most and most. What is far beyond that, and what is no number, becomes
+   some other integer and so differs too. */
+INLINE mask not_whole(vec values, float most)
+{
+    const vec bounded = where(values >= splat(-most), where(values <= splat(most), values));
+    const vec whole = __builtin_convertvector(__builtin_convertvector(bounded, ivec), vec);
+    return COMPARED(whole, !=, values, _CMP_NEQ_UQ);
 }
 
 /* 1 for each bit that is set, 0 for the others. */
