@@ -168,6 +168,10 @@ static int64_t conv_row_sparse(const program *p, const int32_t *r, const synapse
 INLINE int64_t windows_at(int32_t at, int32_t taps, int32_t stride, int32_t dilation, int32_t outputs)
 {
     int64_t found = 0;
+    if (stride == 1 && dilation == 1) { /* no division for the usual window */
+        const int32_t last = at < taps - 1 ? at : taps - 1, first = at < outputs ? 0 : at - outputs + 1;
+        return last < first ? 0 : last - first + 1;
+    }
     for (int32_t k = 0; k < taps && k * dilation <= at; k++)
         found += (at - k * dilation) % stride == 0 && (at - k * dilation) / stride < outputs;
     return found;

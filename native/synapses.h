@@ -68,9 +68,50 @@ INLINE void add_floats(const int vectors, float *sums, const float *weights, int
     }
 }
 
+#if HAS_PLACES
+/* Two vectors at a time. */
+INLINE void add_pairs_of_shorts(const int vectors, float *sums, const int16_t *weights, int64_t stride, float unit,
+                                const int32_t *list, int32_t count)
+{
+    const int pairs = vectors / 2, beside = BESIDE(vectors);
+    sums16 even[4][MOST_VECTORS / 2], odd[4][MOST_VECTORS / 2];
+    UNROLL(4)
+    for (int p = 0; p < beside; p++)
+        UNROLL(8)
+        for (int v = 0; v < pairs; v++) even[p][v] = odd[p][v] = no_sums();
+    for (int32_t k = 0; k < count; k += beside)
+        UNROLL(4)
+        for (int p = 0; p < beside; p++) {
+            const int16_t *row = weights + list[k + p] * stride;
+            AS_IT_IS(row);
+            UNROLL(8)
+            for (int v = 0; v < pairs; v++) add_places(&even[p][v], &odd[p][v], row + 2 * LANES * v);
+        }
+    UNROLL(8)
+    for (int v = 0; v < pairs; v++) {
+        UNROLL(4)
+        for (int p = 1; p < beside; p++) {
+            even[0][v] = (sums16)((ivec)even[0][v] + (ivec)even[p][v]);
+            odd[0][v] = (sums16)((ivec)odd[0][v] + (ivec)odd[p][v]);
+        }
+        UNROLL(2)
+        for (int n = 0; n < 2; n++) {
+            float *out = sums + LANES * (2 * v + n);
+            store(out, load(out) + floats(half_of_places(even[0][v], odd[0][v], n)) * splat(unit));
+        }
+    }
+}
+#endif
+
 INLINE void add_shorts(const int vectors, float *sums, const int16_t *weights, int64_t stride, float unit,
                        const int32_t *list, int32_t count)
 {
+#if HAS_PLACES
+    if (vectors > 1) {
+        add_pairs_of_shorts(vectors, sums, weights, stride, unit, list, count);
+        return;
+    }
+#endif
     const int beside = BESIDE(vectors);
     ivec parts[4][MOST_VECTORS];
     UNROLL(4)

@@ -364,6 +364,21 @@ INLINE void add_quads(sums16 *sums, weights16 w, int32_t quad)
 {
     __asm__("vpdpbusd\t{%2, %1, %0|%0, %1, %2}" : "+v"(*sums) : "v"(_mm512_set1_epi32(quad)), "v"(w));
 }
+/* Thirty-two integers of 16 bits added to two sums of 32 bits each: one has those at even places, the other those at odd
+   ones. A product with 1 or 0 widens and adds in one instruction, where widening by itself takes another. */
+#define HAS_PLACES 1
+INLINE void add_places(sums16 *even, sums16 *odd, const int16_t *at)
+{
+    const __m512i some = _mm512_loadu_si512(at), low = _mm512_set1_epi32(1), high = _mm512_set1_epi32(1 << 16);
+    __asm__("vpdpwssd\t{%2, %1, %0|%0, %1, %2}" : "+v"(*even) : "v"(low), "v"(some));
+    __asm__("vpdpwssd\t{%2, %1, %0|%0, %1, %2}" : "+v"(*odd) : "v"(high), "v"(some));
+}
+/* The lower or the upper sixteen of such sums, in order. */
+INLINE ivec half_of_places(sums16 even, sums16 odd, int upper)
+{
+    const __m512i lower = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    return (ivec)_mm512_permutex2var_epi32(even, _mm512_add_epi32(lower, _mm512_set1_epi32(8 * upper)), odd);
+}
 #elif defined(__AVX2__)
 #define HAS_PAIRS 1
 typedef struct {
@@ -399,5 +414,8 @@ INLINE void add_pairs(sums16 *sums, weights16 w, int32_t pair)
 #endif
 #ifndef HAS_QUADS
 #define HAS_QUADS 0
+#endif
+#ifndef HAS_PLACES
+#define HAS_PLACES 0
 #endif
 #endif

@@ -20,7 +20,7 @@ SLOTS = 16  # time steps that a group of turns may take at a time
 WIDEST = 256  # outputs of a block of weights
 # Per cent of active inputs from which dense products are faster: weights of 16 bits that serve several pixels or time
 # steps, or a single one; the same for 8 bits. Measured by benchmarks/crossings.py.
-DENSE_FROM = (42, 101, 30, 101)
+DENSE_FROM = (47, 101, 30, 101)
 
 ADD, SUB, MUL = range(3)  # kinds of arithmetic
 PAIRS, MEANS, LARGEST = range(3)  # kinds of pools

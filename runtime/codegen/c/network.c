@@ -56,8 +56,8 @@ void network_init(network_state *n, uint64_t seed, uint32_t sample)
     network_reset(n);
 }
 
-/* The input is in `outside`; noise goes behind it. */
-static int take_step(network_state *n)
+/* The input, and behind it the noise where there is any. */
+static int take_step(network_state *n, const float *outside)
 {
     const program p = {TABLE, ORDER, GROUPS, TABLES, CONSTANTS, (const int8_t *)&WEIGHTS, n->memory, n->events, n->bits,
                        n->packed, NETWORK_ROWS, TURNS, 1, AT_START, KEPT, NETWORK_OUTSIDE, NETWORK_TRACE, SCALE,
@@ -67,29 +67,33 @@ static int take_step(network_state *n)
     if (n->steps == 0 && core.fuses()) return NETWORK_FUSED;
     if (!NETWORK_SPIKING) n->steps = 0;
     DRAW_NOISE(n)
-    if (core.run(&p, n->outside, n->memory, n->counts, KEEP_TRACE(n), 1, n->steps, 1, 0, 1, 1) >= 0)
+    if (core.run(&p, outside, n->memory, n->counts, KEEP_TRACE(n), 1, n->steps, 1, 0, 1, 1) >= 0)
         return NETWORK_BAD_VALUE;
     n->steps++;
     return 0;
 }
 
-/* Whether all values are as the contract promises; if so they become the input. */
+/* Values that are the input as they stand go to the core where they are: it refuses what the contract does not admit.
+   Others are checked before they are changed, and become the input in `outside`. */
 static int take_values(network_state *n, const float *values)
 {
+    if (NETWORK_CENTRE == 0.0f && NETWORK_UNIT == 1.0f && NETWORK_OUTSIDE == NETWORK_INPUTS)
+        return take_step(n, values);
     for (int i = 0; i < NETWORK_INPUTS; i++) {
         const float value = values[i] - NETWORK_CENTRE;
-        if (!(value >= -NETWORK_LARGEST && value <= NETWORK_LARGEST) || (float)(int32_t)value != value) return 0;
+        if (!(value >= -NETWORK_LARGEST && value <= NETWORK_LARGEST) || (float)(int32_t)value != value)
+            return NETWORK_BAD_VALUE;
     }
     for (int i = 0; i < NETWORK_INPUTS; i++) {
         const float value = values[i] - NETWORK_CENTRE;
         n->outside[i] = value * NETWORK_UNIT;
     }
-    return 1;
+    return take_step(n, n->outside);
 }
 
 int network_step(network_state *n, const float frame[NETWORK_INPUTS])
 {
-    return take_values(n, frame) ? take_step(n) : NETWORK_BAD_VALUE;
+    return take_values(n, frame);
 }
 
 int network_cell(int x, int y, int p)
@@ -112,8 +116,7 @@ int network_step_events(network_state *n, const network_event *events, size_t co
         if (cell < 0) left_out++;
         else if (input[cell] < NETWORK_CLIP) input[cell] += 1.0f;
     }
-    if (!take_values(n, input)) return NETWORK_BAD_VALUE;
-    const int refused = take_step(n);
+    const int refused = take_values(n, input);
     return refused ? refused : left_out;
 }
 
