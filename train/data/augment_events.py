@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.native import address_of, find_function
-from axonnx.runtime.events.arrays import EVENT, concatenate_events, pick_events
+from axonnx.runtime.events.arrays import EVENT, RAW, concatenate_events, pick_events
 from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.program.layer_noise import to_normal
 from axonnx.runtime.program.normal_table import coefficients
@@ -67,6 +67,12 @@ class _Plan(NamedTuple):
     keep: int  # of 2^32 events
     stretch: float
 
+    @property
+    def most(self) -> int:
+        """Events that it can have afterwards."""
+        copies = 1 if self.copies is None else int(self.copies.max()) + 1
+        return copies * (len(self.own) + len(self.other))
+
 
 def augment_events(
     data: Recordings, indices: NDArray[np.int64], how: Augmentation, seed: int, epoch: int
@@ -76,9 +82,14 @@ def augment_events(
     drawn = Draws(seed, epoch, indices)
     native = find_function("change", ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
     made, off_sensor = [], np.zeros(len(indices), np.int64)
-    for at, plan in enumerate(_plans(data, indices, how, drawn)):
-        by = _plain if native is None else _native
-        events, off_sensor[at] = by(native, plan, data.sensor, how, drawn, at)
+    plans = _plans(data, indices, how, drawn)
+    # One for all recordings: memory that the system just gave costs as much as what is written into it.
+    room = np.empty(max((plan.most for plan in plans), default=0) if native else 0, EVENT)
+    for at, plan in enumerate(plans):
+        if native is None:
+            events, off_sensor[at] = _plain(plan, data.sensor, how, drawn, at)
+        else:
+            events, off_sensor[at] = _native(native, plan, data.sensor, how, drawn, at, room)
         made.append(events)
     return AugmentedEvents(*join_events(made), off_sensor)
 
@@ -126,7 +137,9 @@ def _partners(labels: NDArray[np.int64], indices: NDArray[np.int64], drawn: Draw
     return order[first + np.floor(drawn.unit[:, draws.PARTNER] * (last - first)).astype(np.int64)]
 
 
-def _native(native: Any, plan: _Plan, sensor: Sensor, how: Augmentation, drawn: Draws, at: int) -> tuple[Events, int]:
+def _native(
+    native: Any, plan: _Plan, sensor: Sensor, how: Augmentation, drawn: Draws, at: int, room: Events
+) -> tuple[Events, int]:
     """The changed events and how many fell off the sensor, by the core, which leaves Python to other threads."""
     own, other = np.ascontiguousarray(plan.own), np.ascontiguousarray(plan.other)
     change = _Change(
@@ -151,12 +164,11 @@ def _native(native: Any, plan: _Plan, sensor: Sensor, how: Augmentation, drawn: 
         epoch=drawn.epoch,
         sample=int(drawn.samples[at]),
     )
-    most = 1 if plan.copies is None else int(plan.copies.max()) + 1
-    out = np.empty(most * (len(own) + len(other)), EVENT)
-    return out[: native(ctypes.addressof(change), address_of(out))], change.off_sensor
+    found = native(ctypes.addressof(change), address_of(room))
+    return room[:found].view(RAW).copy().view(EVENT), change.off_sensor
 
 
-def _plain(_: None, plan: _Plan, sensor: Sensor, how: Augmentation, drawn: Draws, at: int) -> tuple[Events, int]:
+def _plain(plan: _Plan, sensor: Sensor, how: Augmentation, drawn: Draws, at: int) -> tuple[Events, int]:
     """The same in numpy."""
     parts = [
         _part(events, move, stream, plan, sensor, how, drawn, at)
