@@ -75,7 +75,7 @@ def _plain(
     frames: NDArray[np.uint8], steps: Places, rows: Places, columns: Places, keep: int, drawn: Draws, at: int
 ) -> NDArray[np.uint8]:
     """One sample in numpy, flat."""
-    seen = frames[np.ix_(steps, range(frames.shape[1]), rows, columns)]
+    seen = frames[np.ix_(steps, np.arange(frames.shape[1]), rows, columns)]
     seen[steps < 0] = seen[:, :, rows < 0] = seen[..., columns < 0] = 0
     if keep < ALL:
         events = np.repeat(np.arange(seen.size), seen.reshape(-1))

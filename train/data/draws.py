@@ -52,13 +52,12 @@ class Draws:
         return self._words(np.arange(count, dtype=np.uint64), stream, self.epoch, int(self.samples[at]))
 
     def _words(self, *counter: Words | int) -> tuple[Words, ...]:
-        return philox(tuple(np.asarray(word, np.uint64) for word in counter), self.seed)  # type: ignore[arg-type]
+        return philox(tuple(np.asarray(word, np.uint64) for word in counter), self.seed)
 
 
 def to_unit(words: Words) -> NDArray[np.float64]:
     """The middle of the 2^32 parts of the unit interval that a word names."""
-    unit: NDArray[np.float64] = (words + 0.5) * UNIT
-    return unit
+    return (words.astype(np.float64) + 0.5) * UNIT
 
 
 def places(

@@ -102,6 +102,8 @@ def test_clip_and_binary_report_what_they_cut():
     events = make_events(np.zeros(300, np.int64), 1)
     full = bin_events(events, LINE)
     assert (full.frames[0, 0, 0, 1], full.clipped) == (255, 45)
+    cut = bin_events(events, LINE.model_copy(update={"clip": 254}))
+    assert (cut.frames[0, 0, 0, 1], cut.clipped) == (254, 46)
     binary = bin_events(events, LINE.model_copy(update={"values": "binary"}))
     assert (binary.frames[0, 0, 0, 1], binary.clipped) == (1, 299)
 
