@@ -312,37 +312,43 @@ INLINE int64_t append_changed(change *c, const uint8_t *events, int64_t count, u
     const int64_t limit_t = INT64_C(1) << 62, retimed = fixed.stretch != 1.0 || fixed.time_jitter != 0.0;
     int64_t off_sensor = 0;
     uint32_t words[4][TOGETHER];
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t n = i % TOGETHER;
-        if (n == 0)
-            random_words(words, (uint32_t)i, stream, (uint32_t)fixed.epoch, (uint32_t)fixed.sample, fixed.seed);
-        if ((int64_t)words[0][n] >= fixed.keep) continue;
-        event e = read_event(events, i);
-        int64_t x = e.x, y = e.y;
-        if (stream == 2) {
-            x += fixed.move_x;
-            y += fixed.move_y;
-            e.t = (int64_t)((uint64_t)e.t + (uint64_t)fixed.move_t);
-            if (x < 0 || x >= fixed.width || y < 0 || y >= fixed.height || e.t < 0) continue;
+    for (int64_t begin = 0; begin < count; begin += TOGETHER) {
+        const int64_t end = count - begin < TOGETHER ? count - begin : TOGETHER;
+        int64_t kept[TOGETHER], number = 0; /* listed without a jump, which would be guessed wrong half of the time */
+        random_words(words, (uint32_t)begin, stream, (uint32_t)fixed.epoch, (uint32_t)fixed.sample, fixed.seed);
+        for (int64_t n = 0; n < end; n++) {
+            kept[number] = n;
+            number += (int64_t)words[0][n] < fixed.keep;
         }
-        x = fixed.columns[x];
-        y = fixed.rows[y];
-        if (fixed.jitter_x != 0.0) x += (int64_t)nearest(fixed.jitter_x * normal(words[3][n], fixed.table));
-        if (x < 0 || x >= fixed.width || y < 0 || y >= fixed.height) {
-            off_sensor++;
-            continue;
+        for (int64_t k = 0; k < number; k++) {
+            const int64_t n = kept[k];
+            event e = read_event(events, begin + n);
+            int64_t x = e.x, y = e.y;
+            if (stream == 2) {
+                x += fixed.move_x;
+                y += fixed.move_y;
+                e.t = (int64_t)((uint64_t)e.t + (uint64_t)fixed.move_t);
+                if (x < 0 || x >= fixed.width || y < 0 || y >= fixed.height || e.t < 0) continue;
+            }
+            x = fixed.columns[x];
+            y = fixed.rows[y];
+            if (fixed.jitter_x != 0.0) x += (int64_t)nearest(fixed.jitter_x * normal(words[3][n], fixed.table));
+            if (x < 0 || x >= fixed.width || y < 0 || y >= fixed.height) {
+                off_sensor++;
+                continue;
+            }
+            if (retimed) {
+                double t = (double)e.t * fixed.stretch;
+                if (fixed.time_jitter != 0.0) t += fixed.time_jitter * normal(words[2][n], fixed.table);
+                t = nearest(t);
+                e.t = t < 0.0 ? 0 : t < (double)limit_t ? (int64_t)t : limit_t;
+            }
+            e.x = (uint16_t)x;
+            e.y = (uint16_t)y;
+            int64_t copies = 1;
+            if (fixed.copies != NULL) copies = (int64_t)(fixed.copies[x] + ((double)words[1][n] + 0.5) / 4294967296.0);
+            for (; copies > 0; copies--) write_event(out, found++, e);
         }
-        if (retimed) {
-            double t = (double)e.t * fixed.stretch;
-            if (fixed.time_jitter != 0.0) t += fixed.time_jitter * normal(words[2][n], fixed.table);
-            t = nearest(t);
-            e.t = t < 0.0 ? 0 : t < (double)limit_t ? (int64_t)t : limit_t;
-        }
-        e.x = (uint16_t)x;
-        e.y = (uint16_t)y;
-        int64_t copies = 1;
-        if (fixed.copies != NULL) copies = (int64_t)(fixed.copies[x] + ((double)words[1][n] + 0.5) / 4294967296.0);
-        for (; copies > 0; copies--) write_event(out, found++, e);
     }
     c->off_sensor += off_sensor;
     return found;

@@ -8,8 +8,12 @@
 static float normal(uint32_t word, const double (*table)[8])
 {
     const uint32_t odd = (word & 0x7fffffffu) * 2u + 1u;
+#ifdef __GNUC__
+    const int octave = 32 - __builtin_clz(odd); /* a loop would be guessed wrong for every other number */
+#else
     int octave = 32;
     while (odd >> (octave - 1) == 0u) octave--;
+#endif
     const double v = (double)odd / (double)((uint64_t)1 << octave) * 4.0 - 3.0, *row = table[octave - 1];
     double value = row[7];
     for (int power = 6; power >= 0; power--) {
