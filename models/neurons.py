@@ -309,9 +309,7 @@ def _first_decays(settings: LIFSettings, shape: tuple[int, ...]) -> Tensor:
     if settings.time_constants is None:
         return torch.tensor(settings.decay).repeat(shape)
     shortest, longest = settings.time_constants
-    # The power of a tensor: that of a number imports torch._dynamo on the meta device, which takes a second.
-    spread = torch.tensor(longest / shortest).pow(torch.rand(shape))
-    return torch.exp(-1.0 / (shortest * spread))
+    return torch.exp(-1.0 / (shortest * (longest / shortest) ** torch.rand(shape)))
 
 
 def hold_threshold(neuron: Neurons, threshold: Tensor) -> None:
