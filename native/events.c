@@ -1,10 +1,11 @@
-/* Passes over events: streams into bins, words and lines of recordings into events.
+/* Passes over events: streams and recordings into bins, words and lines of recordings into events, random changes.
 
-   Each pass has a twin in numpy that gives the same bits (runtime/binning/plain.py, runtime/readers). Times are any
+   Each pass has a twin in numpy that gives the same bits (runtime/binning, runtime/readers, train/data). Times are any
    int64, so differences of two times are taken modulo 2^64, in uint64_t: there they are exact, and never undefined. */
 #include "vectors.h"
 #include "generated.h"
 #include "program.h"
+#include "noise.h"
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "events and recordings are little-endian: without the core, numpy reads them on this processor"
@@ -78,24 +79,30 @@ INLINE void list_cell(open_bin *b, int64_t cell)
     b->clipped += count - value;
 }
 
-/* Move all counts to the frame, cut to the limit. Compilers turn loops of a fixed length into vectors at -O2 already;
-   over all cells in one loop this would take five times as long. */
-NOINLINE void take_frame(open_bin *b)
+/* Move so many counts, cut to the limit. Compilers turn loops of a fixed length into vectors at -O2 already; over all
+   cells in one loop this would take five times as long. */
+NOINLINE void cut_counts(open_bin *b, const uint8_t *from, uint8_t *to, int64_t size)
 {
     enum { BLOCK = 256 };
     const uint8_t limit = (uint8_t)b->limit;
-    for (int64_t start = 0; start < b->size; start += BLOCK) {
-        const int64_t left = b->size - start;
+    for (int64_t start = 0; start < size; start += BLOCK) {
+        const int64_t left = size - start;
         uint8_t counts[BLOCK] = {0}, values[BLOCK];
         uint32_t total = 0, kept = 0;
-        memcpy(counts, b->cells + start, left < BLOCK ? (size_t)left : BLOCK);
+        memcpy(counts, from + start, left < BLOCK ? (size_t)left : BLOCK);
         for (int k = 0; k < BLOCK; k++) values[k] = counts[k] < limit ? counts[k] : limit;
         for (int k = 0; k < BLOCK; k++) total += counts[k];
         for (int k = 0; k < BLOCK; k++) kept += values[k];
-        memcpy(b->frame + start, values, left < BLOCK ? (size_t)left : BLOCK);
+        memcpy(to + start, values, left < BLOCK ? (size_t)left : BLOCK);
         b->counted += kept;
         b->clipped += total - kept;
     }
+}
+
+/* Move all counts to the frame. */
+NOINLINE void take_frame(open_bin *b)
+{
+    cut_counts(b, b->cells, b->frame, b->size);
     memset(b->cells, 0, (size_t)b->size);
     b->frame = NULL;
 }
@@ -205,6 +212,188 @@ EXPORT int64_t axonnx_push(open_bin *b, const uint8_t *events, int64_t start, in
     }
     b->events += i - start;
     return i;
+}
+
+/* ---------------------------------------------------------------- whole recordings
+   Count the events of a recording, in whatever order, into `last` bins that stand one after the other in `frames`. */
+EXPORT void axonnx_bin(open_bin *b, const uint8_t *events, int64_t count, uint8_t *frames)
+{
+    const open_bin fixed = *b;
+    int64_t known = b->known, origin = b->origin, off_sensor = 0, bad_polarity = 0, before = 0, after = 0, surplus = 0;
+    uint64_t begin = 0; /* of the bin in `frame`: mostly the next event is in it too, which saves a division */
+    uint8_t *frame = frames;
+    for (int64_t i = 0; i < count; i++) {
+        const event e = read_event(events, i);
+        if (!on_sensor(&fixed, e)) {
+            const int64_t off = e.x >= fixed.width || e.y >= fixed.height;
+            off_sensor += off;
+            bad_polarity += !off;
+            continue;
+        }
+        if (!known) {
+            origin = e.t;
+            known = 1;
+        }
+        if (e.t < origin) {
+            before++;
+            continue;
+        }
+        const uint64_t elapsed = (uint64_t)e.t - (uint64_t)origin;
+        if (elapsed - begin >= fixed.bin_us) {
+            const uint64_t index = elapsed / fixed.bin_us;
+            if (index >= (uint64_t)fixed.last) {
+                after++;
+                continue;
+            }
+            begin = index * fixed.bin_us;
+            frame = frames + index * (uint64_t)fixed.size;
+        }
+        uint8_t *cell = frame + cell_of(&fixed, e);
+        const uint8_t full = *cell == UINT8_MAX;
+        *cell = (uint8_t)(*cell + !full);
+        surplus += full;
+    }
+    if (fixed.limit < UINT8_MAX) cut_counts(b, frames, frames, fixed.last * fixed.size);
+    b->clipped += surplus;
+    b->off_sensor += off_sensor;
+    b->bad_polarity += bad_polarity;
+    b->before += before;
+    b->after += after;
+}
+
+/* ---------------------------------------------------------------- random changes of training samples
+   Every number is a function of (seed, epoch, sample) and of its place, whatever batch the sample is in. */
+enum { TOGETHER = 16 }; /* counters at a time: independent of each other, and of a fixed number for the compiler */
+
+/* The random words of TOGETHER counters (first + i, stream, epoch, sample). */
+INLINE void random_words(uint32_t (*words)[TOGETHER], uint32_t first, uint32_t stream, uint32_t epoch, uint32_t sample,
+                         uint64_t seed)
+{
+    uint32_t k = (uint32_t)seed, l = (uint32_t)(seed >> 32);
+    for (int i = 0; i < TOGETHER; i++) {
+        words[0][i] = first + (uint32_t)i;
+        words[1][i] = stream;
+        words[2][i] = epoch;
+        words[3][i] = sample;
+    }
+    for (int turn = 0; turn < 10; turn++, k += 0x9e3779b9u, l += 0xbb67ae85u)
+        for (int i = 0; i < TOGETHER; i++)
+            philox_turn(words[0] + i, words[1] + i, words[2] + i, words[3] + i, k, l);
+}
+
+/* The nearest whole number, the even one of two: rint, without a library. */
+INLINE double nearest(double value)
+{
+    const double whole = 4503599627370496.0, size = value < 0.0 ? 0.0 - value : value;
+    if (!(size < whole)) return value;
+    const double rounded = (size + whole) - whole;
+    return value < 0.0 ? 0.0 - rounded : rounded;
+}
+
+/* What happens to a recording. `Change` in train/data/augment_events.py states the same fields again. */
+typedef struct {
+    const uint8_t *own, *other; /* events; of another recording that this one is blended with, or none */
+    const int64_t *columns, *rows; /* where each column and each row goes, also off the sensor */
+    const double *copies;          /* how often an event of each new column occurs in the mean, or NULL: once */
+    const double (*table)[8];      /* of normals */
+    int64_t own_count, other_count, width, height;
+    int64_t keep, move_t, move_x, move_y; /* of 2^32 events so many are kept; how far the other recording is moved */
+    double stretch, time_jitter, jitter_x;
+    uint64_t seed;
+    int64_t epoch, sample;
+    int64_t off_sensor; /* kept events that are moved off the sensor */
+} change;
+
+/* Append the changed events of one recording; returns the new number of events. */
+INLINE int64_t append_changed(change *c, const uint8_t *events, int64_t count, uint32_t stream, int64_t found,
+                              uint8_t *out)
+{
+    const change fixed = *c; /* stores to bytes may alias *c */
+    const int64_t limit_t = INT64_C(1) << 62, retimed = fixed.stretch != 1.0 || fixed.time_jitter != 0.0;
+    int64_t off_sensor = 0;
+    uint32_t words[4][TOGETHER];
+    for (int64_t begin = 0; begin < count; begin += TOGETHER) {
+        const int64_t end = count - begin < TOGETHER ? count - begin : TOGETHER;
+        int64_t kept[TOGETHER], number = 0; /* listed without a jump, which would be guessed wrong half of the time */
+        random_words(words, (uint32_t)begin, stream, (uint32_t)fixed.epoch, (uint32_t)fixed.sample, fixed.seed);
+        for (int64_t n = 0; n < end; n++) {
+            kept[number] = n;
+            number += (int64_t)words[0][n] < fixed.keep;
+        }
+        for (int64_t k = 0; k < number; k++) {
+            const int64_t n = kept[k];
+            event e = read_event(events, begin + n);
+            int64_t x = e.x, y = e.y;
+            if (stream == 2) {
+                x += fixed.move_x;
+                y += fixed.move_y;
+                e.t = (int64_t)((uint64_t)e.t + (uint64_t)fixed.move_t);
+                if (x < 0 || x >= fixed.width || y < 0 || y >= fixed.height || e.t < 0) continue;
+            }
+            x = fixed.columns[x];
+            y = fixed.rows[y];
+            if (fixed.jitter_x != 0.0) x += (int64_t)nearest(fixed.jitter_x * normal(words[3][n], fixed.table));
+            if (x < 0 || x >= fixed.width || y < 0 || y >= fixed.height) {
+                off_sensor++;
+                continue;
+            }
+            if (retimed) {
+                double t = (double)e.t * fixed.stretch;
+                if (fixed.time_jitter != 0.0) t += fixed.time_jitter * normal(words[2][n], fixed.table);
+                t = nearest(t);
+                e.t = t < 0.0 ? 0 : t < (double)limit_t ? (int64_t)t : limit_t;
+            }
+            e.x = (uint16_t)x;
+            e.y = (uint16_t)y;
+            int64_t copies = 1;
+            if (fixed.copies != NULL) copies = (int64_t)(fixed.copies[x] + ((double)words[1][n] + 0.5) / 4294967296.0);
+            for (; copies > 0; copies--) write_event(out, found++, e);
+        }
+    }
+    c->off_sensor += off_sensor;
+    return found;
+}
+
+/* The changed events of a recording, the earliest first and the others in no order; returns their number. */
+EXPORT int64_t axonnx_change(change *c, uint8_t *out)
+{
+    int64_t first = 0, found = append_changed(c, c->own, c->own_count, 1, 0, out);
+    found = append_changed(c, c->other, c->other_count, 2, found, out);
+    for (int64_t i = 1; i < found; i++)
+        if (read_event(out, i).t < read_event(out, first).t) first = i;
+    if (first > 0) {
+        const event earliest = read_event(out, first);
+        write_event(out, first, read_event(out, 0));
+        write_event(out, 0, earliest);
+    }
+    return found;
+}
+
+/* Frames [steps, channels, rows, columns] from those at these places, −1 for zero. Of each count so many events of
+   2^16 are kept. */
+EXPORT void axonnx_change_frames(const uint8_t *frames, const int64_t *shape, const int64_t *steps, const int64_t *rows,
+                                 const int64_t *columns, int64_t keep, uint64_t seed, uint32_t epoch, uint32_t sample,
+                                 uint8_t *out)
+{
+    const int64_t channels = shape[1], height = shape[2], width = shape[3];
+    uint32_t words[4][TOGETHER], number = 0; /* of the event: eight of them take one counter */
+    for (int64_t t = 0; t < shape[0]; t++)
+        for (int64_t c = 0; c < channels; c++)
+            for (int64_t y = 0; y < height; y++, out += width) {
+                const int nothing = steps[t] < 0 || rows[y] < 0;
+                const uint8_t *row = nothing ? NULL : frames + ((steps[t] * channels + c) * height + rows[y]) * width;
+                for (int64_t x = 0; x < width; x++) out[x] = nothing || columns[x] < 0 ? 0 : row[columns[x]];
+                for (int64_t x = 0; x < width && keep < 65536; x++) {
+                    uint8_t kept = 0;
+                    for (uint8_t left = out[x]; left > 0; left--, number++) {
+                        const uint32_t place = number % (8 * TOGETHER);
+                        if (place == 0) random_words(words, number / 8, 1, epoch, sample, seed);
+                        const uint32_t word = words[place / 2 % 4][place / 8];
+                        kept += (int64_t)(place % 2 ? word >> 16 : word & 0xffffu) < keep;
+                    }
+                    out[x] = kept;
+                }
+            }
 }
 
 /* ---------------------------------------------------------------- recordings

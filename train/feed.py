@@ -1,7 +1,8 @@
-"""Batches on their way to the network: bound to a device, prepared one ahead in a thread of their own."""
+"""Batches on their way to the network: made and bound to a device one ahead, in a thread of their own."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from axonnx.runtime.format.contract import unit_of
 from axonnx.train.data.batches import Batches
 from axonnx.train.distributed import World
 
+Arrays = tuple[NDArray[np.generic], NDArray[np.int64]]
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -22,6 +25,20 @@ class Batch:
 
     x: Tensor
     labels: Tensor
+
+
+class Waited(Iterator[Batch]):
+    """Batches, and the seconds that whoever takes them has waited so far."""
+
+    def __init__(self, source: Iterator[Batch]) -> None:
+        self.source, self.seconds = source, 0.0
+
+    def __next__(self) -> Batch:
+        began = time.perf_counter()
+        try:
+            return next(self.source)
+        finally:
+            self.seconds += time.perf_counter() - began
 
 
 @dataclass(frozen=True)
@@ -35,23 +52,25 @@ class Feed:
     def __len__(self) -> int:
         return len(self.batches)
 
-    def epoch(self, epoch: int) -> Iterator[Batch]:
-        """The batches of one epoch; the next is prepared while this one is used."""
-        return self._ahead(iter(self.batches.epoch(epoch)))
+    def epoch(self, epoch: int) -> Waited:
+        """The batches of one epoch; the next is made while this one is used."""
+        return Waited(self._ahead(iter(self.batches.epoch(epoch))))
 
     def part_of(self, world: World) -> Iterator[Batch]:
         """Of the batches in their order every n-th, beginning with number ``rank``: what this process evaluates."""
         numbers = range(world.rank, len(self.batches), world.size)
         return self._ahead(self.batches.make(0, number).batch for number in numbers)
 
-    def _ahead(self, source: Iterator[tuple[NDArray[np.generic], NDArray[np.int64]]]) -> Iterator[Batch]:
+    def _ahead(self, source: Iterator[Arrays]) -> Iterator[Batch]:
+        made = (self._tensors(*arrays) for arrays in source)
         with ThreadPoolExecutor(1) as ahead:
-            pending = ahead.submit(next, source, None)
-            while (arrays := pending.result()) is not None:
-                pending = ahead.submit(next, source, None)
-                yield self._tensors(*arrays)
+            pending = ahead.submit(next, made, None)
+            while (batch := pending.result()) is not None:
+                pending = ahead.submit(next, made, None)
+                yield batch
 
     def _tensors(self, x: NDArray[np.generic], labels: NDArray[np.int64]) -> Batch:
-        values = torch.from_numpy(np.ascontiguousarray(x)).to(self.device, torch.float32)
-        scaled = values if self.shift == 0 else values * unit_of(self.shift)
-        return Batch(scaled, torch.from_numpy(labels).to(self.device))
+        values = np.ascontiguousarray(x, np.float32)
+        if self.shift:
+            values *= np.float32(unit_of(self.shift))  # of this batch alone: Batches made it
+        return Batch(torch.from_numpy(values).to(self.device), torch.from_numpy(labels).to(self.device))

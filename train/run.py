@@ -293,4 +293,7 @@ def _close(folder: RunFolder, training: Training, metrics: dict[str, Any]) -> No
     """Write the final figures and the picture."""
     folder.write_metrics(metrics)
     draw_curves(folder.path / "curves.png", training.rows, folder.path.name)
-    folder.log(f"finished after {training.epochs_done} epochs")
+    # Rows that an earlier version wrote say nothing of it.
+    shares = [row["waiting"] for row in training.rows if isinstance(row.get("waiting"), float)]
+    waited = f"; {100 * np.mean(shares):.1f} % of training was waiting for data" if shares else ""
+    folder.log(f"finished after {training.epochs_done} epochs{waited}")

@@ -49,7 +49,8 @@ class Lines(Silent):
         return (
             f"epoch {self.done}/{self.epochs}{phase}  loss {row['loss']:.4f}  train {100 * row['train_accuracy']:.1f} %"
             f"  test {100 * row['test_accuracy']:.1f} %  rate {row['rate']:.3f}"
-            f"  {row['seconds']:.1f} s  left {_minutes(spent * (self.epochs - self.done))}"
+            f"  waiting {100 * row['waiting']:.1f} %  {row['seconds']:.1f} s"
+            f"  left {_minutes(spent * (self.epochs - self.done))}"
         )
 
 

@@ -56,7 +56,7 @@ def test_an_epoch_has_a_row_with_everything_the_issue_asks_for(frames):
     for row in rows:
         assert set(row) == {
             *("epoch", "phase", "loss", "cross_entropy", "kl", "train_accuracy", "gradient_norm", "rate"),
-            *("weight_rate", "test_accuracy", "test_nll", "test_ece", "seconds"),
+            *("weight_rate", "test_accuracy", "test_nll", "test_ece", "seconds", "waiting"),
             *(f"rate/{layer}.neuron" for layer in layers),
             *(f"{kind}/{layer}.neuron" for layer in layers for kind in ("lambda", "z")),
             *(f"gradient/{name}" for name in [*synapses, "readout"]),

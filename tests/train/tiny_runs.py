@@ -97,4 +97,4 @@ def rows_of(run: Path) -> list[dict[str, str]]:
 
 def without_time(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     """Rows but for what a clock measured."""
-    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
+    return [{key: value for key, value in row.items() if key not in ("seconds", "waiting")} for row in rows]

@@ -1,70 +1,85 @@
-"""Random changes to a batch of frames or images."""
+"""Random changes to a batch of frames or images: by the native core, or by its twin in numpy, to the same bits."""
 
 from __future__ import annotations
+
+import ctypes
 
 import numpy as np
 from numpy.typing import NDArray
 
+from axonnx.native import address_of, find_function
+from axonnx.train.data import draws
 from axonnx.train.data.augment import Augmentation
+from axonnx.train.data.draws import OWN, Draws
+
+Places = NDArray[np.int64]
+ALL = 2**16  # events kept of so many; half a random word decides on each
 
 
-def augment_frames(frames: NDArray[np.uint8], how: Augmentation, generator: np.random.Generator) -> NDArray[np.uint8]:
-    """The samples [B, …, H, W], changed each in its own way; what comes in from outside is zero.
+def augment_frames(
+    frames: NDArray[np.uint8], indices: NDArray[np.int64], how: Augmentation, seed: int, epoch: int
+) -> NDArray[np.uint8]:
+    """The samples with these ``indices``, [B, …, H, W], changed each in its own way; what comes in is zero.
 
     Cutting an image out of one padded by k pixels is moving it by up to k: a crop is a shift of both axes.
-    All frames of a sequence move alike.
+    All frames of a sequence move alike, and every sample loses a share of its events drawn between 0 and ``drop``.
     """
     how.check("frames" if frames.ndim == 5 else "images")
-    count = len(frames)
-    down, right = _shifts(how.shift_y, how, count, generator), _shifts(how.shift_x, how, count, generator)
-    mirrored = generator.integers(2, size=count) == 1 if how.flip else np.zeros(count, np.bool_)
-    larger = _about_one(how.zoom, count, generator)
-    slower = _about_one(how.time_stretch, count, generator)
-    out = np.empty_like(frames)
-    for sample in range(count):
-        source = frames[sample, ..., ::-1] if mirrored[sample] else frames[sample]
-        for axis, moved in ((-2, down), (-1, right)):
-            source = _taken(source, _zoomed(source.shape[axis], larger[sample], moved[sample]), axis)
-        out[sample] = _taken(source, _stretched(len(source), slower[sample]), 0) if how.time_stretch else source
-    return _thinned(out, how.drop, generator) if how.drop else out
+    drawn = Draws(seed, epoch, indices)
+    *leading, height, width = frames.shape[1:]
+    shape = np.array([*[1] * (2 - len(leading)), *leading, height, width], np.int64)
+    steps, rows, columns = _seen(shape, how, drawn)
+    keep = np.rint((1 - how.drop * drawn.unit[:, draws.DROP]) * ALL).astype(np.int64)
+    place, whole, word = ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint32
+    types = (place, place, place, place, place, whole, ctypes.c_uint64, word, word, place)
+    native = find_function("change_frames", None, *types)
+    out = np.empty((len(indices), *frames.shape[1:]), np.uint8)
+    for at, index in enumerate(indices.tolist()):
+        if native is None:
+            seen = _plain(frames[index].reshape(shape), steps[at], rows[at], columns[at], int(keep[at]), drawn, at)
+            out[at] = seen.reshape(out[at].shape)
+        else:
+            source = np.ascontiguousarray(frames[index])
+            where = (address_of(each) for each in (source, shape, steps[at], rows[at], columns[at]))
+            native(*where, int(keep[at]), seed, epoch, index, address_of(out[at]))
+    return out
 
 
-def _about_one(spread: float, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
-    return generator.uniform(1 - spread, 1 + spread, count) if spread else np.ones(count)
+def _seen(shape: Places, how: Augmentation, drawn: Draws) -> tuple[Places, Places, Places]:
+    """Which step, row and column of each sample is seen in each step, row and column; −1 for none.
+
+    A pixel shows the nearest one to (place − move − middle)/larger + middle; a step of a recording that takes s times
+    as long shows step ⌊(step + ½)/s⌋.
+    """
+    move_y = drawn.whole(draws.SHIFT_Y, how.shift_y) + drawn.whole(draws.CROP_Y, how.crop)
+    move_x = drawn.whole(draws.SHIFT_X, how.shift_x) + drawn.whole(draws.CROP_X, how.crop)
+    larger = 1 + drawn.uniform(draws.ZOOM, how.zoom)[:, None]
+    slower = 1 + drawn.uniform(draws.STRETCH, how.time_stretch)[:, None]
+    count, _, height, width = shape.tolist()
+
+    def pixels(side: int, move: Places) -> Places:
+        middle = (side - 1) / 2
+        return _within(np.rint((np.arange(side) - move[:, None] - middle) / larger + middle), side)
+
+    mirrored = how.flip & (drawn.unit[:, draws.FLIP] < 0.5)
+    columns = pixels(width, move_x)
+    columns[mirrored] = np.where(columns[mirrored] < 0, -1, width - 1 - columns[mirrored])
+    return _within((np.arange(count) + 0.5) // slower, count), pixels(height, move_y), columns
 
 
-def _thinned(frames: NDArray[np.uint8], drop: float, generator: np.random.Generator) -> NDArray[np.uint8]:
-    """Every sample loses a share of its events drawn between 0 and ``drop``."""
-    kept = 1 - generator.uniform(0, drop, (len(frames), 1, 1, 1, 1))
-    return generator.binomial(frames, kept).astype(np.uint8)
+def _within(seen: NDArray[np.float64], side: int) -> Places:
+    return np.where((seen >= 0) & (seen < side), seen, -1).astype(np.int64)
 
 
-def _shifts(most: int, how: Augmentation, count: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    moved = np.zeros(count, np.int64)
-    for limit in (most, how.crop):
-        if limit:
-            moved += generator.integers(-limit, limit, count, endpoint=True)
-    return moved
-
-
-def _zoomed(size: int, larger: float, moved: int) -> NDArray[np.int64]:
-    """Which of ``size`` pixels is seen in each place: the nearest one to (place − moved − middle)/larger + middle."""
-    middle = (size - 1) / 2
-    seen: NDArray[np.int64] = np.rint((np.arange(size) - moved - middle) / larger + middle).astype(np.int64)
+def _plain(
+    frames: NDArray[np.uint8], steps: Places, rows: Places, columns: Places, keep: int, drawn: Draws, at: int
+) -> NDArray[np.uint8]:
+    """One sample in numpy, flat."""
+    seen = frames[np.ix_(steps, np.arange(frames.shape[1]), rows, columns)]
+    seen[steps < 0] = seen[:, :, rows < 0] = seen[..., columns < 0] = 0
+    if keep < ALL:
+        events = np.repeat(np.arange(seen.size), seen.reshape(-1))
+        words = np.stack(drawn.words(at, OWN, (len(events) + 7) // 8), -1).reshape(-1)
+        halves = np.stack([words & 0xFFFF, words >> 16], -1).reshape(-1)[: len(events)].astype(np.int64)
+        seen = np.bincount(events[halves < keep], minlength=seen.size).astype(np.uint8)
     return seen
-
-
-def _stretched(steps: int, slower: float) -> NDArray[np.int64]:
-    """Which frame is seen in each step of a recording that takes ``slower`` times as long."""
-    seen: NDArray[np.int64] = np.floor((np.arange(steps) + 0.5) / slower).astype(np.int64)
-    return seen
-
-
-def _taken(source: NDArray[np.uint8], places: NDArray[np.int64], axis: int) -> NDArray[np.uint8]:
-    """The source at these places of an axis, zero where they lie outside."""
-    inside = (places >= 0) & (places < source.shape[axis])
-    if not inside.all():
-        out = np.zeros_like(source)
-        np.moveaxis(out, axis, 0)[inside] = np.moveaxis(source, axis, 0)[places[inside]]
-        return out
-    return source.take(places, axis)

@@ -15,13 +15,11 @@ from axonnx.runtime.binning import Binning, bin_batch
 from axonnx.train.data.augment import Augmentation
 from axonnx.train.data.augment_events import augment_events
 from axonnx.train.data.augment_frames import augment_frames
-from axonnx.train.data.blend import blended
 from axonnx.train.data.frames import Frames
 from axonnx.train.data.recordings import Recordings
 from axonnx.train.data.splits import Data, kind_of
 
-# Streams of random numbers: the order of an epoch, and what happens to one batch.
-ORDER, CHANGES = 0, 1
+ORDER = 0  # the stream of random numbers that an epoch's order is drawn from
 
 Input = NDArray[np.float32] | NDArray[np.uint8]
 
@@ -103,30 +101,31 @@ class Batches:
         rank, world = self.shard
         low, high = (first + (last - first) * part // world for part in (rank, rank + 1))
         indices = order[low:high]
-        generator = np.random.default_rng([self.seed, CHANGES, epoch, number, rank])
-        x, outside = self._input(indices, generator)
+        x, outside = self._input(indices, epoch)
         return Made(Batch(x, self.data.labels[indices]), indices, outside)
 
-    def _input(self, indices: NDArray[np.int64], generator: np.random.Generator) -> tuple[Input, NDArray[np.int64]]:
+    def _input(self, indices: NDArray[np.int64], epoch: int) -> tuple[Input, NDArray[np.int64]]:
         if isinstance(self.data, Frames):
-            frames, outside = self.data.frames[indices], np.zeros(len(indices), np.int64)
-            changed = frames if self.augmentation.is_off else augment_frames(frames, self.augmentation, generator)
+            changed, outside = self._frames(self.data, indices, epoch), np.zeros(len(indices), np.int64)
         else:
-            changed, outside = self._bin(self.data, indices, generator)
+            changed, outside = self._bin(self.data, indices, epoch)
         timed = changed.swapaxes(0, 1) if changed.ndim == 5 else changed
         return self._numbers(timed), outside
 
+    def _frames(self, data: Frames, indices: NDArray[np.int64], epoch: int) -> NDArray[np.uint8]:
+        if self.augmentation.is_off:
+            return data.frames[indices]
+        return augment_frames(data.frames, indices, self.augmentation, self.seed, epoch)
+
     def _bin(
-        self, data: Recordings, indices: NDArray[np.int64], generator: np.random.Generator
+        self, data: Recordings, indices: NDArray[np.int64], epoch: int
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         assert self.binning is not None
-        if self.augmentation.blend:
-            events, offsets = blended(data, indices, self.augmentation.blend, generator)
-        else:
+        if self.augmentation.is_off:
             events, offsets = data.take(indices)
-        lost = np.zeros(len(indices), np.int64)
-        if not self.augmentation.is_off:
-            events, offsets, lost = augment_events(events, offsets, data.sensor, self.augmentation, generator)
+            lost = np.zeros(len(indices), np.int64)
+        else:
+            events, offsets, lost = augment_events(data, indices, self.augmentation, self.seed, epoch)
         made = bin_batch(events, offsets, self.binning)
         return made.frames, lost + np.array([each.total for each in made.outside], np.int64)
 

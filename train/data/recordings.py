@@ -94,6 +94,17 @@ class Recordings:
         sizes = np.diff(self.offsets)
         return sizes if self.chosen is None else sizes[self.chosen]
 
+    def middle(self, index: int) -> NDArray[np.float64]:
+        """Mean time, column and row of a recording's events; 0 where it has none."""
+        if index not in self._middles:
+            events = self[index]
+            self._middles[index] = np.array([events[axis].mean() if len(events) else 0.0 for axis in "txy"])
+        return self._middles[index]
+
+    @cached_property
+    def _middles(self) -> dict[int, NDArray[np.float64]]:
+        return {}
+
     def take(self, indices: ArrayLike) -> tuple[NDArray[np.void], NDArray[np.int64]]:
         """Events and offsets of these recordings, in this order."""
         parts = [self[int(index)] for index in np.atleast_1d(np.asarray(indices, dtype=np.int64))]

@@ -12,6 +12,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning import Binning, Outside, Sensor, bin_batch, bin_events
 from axonnx.runtime.events.arrays import EVENT, make_events
 
+from ..no_core import without_core
 from .binning_strategies import binned_recordings, binnings, events_for
 from .naive_binning import bin_slowly
 
@@ -30,6 +31,8 @@ def assert_equals_slow(binned, events, binning):
 def test_equals_plain_python(recording):
     binning, events = recording
     assert_equals_slow(bin_events(events, binning), events, binning)
+    with without_core():
+        assert_equals_slow(bin_events(events, binning), events, binning)
 
 
 @settings(deadline=None, max_examples=100)
@@ -44,8 +47,8 @@ def test_events_in_are_events_binned_and_events_outside(recording):
 @given(binned_recordings())
 def test_counting_by_sorting_gives_the_same(recording):
     binning, events = recording
-    dense = bin_events(events, binning)
-    with pytest.MonkeyPatch.context() as patch:
+    with without_core(), pytest.MonkeyPatch.context() as patch:
+        dense = bin_events(events, binning)
         patch.setattr(bin_recordings, "DENSE_CELLS", 0)
         sparse = bin_events(events, binning)
     np.testing.assert_array_equal(dense.frames, sparse.frames)
@@ -99,6 +102,8 @@ def test_clip_and_binary_report_what_they_cut():
     events = make_events(np.zeros(300, np.int64), 1)
     full = bin_events(events, LINE)
     assert (full.frames[0, 0, 0, 1], full.clipped) == (255, 45)
+    cut = bin_events(events, LINE.model_copy(update={"clip": 254}))
+    assert (cut.frames[0, 0, 0, 1], cut.clipped) == (254, 46)
     binary = bin_events(events, LINE.model_copy(update={"values": "binary"}))
     assert (binary.frames[0, 0, 0, 1], binary.clipped) == (1, 299)
 

@@ -1,3 +1,5 @@
+import re
+from ctypes import c_double, c_int64, c_uint64, c_void_p
 from itertools import pairwise
 
 import numpy as np
@@ -7,11 +9,14 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from axonnx.base.errors import AxonnxError
+from axonnx.native import FOLDER
 from axonnx.runtime.binning import Sensor
-from axonnx.runtime.events.arrays import make_events
+from axonnx.runtime.events.arrays import is_sorted, make_events, sort_events
 from axonnx.train.data.augment import Augmentation
-from axonnx.train.data.augment_events import augment_events
+from axonnx.train.data.augment_events import _Change, augment_events
 from axonnx.train.data.recordings import Recordings, join_events
+
+from ...runtime.no_core import needs_core, without_core
 
 SENSOR = Sensor(width=20, height=10)
 
@@ -30,8 +35,10 @@ def batch_of(sizes, seed=0):
     return join_events(parts)
 
 
-def augment(batch, seed=0, **settings):
-    return augment_events(*batch, SENSOR, Augmentation(**settings), np.random.default_rng(seed))
+def augment(batch, seed=0, sensor=SENSOR, **settings):
+    events, offsets = batch
+    data = Recordings(events, offsets, np.zeros(len(offsets) - 1, np.int64), ("all",), sensor)
+    return augment_events(data, np.arange(len(data)), Augmentation(**settings), seed, 0)
 
 
 def split(events, offsets):
@@ -58,8 +65,11 @@ def split(events, offsets):
 def test_whatever_happens_the_result_is_a_valid_batch_and_the_input_untouched(sizes, seed, how):
     events, offsets = batch_of(sizes)
     before = events.copy(), offsets.copy()
-    made = augment_events(events, offsets, SENSOR, how, np.random.default_rng(seed))
-    Recordings(made.events, made.offsets, np.zeros(len(sizes), np.int64), ("all",), SENSOR)
+    made = augment((events, offsets), seed, **how.model_dump())
+    for part in split(made.events, made.offsets):
+        whole = sort_events(part)
+        assert np.array_equal(whole["t"][:1], part["t"][:1])  # the earliest comes first
+        Recordings(whole, np.array([0, len(whole)]), np.zeros(1, np.int64), ("all",), SENSOR)
     lost = np.diff(offsets) - np.diff(made.offsets)
     assert (made.off_sensor >= 0).all()
     if not how.gain and not how.tone:
@@ -67,7 +77,7 @@ def test_whatever_happens_the_result_is_a_valid_batch_and_the_input_untouched(si
         assert how.drop or np.array_equal(lost, made.off_sensor)
     assert np.array_equal(events, before[0])
     assert np.array_equal(offsets, before[1])
-    again = augment_events(events, offsets, SENSOR, how, np.random.default_rng(seed))
+    again = augment((events, offsets), seed, **how.model_dump())
     assert np.array_equal(again.events, made.events)
 
 
@@ -108,7 +118,7 @@ def test_jitter_moves_single_events_and_keeps_all():
     batch = batch_of([4000])
     made = augment(batch, time_jitter_us=50)
     assert len(made.events) == 4000
-    assert not np.array_equal(made.events["x"], batch[0]["x"])  # some have overtaken others
+    assert not is_sorted(made.events)  # some have overtaken others
     assert np.bincount(made.events["x"]).tolist() == np.bincount(batch[0]["x"]).tolist()
     spread = np.array([made.events["t"].mean() - batch[0]["t"].mean(), made.events["t"].min()])
     assert abs(spread[0]) < 4 * 50 / np.sqrt(4000) + 1
@@ -199,7 +209,6 @@ def test_gain_makes_recordings_louder_and_quieter_and_moves_nothing():
     assert abs(np.log(factors).mean()) < 0.15
     for before, after in zip(split(events, offsets), split(made.events, made.offsets), strict=True):
         assert set(after.tolist()) <= set(before.tolist())
-        assert (np.diff(after["t"]) >= 0).all()
 
 
 def test_tone_makes_columns_louder_and_quieter_each_recording_in_its_own_way():
@@ -218,7 +227,7 @@ def test_tone_makes_columns_louder_and_quieter_each_recording_in_its_own_way():
 def test_tone_runs_straight_between_eight_corners():
     sensor = Sensor(width=71, height=1)  # corners at every tenth column
     events, offsets = join_events([make_events(np.zeros(71_000), np.tile(np.arange(71), 1000))])
-    made = augment_events(events, offsets, sensor, Augmentation(tone=1.0), np.random.default_rng(3))
+    made = augment((events, offsets), 3, sensor, tone=1.0)
     curve = np.log(np.bincount(made.events["x"], minlength=71) / 1000)
     straight = np.interp(np.arange(71), np.arange(0, 71, 10), curve[::10])
     assert np.abs(curve - straight).max() < 0.15
@@ -227,7 +236,7 @@ def test_tone_runs_straight_between_eight_corners():
 
 def test_a_sensor_of_one_column_has_a_tone():
     events, offsets = join_events([make_events(np.zeros(1000), np.zeros(1000))] * 50)
-    made = augment_events(events, offsets, Sensor(width=1, height=1), Augmentation(tone=0.5), np.random.default_rng(0))
+    made = augment((events, offsets), 0, Sensor(width=1, height=1), tone=0.5)
     assert 0.5 < np.diff(made.offsets).min() / 1000 < 0.75
     assert 1.4 < np.diff(made.offsets).max() / 1000 < 1.8
 
@@ -235,7 +244,78 @@ def test_a_sensor_of_one_column_has_a_tone():
 def test_zoom_scales_places_about_the_middle_of_the_sensor():
     events = make_events(np.zeros(600), np.full(600, 24), np.full(600, 16), np.zeros(600))
     sensor, offsets = Sensor(width=33, height=33), np.arange(601)
-    zoomed = augment_events(events, offsets, sensor, Augmentation(zoom=0.5), np.random.default_rng(0))
+    zoomed = augment((events, offsets), 0, sensor, zoom=0.5)
     assert not zoomed.off_sensor.any()
     assert (zoomed.events["y"] == 16).all()
     assert (zoomed.events["x"].min(), zoomed.events["x"].max()) == (20, 28)
+
+
+def test_a_sample_changes_in_the_same_way_in_whatever_batch_it_is():
+    events, offsets = batch_of([40] * 6)
+    data = Recordings(events, offsets, np.zeros(6, np.int64), ("all",), SENSOR)
+    how = Augmentation(blend=0.5, drop=0.3, gain=0.5, time_jitter_us=20, jitter_x=1, shift_x=2, zoom=0.2, flip=True)
+    whole = split(*augment_events(data, np.arange(6), how, 3, 4)[:2])
+    some = split(*augment_events(data, np.array([5, 2]), how, 3, 4)[:2])
+    assert np.array_equal(some[0], whole[5])
+    assert np.array_equal(some[1], whole[2])
+    for seed, epoch in ((4, 4), (3, 5)):
+        assert not np.array_equal(augment_events(data, np.array([5]), how, seed, epoch).events, whole[5])
+
+
+def test_what_else_is_asked_for_changes_no_draw():
+    batch = batch_of([300] * 20)
+    alone, both = augment(batch, shift_x=3), augment(batch, shift_x=3, drop=0.2, time_stretch=0.1)
+    for one, other in zip(split(alone.events, alone.offsets), split(both.events, both.offsets), strict=True):
+        assert set(zip(other["x"].tolist(), other["y"].tolist(), strict=True)) <= set(
+            zip(one["x"].tolist(), one["y"].tolist(), strict=True)
+        )
+
+
+@needs_core
+@settings(deadline=None, max_examples=150)
+@given(
+    st.lists(st.integers(0, 60), min_size=1, max_size=5),
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 2**32 - 2),
+    st.builds(
+        Augmentation,
+        blend=st.sampled_from([0, 0.5, 1]),
+        drop=st.sampled_from([0, 0.3, 1]),
+        gain=st.sampled_from([0, 0.5, 2]),
+        tone=st.sampled_from([0, 0.5, 2]),
+        time_jitter_us=st.sampled_from([0, 10.5, 5000, 1e15]),
+        time_stretch=st.sampled_from([0, 0.2, 0.9]),
+        shift_x=st.sampled_from([0, 3, 40]),
+        shift_y=st.sampled_from([0, 2, 15]),
+        jitter_x=st.sampled_from([0, 2.5, 100]),
+        zoom=st.sampled_from([0, 0.2, 0.9]),
+        flip=st.booleans(),
+    ),
+    st.sampled_from([1, 9 * 10**14]),
+)
+def test_the_core_and_numpy_give_the_same_bits(sizes, seed, epoch, how, scale):
+    events, offsets = batch_of(sizes)
+    events["t"] *= scale
+    data = Recordings(events, offsets, np.arange(len(sizes)) % 2, ("one", "two"), SENSOR)
+    indices = np.arange(len(sizes))[::-1].copy()
+    fast = augment_events(data, indices, how, seed, epoch)
+    with without_core():
+        plain = augment_events(data, indices, how, seed, epoch)
+    for one, other in zip(fast, plain, strict=True):
+        assert np.array_equal(one, other)
+
+
+@needs_core
+def test_the_fields_of_a_change_are_those_of_the_core():
+    source = (FOLDER / "events.c").read_text()
+    struct = re.search(r"typedef struct \{([^{}]*)\} change;", source)[1]
+    lines = re.sub(r"/\*.*?\*/", "", struct, flags=re.DOTALL).split(";")
+    kinds = {"const uint8_t": c_void_p, "const int64_t": c_void_p, "const double": c_void_p}
+    plain = {"int64_t": c_int64, "double": c_double, "uint64_t": c_uint64}
+    found = []
+    for line in filter(str.strip, lines):
+        kind, names = re.match(r"\s*((?:const )?\w+)\s+(.*)", line, re.DOTALL).groups()
+        for name in names.split(","):
+            star = "*" in name
+            found.append((re.search(r"\w+", name)[0], kinds[kind] if star else plain[kind]))
+    assert found == [tuple(field) for field in _Change._fields_]

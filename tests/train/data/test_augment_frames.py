@@ -1,11 +1,15 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axonnx.base.errors import AxonnxError
+from axonnx.train.data import draws
 from axonnx.train.data.augment import Augmentation
-from axonnx.train.data.augment_frames import _taken, _zoomed, augment_frames
+from axonnx.train.data.augment_frames import augment_frames
+from axonnx.train.data.draws import Draws
+
+from ...runtime.no_core import needs_core, without_core
 
 
 def images(count, shape=(3, 8, 6), seed=0):
@@ -13,15 +17,16 @@ def images(count, shape=(3, 8, 6), seed=0):
 
 
 def augment(frames, seed=0, **settings):
-    return augment_frames(frames, Augmentation(**settings), np.random.default_rng(seed))
+    return augment_frames(frames, np.arange(len(frames)), Augmentation(**settings), seed, 0)
 
 
-@given(st.integers(-10, 10), st.integers(-10, 10))
-def test_a_move_is_a_cut_out_of_the_padded_image(down, right):
-    image = images(1)[0]
-    moved = _taken(_taken(image, _zoomed(8, 1.0, down), -2), _zoomed(6, 1.0, right), -1)
-    padded = np.pad(image, ((0, 0), (10, 10), (10, 10)))
-    assert np.array_equal(moved, padded[:, 10 - down : 18 - down, 10 - right : 16 - right])
+def test_a_move_is_a_cut_out_of_the_padded_image():
+    frames, drawn = images(300), Draws(0, 0, np.arange(300))
+    moved = augment(frames, shift_x=10, shift_y=10)
+    places = drawn.whole(draws.SHIFT_Y, 10).tolist(), drawn.whole(draws.SHIFT_X, 10).tolist()
+    for number, (down, right) in enumerate(zip(*places, strict=True)):
+        padded = np.pad(frames[number], ((0, 0), (10, 10), (10, 10)))
+        assert np.array_equal(moved[number], padded[:, 10 - down : 18 - down, 10 - right : 16 - right])
 
 
 def test_crop_puts_an_image_anywhere_within_the_padding():
@@ -58,7 +63,7 @@ def test_frames_of_a_sequence_move_together():
     assert not np.array_equal(moved, frames)
 
 
-def test_the_generator_decides_and_the_input_stays():
+def test_the_seed_decides_and_the_input_stays():
     frames = images(20)
     before = frames.copy()
     assert np.array_equal(augment(frames, 1, crop=2, flip=True), augment(frames, 1, crop=2, flip=True))
@@ -109,3 +114,38 @@ def test_what_needs_a_sequence_is_refused_for_images(name):
 def test_what_needs_single_events_is_refused(name, shape, kind):
     with pytest.raises(AxonnxError, match=f"{name} does not work on {kind}"):
         augment(images(2, shape), **{name: 0.5})
+
+
+def test_a_sample_changes_in_the_same_way_in_whatever_batch_it_is():
+    frames, how = images(6, (4, 2, 9, 7)), Augmentation(crop=2, drop=0.3, time_stretch=0.2, zoom=0.2, flip=True)
+    whole = augment_frames(frames, np.arange(6), how, 3, 4)
+    assert np.array_equal(augment_frames(frames, np.array([5, 2]), how, 3, 4), whole[[5, 2]])
+    for seed, epoch in ((4, 4), (3, 5)):
+        assert not np.array_equal(augment_frames(frames, np.array([5]), how, seed, epoch), whole[[5]])
+
+
+@needs_core
+@settings(deadline=None)
+@given(
+    st.sampled_from([(5, 2, 9, 7), (1, 1, 1, 1), (3, 1, 1, 40), (2, 8, 8), (30, 2, 8, 8)]),
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 2**32 - 2),
+    st.builds(
+        Augmentation,
+        drop=st.sampled_from([0, 0.3, 1]),
+        time_stretch=st.sampled_from([0, 0.2, 0.9]),
+        shift_x=st.sampled_from([0, 3, 40]),
+        shift_y=st.sampled_from([0, 2, 15]),
+        zoom=st.sampled_from([0, 0.2, 0.9]),
+        crop=st.sampled_from([0, 3]),
+        flip=st.booleans(),
+    ),
+)
+def test_the_core_and_numpy_give_the_same_bits(shape, seed, epoch, how):
+    if len(shape) == 3:
+        how = how.model_copy(update={"drop": 0, "time_stretch": 0})
+    frames, indices = images(3, shape), np.array([2, 0])
+    fast = augment_frames(frames, indices, how, seed, epoch)
+    with without_core():
+        plain = augment_frames(frames, indices, how, seed, epoch)
+    assert np.array_equal(fast, plain)

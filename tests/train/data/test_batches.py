@@ -117,18 +117,19 @@ def test_the_shards_of_a_batch_make_up_the_batch_of_one_process():
     assert [list(chain(*parts)) for parts in zip(*shards, strict=True)] == alone
 
 
-def test_shards_do_not_share_their_random_changes():
-    data = Frames(np.repeat(images(1).frames, 64, axis=0), np.zeros(64, np.int64), ("one",))
-    first, second = (
-        next(Batches(data, None, Augmentation(crop=2), batch_size=32, shard=(rank, 2)).epoch(0)).x for rank in (0, 1)
-    )
-    assert not np.array_equal(first, second)
+def test_a_sample_changes_by_its_number_whatever_shard_and_batch_it_is_in():
+    data, how = images(64), Augmentation(crop=2, flip=True)
+    alone = Batches(data, None, how, batch_size=16, seed=5)
+    shards = [Batches(data, None, how, batch_size=4, seed=5, shard=(rank, 4)) for rank in range(4)]
+    for number, whole in enumerate(alone.epoch(3)):
+        assert np.array_equal(np.concatenate([shard.make(3, number).batch.x for shard in shards]), whole.x)
 
 
-def test_batches_change_from_one_to_the_next():
+def test_samples_change_from_one_to_the_next_and_from_epoch_to_epoch():
     data = Frames(np.repeat(images(1).frames, 64, axis=0), np.zeros(64, np.int64), ("one",))
-    changed = [batch.x for batch in Batches(data, None, Augmentation(crop=2), batch_size=16).epoch(0)]
-    assert len(changed) == 4
+    batches = Batches(data, None, Augmentation(crop=2), batch_size=16)
+    changed = [batch.x for epoch in range(2) for batch in batches.epoch(epoch)]
+    assert len(changed) == 8
     assert not any(np.array_equal(one, other) for one, other in pairwise(changed))
 
 

@@ -19,6 +19,7 @@ ROW = {
     "test_accuracy": 0.25,
     "rate": 0.1,
     "seconds": 2.0,
+    "waiting": 0.015,
 }
 
 
@@ -41,7 +42,9 @@ def test_lines_are_one_for_each_epoch():
     out = StringIO()
     tell(Lines(out))
     (line,) = out.getvalue().splitlines()
-    assert line.startswith("epoch 3/4  loss 0.1235  train 50.0 %  test 25.0 %  rate 0.100  2.0 s  left 0:0")
+    assert line.startswith(
+        "epoch 3/4  loss 0.1235  train 50.0 %  test 25.0 %  rate 0.100  waiting 1.5 %  2.0 s  left 0:0"
+    )
     assert out.getvalue().isprintable() or out.getvalue().count("\n") == 1
 
 

@@ -94,10 +94,12 @@ def test_curves_are_a_png(finished):
 
 def test_the_log_says_what_happened_when(finished):
     lines = (finished / "log.txt").read_text().splitlines()
-    assert [re.sub(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d ", "", line) for line in lines] == [
-        "started after epoch 0",
-        "finished after 4 epochs",
-    ]
+    started, ended = (re.sub(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d ", "", line) for line in lines)
+    assert started == "started after epoch 0"
+    shares = [float(row["waiting"]) for row in rows_of(finished)]
+    assert len(shares) == 4
+    assert all(0 < share < 1 for share in shares)
+    assert ended == f"finished after 4 epochs; {25 * sum(shares):.1f} % of training was waiting for data"
 
 
 def test_the_checkpoint_tells_hashes_versions_and_random_state(finished):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,19 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning import Sensor
+from axonnx.train.data.cache import cache_folder
+from axonnx.train.data.digest import digest_of
+from axonnx.train.data.event_store import EventStore, Sample
 from axonnx.train.data.frames import Frames
-from axonnx.train.data.recordings import Recordings
+from axonnx.train.data.recordings import Recordings, join_events
 from axonnx.train.data.sets.event_camera import EventCamera
 from axonnx.train.data.split import stratified_split
 from axonnx.train.data.splits import DataSplits
 
+log = logging.getLogger(__name__)
+
+# Part of the key under which events are kept: raise it when the same settings begin to give other events.
+VERSION = 1
 CLASSES = tuple("0123456789")
 SIDE, PEAK = 8, 16
 TEST_DIGITS, SPLIT_SEED = 360, 2025
@@ -58,9 +67,23 @@ def load_saccade(
 
 @lru_cache(maxsize=1)
 def _recorded(camera: EventCamera, sensor: int, saccade_us: int, seed: int) -> Recordings:
-    """All digits; seconds of work, so that the last recordings are kept. Callers get copies of parts of them."""
-    images, labels = _digits()
-    events, offsets = saccade_events(images, camera, sensor, saccade_us, seed)
+    """All digits; seconds of work, so that recordings are kept, on disk too. Callers get copies of parts of them."""
+
+    def convert(_: dict[str, Any] | None = None) -> Iterator[Sample]:
+        images, labels = _digits()
+        events, offsets = saccade_events(images, camera, sensor, saccade_us, seed)
+        for label, (start, stop) in zip(labels.tolist(), pairwise(offsets.tolist()), strict=True):
+            yield Sample(events[start:stop], label)
+
+    key = digest_of({"digits": VERSION, "camera": camera.model_dump(), "of": [sensor, saccade_us, seed]})
+    try:
+        kept = EventStore(cache_folder()).keep_as(key, convert)
+        events, offsets, labels = np.array(kept.events), kept.offsets, kept.columns["label"]
+    except AxonnxError as fault:  # a disk that is full or cannot be written to
+        log.warning("the digits' events are not kept: %s", fault)
+        found = list(convert())
+        events, offsets = join_events(sample.events for sample in found)
+        labels = np.array([sample.label for sample in found], np.int64)
     return Recordings(events, offsets, labels, CLASSES, Sensor(width=sensor, height=sensor))
 
 

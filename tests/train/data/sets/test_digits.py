@@ -4,6 +4,7 @@ from pydantic import ValidationError
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning import Binning, Sensor, bin_batch
+from axonnx.train.data.sets import digits
 from axonnx.train.data.sets.digits import _digits, film, gaze, load_saccade, load_static, saccade_events
 from axonnx.train.data.sets.event_camera import EventCamera
 
@@ -101,3 +102,21 @@ def test_wrong_options_are_refused():
         load_saccade(camera={"contrast": 0.1})
     with pytest.raises(AxonnxError, match="no multiple"):
         load_saccade(saccade_us=100_001)
+
+
+def test_events_are_kept_on_disk_and_made_where_that_cannot_be(saccades, tmp_path, monkeypatch):
+    made = []
+
+    def record(images, *how):
+        made.append(len(images))
+        return saccade_events(images, *how)
+
+    monkeypatch.setattr(digits, "saccade_events", record)
+    (tmp_path / "file").touch()
+    digests = []
+    for folder in ("cache", "cache", "file"):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / folder))
+        digits._recorded.cache_clear()
+        digests.append(load_saccade().digest)
+    assert made == [1797, 1797]  # the first and the last time
+    assert set(digests) == {saccades.digest}
