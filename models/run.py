@@ -23,6 +23,7 @@ class LIFState(NamedTuple):
     variance: Tensor | None
     spikes: Tensor
 
+
 class GeneralState(NamedTuple):
     """As ``LIFState``, of neurons that may have a synaptic current and may adapt to their spikes."""
 

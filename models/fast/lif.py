@@ -80,7 +80,9 @@ def lif_sequence(
             return _variances(current, initial[1], before, decay, base_variance, weight_variance, to_zero)
 
         known = passed.total if passed.total is not None or current.activity is None else total
-        divergence = None if passed.log is None or passed.quadratic is None else Divergence(passed.log, passed.quadratic)
+        divergence = (
+            None if passed.log is None or passed.quadratic is None else Divergence(passed.log, passed.quadratic)
+        )
         return SequenceOutput(passed.spikes, passed.gap, known, passed.membrane, passed.variance, divergence)
     assert not to_zero and not isinstance(noise, Drawn), "applies() is asked before noise is drawn"
     outputs = _LIFSequence.apply(
