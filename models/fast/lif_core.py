@@ -273,8 +273,10 @@ class _LIF(torch.autograd.Function):
             (activity, gain, noise, membrane, variance, decay, threshold, base), weight_variance, ctx.kind, shape
         )
         each = None if weight_variance is None or shared else weight_variance
-        rows = None if weight is None else products.columns(weight)
-        of = _Forward(bits=bits, gap=gap, weight=rows, each=None if each is None else products.columns(each), **given)
+        # Of recurrent means, forwards in time, nothing is read but whether there are any.
+        of = _Forward(
+            bits=bits, gap=gap, weight=weight, each=None if each is None else products.columns(each), **given
+        )
         of.halves = int(gap.dtype == torch.float16)
         code = code_of(ctx.kind.estimator)
         assert code is not None, "applies() was asked first"
