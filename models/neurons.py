@@ -322,7 +322,8 @@ class LIF(Neurons):
         if forced is not None or (to_zero and not fused):
             return super()._through_time(current, state, noise, forced, run)
         decay, threshold, base, mean, variance = constants
-        assert decay is not None and threshold is not None, "every layer has them"
+        assert decay is not None, "every layer has one"
+        assert threshold is not None, "every layer has one"
         recurrence = None if mean is None else Recurrence(mean, variance)
         out = lif_sequence(current, noise, initial, decay, threshold, base, recurrence, self.estimator, to_zero)
         after = LIFState(out.membrane, out.variance, out.spikes[-1])

@@ -37,15 +37,13 @@ class _Forward(Arguments):
 
 
 class _Backward(Arguments):
-    _fields_ = [
-        ("of", _Forward),
-        *fields(
-            "panels each_panels by_spikes by_membrane by_variance by_gap h_grads v_grads by_activity by_gain by_decay "
-            "by_threshold by_own by_base first_membrane first_variance first_spikes",
-            "estimator",
-            "by_log by_quadratic option",
-        ),
-    ]
+    _fields_ = fields(
+        "panels each_panels by_spikes by_membrane by_variance by_gap h_grads v_grads by_activity by_gain by_decay "
+        "by_threshold by_own by_base first_membrane first_variance first_spikes",
+        "estimator",
+        "by_log by_quadratic option",
+        of=_Forward,
+    )
 
 
 class Kind(NamedTuple):
@@ -274,9 +272,7 @@ class _LIF(torch.autograd.Function):
         )
         each = None if weight_variance is None or shared else weight_variance
         # Of recurrent means, forwards in time, nothing is read but whether there are any.
-        of = _Forward(
-            bits=bits, gap=gap, weight=weight, each=None if each is None else products.columns(each), **given
-        )
+        of = _Forward(bits=bits, gap=gap, weight=weight, each=None if each is None else products.columns(each), **given)
         of.halves = int(gap.dtype == torch.float16)
         code = code_of(ctx.kind.estimator)
         assert code is not None, "applies() was asked first"
