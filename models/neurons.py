@@ -78,7 +78,7 @@ class Neurons(nn.Module):
         if state is None:
             state = self.at_rest(torch.zeros_like(steps.mean[0]), steps.activity is not None)
         if forced is None and self._draws_noise(steps, state):
-            noise = run.drawn(self, current.mean)
+            noise: Tensor | Drawn | None = run.drawn(self, current.mean)
         else:
             noise = run.noise(self, current.mean)
         if not run.sequence:
@@ -163,9 +163,7 @@ class BinaryNeuron(Neurons):
         if passed.log is not None and passed.quadratic is not None:
             run.divergences[run.name(self)] = Divergence(passed.log, passed.quadratic)
         spikes = core.without_time(passed.spikes)
-        run.observe(
-            self, Observation(passed.gap[0], None if current.activity is None else lambda: current.variance, spikes)
-        )
+        run.observe(self, Observation(passed.gap[0], current.variance_later, spikes))
         return spikes
 
 

@@ -254,8 +254,9 @@ class _LIF(torch.autograd.Function):
         def each_channel(wanted: bool) -> Tensor | None:
             return torch.zeros((batch, wide)) if wanted else None
 
+        h_grads = core.like(like, torch.float32)
         out = {
-            "h_grads": core.like(like, torch.float32),
+            "h_grads": h_grads,
             "v_grads": core.like(like, torch.float32) if map_wanted else None,
             "by_activity": torch.zeros_like(activity) if noisy and gain is not None and need[1] else None,
             "by_gain": each_channel(noisy and need[2]),
@@ -296,7 +297,7 @@ class _LIF(torch.autograd.Function):
         if weight is not None:
             before = before._replace(number=core.count(before.bits))
         return (
-            out["h_grads"] if need[0] else None,
+            h_grads if need[0] else None,
             out["by_activity"] if gain is not None else out["v_grads"] if need[1] else None,
             _of_channels(out["by_gain"], gain, channels),
             None,
@@ -306,7 +307,7 @@ class _LIF(torch.autograd.Function):
             _of_channels(out["by_decay"], decay, channels),
             _of_channels(out["by_threshold"], threshold, channels),
             None if out["by_base"] is None or base is None else out["by_base"].sum().float().reshape(base.shape),
-            products.by_weight(before, None, out["h_grads"], channels) if weight is not None and need[10] else None,
+            products.by_weight(before, None, h_grads, channels) if weight is not None and need[10] else None,
             _variance_grad(out, weight_variance, before, channels, need[11]),
             None,
             None,

@@ -5,6 +5,20 @@ for bit, gradients up to the rounding of 1/κ. The one gradient that differs is 
 κ = a σ√n grows with it, in the baseline the width does not. For the same reason the agreement is layer by layer: to
 the layer before, a Bayesian layer also says how its spikes change κ.
 """
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from axonnx.models import BinaryMLP, LIFSettings, Network, SpikingMLP, SurrogateGradient, Variant
+
+INPUTS, ACTIVE, BATCH, STEPS = 12, 5, 16, 9
+
+
+def active_inputs(*shape: int) -> Tensor:
+    """Spikes [… , INPUTS], ACTIVE of them in every row."""
     return torch.zeros(*shape, INPUTS).scatter_(-1, torch.rand(*shape, INPUTS).topk(ACTIVE).indices, 1.0)
 
 
