@@ -206,34 +206,22 @@ class _LIF(torch.autograd.Function):
             "membrane": core.like(mean[0]),
             "variance": core.like(mean[0]) if noisy else None,
         }
-        ctx.given = _arguments(
+        given = _arguments(
             (activity, gain, noise, membrane, variance, decay, threshold, base), weight_variance, kind, mean.shape
         )
         rows = None if weight is None else products.columns(weight)
         each = None if weight_variance is None or weight_variance.dim() < 2 else products.columns(weight_variance)
         pass_ = _Forward(
-            mean=core.channels_last(mean.detach()), weight=rows, each=each, bits=bits, sums=sums, **ctx.given, **out
+            mean=core.channels_last(mean.detach()), weight=rows, each=each, bits=bits, sums=sums, **given, **out
         )
         pass_.halves = int(gaps == torch.float16)
         core.share_out(lambda begin, end: core.call("lif_forward", pass_, begin, end), batch, mean.numel())
         ctx.set_materialize_grads(False)
-        ctx.kind, ctx.shapes = kind, [None if x is None else x.shape for x in (activity, gain, decay, threshold, base)]
         if learning:
-            ctx.given, ctx.shape, ctx.rows = _constants_of(kind), mean.shape, None
-            ctx.save_for_backward(
-                activity,
-                gain,
-                noise,
-                membrane,
-                variance,
-                decay,
-                threshold,
-                base,
-                weight,
-                weight_variance,
-                bits,
-                out["gap"],
-            )
+            ctx.kind, ctx.shape = kind, mean.shape
+            reads_noise = noise if kind.estimator.reads_noise else None
+            small = (membrane, variance, decay, threshold, base, weight, weight_variance)
+            ctx.save_for_backward(activity, gain, reads_noise, *small, bits, out["gap"])
         ctx.mark_non_differentiable(bits)
         totals = (None, None) if sums is None else sums.sum(0).float().unbind()
         return (*out.values(), *totals, bits)
