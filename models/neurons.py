@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import torch
-import torch.nn.functional as nnf
 from torch import Tensor, nn
 
-from axonnx.models.fast.leaky_sum import leaky_sum
+from axonnx.models.fast import core, lif_core
+from axonnx.models.fast.leaky_sum import leaky_readout, leaky_sum, readout_applies
 from axonnx.models.fast.lif import Recurrence, lif_sequence
+from axonnx.models.fast.linear_moments import linear_product
 from axonnx.models.maths.current import Current, needs_current, needs_spikes, stack
+from axonnx.models.maths.firing import Drawn
+from axonnx.models.maths.kl import Divergence
 from axonnx.models.run import LIFState, Observation, ReadoutState, Run, stack_observations
 from axonnx.models.synapses import Recurrent
 from axonnx.models.variant import BAYESIAN, Variant
@@ -67,23 +70,29 @@ class Neurons(nn.Module):
     def forward(self, current: Current, run: Run) -> Tensor:
         """Spikes of the shape of the current; the state goes through ``run``."""
         current = needs_current(current, run.name(self))
-        noise, forced = run.noise(self, current.mean), run.forced(self, current.mean)
-        if run.sequence:
-            return self._sequence(current, noise, forced, run)
-        noise, forced = (None if part is None else part[None] for part in (noise, forced))
-        return self._sequence(current.each(lambda moment: moment[None]), noise, forced, run)[0]
-
-    def _sequence(self, current: Current, noise: Tensor | None, forced: Tensor | None, run: Run) -> Tensor:
-        if current.activity is None and self.recurrent is not None and self.recurrent.noisy:
-            current = Current(current.mean, torch.zeros_like(current.mean))  # only the recurrent weights are noisy
+        forced = run.forced(self, current.mean)
+        steps = current if run.sequence else _one_step(current)
+        if steps.activity is None and self.recurrent is not None and self.recurrent.noisy:
+            steps = Current(steps.mean, torch.zeros_like(steps.mean))  # only the recurrent weights are noisy
         state: Any = run.state_of(self)
         if state is None:
-            state = self.at_rest(torch.zeros_like(current.mean[0]), current.activity is not None)
-        return self._through_time(current, state, noise, forced, run)
+            state = self.at_rest(torch.zeros_like(steps.mean[0]), steps.activity is not None)
+        if forced is None and self._draws_noise(steps, state):
+            noise: Tensor | Drawn | None = run.drawn(self, current.mean)
+        else:
+            noise = run.noise(self, current.mean)
+        if not run.sequence:
+            noise, forced = (part[None] if isinstance(part, Tensor) else part for part in (noise, forced))
+        return self._through_time(steps, state, noise, forced, run)
+
+    def _draws_noise(self, current: Current, state: Any) -> bool:
+        """Whether the pass through time can draw its noise where it is used."""
+        return False
 
     def _through_time(
-        self, current: Current, state: Any, noise: Tensor | None, forced: Tensor | None, run: Run
+        self, current: Current, state: Any, noise: Tensor | Drawn | None, forced: Tensor | None, run: Run
     ) -> Tensor:
+        assert not isinstance(noise, Drawn), "only passes that draw their noise are given a seed"
         constants, variances = self.constants(), current.variance
         weights = None if self.recurrent is None else self.recurrent.weights()
         seen, arrived = [], []
@@ -104,12 +113,17 @@ class Neurons(nn.Module):
     def _finish(self, seen: Observation, state: Any, reached: Current | None, run: Run) -> Tensor:
         """Write down what the layer did, without a time axis where the run has none."""
         run.keep(self, state)
-        run.observe(
-            self, seen if run.sequence else Observation._make(None if part is None else part[0] for part in seen)
-        )
+        seen = seen if run.sequence else seen.first()
+        run.observe(self, seen)
         if run.currents is not None and reached is not None:
             run.currents[run.name(self)] = reached if run.sequence else reached.each(lambda moment: moment[0])
         return seen.spikes
+
+
+def _one_step(current: Current) -> Current:
+    """The same with an axis for time; factors of the variance stay factors."""
+    activity = None if current.activity is None else current.activity[None]
+    return Current(current.mean[None], activity, current.gain)
 
 
 class BinaryNeuron(Neurons):
@@ -130,14 +144,26 @@ class BinaryNeuron(Neurons):
     def forward(self, current: Current, run: Run) -> Tensor:
         """Spikes of the shape of the current."""
         current = needs_current(current, run.name(self))
-        gap = current.mean - self.threshold
-        variance = current.variance
         if run.currents is not None:
             run.currents[run.name(self)] = current
-        spikes = run.forced(self, gap)
+        spikes = run.forced(self, current.mean)
+        if spikes is None and lif_core.applies_once(current, self.threshold, self.estimator):
+            return self._fused(current, run)
+        gap, variance = current.mean - self.threshold, current.variance
         if spikes is None:
             spikes = self.estimator.fire(gap, variance, run.noise(self, gap))
         run.observe(self, Observation(gap, variance, spikes))
+        return spikes
+
+    def _fused(self, current: Current, run: Run) -> Tensor:
+        """One step of neurons that remember nothing."""
+        noise = run.drawn(self, current.mean)
+        noise = noise[None] if isinstance(noise, Tensor) else noise
+        passed = lif_core.fire_once(_one_step(current), noise, self.threshold, self.estimator)
+        if passed.log is not None and passed.quadratic is not None:
+            run.divergences[run.name(self)] = Divergence(passed.log, passed.quadratic)
+        spikes = core.without_time(passed.spikes)
+        run.observe(self, Observation(passed.gap[0], current.variance_later, spikes))
         return spikes
 
 
@@ -273,23 +299,31 @@ class LIF(Neurons):
         total = None if variance is None else variance + constants["base_variance"]
         return LIFState(membrane, variance, state.spikes), membrane - threshold, total
 
+    def _constants(self, noisy: bool) -> tuple[Tensor | None, ...]:
+        """β, θ, σ_base², recurrent means and variances, as a pass over a sequence takes them."""
+        recurrent = (None, None) if self.recurrent is None else self.recurrent.weights()
+        return (self.decay, self.threshold, self.base_variance if noisy else None, *recurrent)
+
+    def _draws_noise(self, current: Current, state: LIFState) -> bool:
+        constants = self._constants(current.activity is not None)
+        return lif_core.applies(
+            current, None, (state.membrane, state.variance, state.spikes), constants, self.estimator
+        )
+
     def _through_time(
-        self, current: Current, state: LIFState, noise: Tensor | None, forced: Tensor | None, run: Run
+        self, current: Current, state: LIFState, noise: Tensor | Drawn | None, forced: Tensor | None, run: Run
     ) -> Tensor:
         """All steps at once where the hand-written backward pass applies, step by step elsewhere."""
-        if forced is not None or self.settings.reset != "subtract":
+        to_zero, initial = self.settings.reset == "zero", (state.membrane, state.variance, state.spikes)
+        constants = self._constants(current.activity is not None)
+        fused = lif_core.applies(current, noise, initial, constants, self.estimator)
+        if forced is not None or (to_zero and not fused):
             return super()._through_time(current, state, noise, forced, run)
-        recurrence = None if self.recurrent is None else Recurrence(*self.recurrent.weights())
-        out = lif_sequence(
-            current,
-            noise,
-            (state.membrane, state.variance, state.spikes),
-            self.decay,
-            self.threshold,
-            self.base_variance if current.activity is not None else None,
-            recurrence,
-            self.estimator,
-        )
+        decay, threshold, base, mean, variance = constants
+        assert decay is not None, "every layer has one"
+        assert threshold is not None, "every layer has one"
+        recurrence = None if mean is None else Recurrence(mean, variance)
+        out = lif_sequence(current, noise, initial, decay, threshold, base, recurrence, self.estimator, to_zero)
         after = LIFState(out.membrane, out.variance, out.spikes[-1])
         if out.divergence is not None:
             run.divergences[run.name(self)] = out.divergence
@@ -329,7 +363,7 @@ class _Readout(nn.Module):
 
     def current(self, spikes: Tensor) -> Tensor:
         """W·o + b"""
-        return nnf.linear(spikes, self.weight, self.bias)
+        return linear_product(spikes, self.weight, self.bias)
 
 
 class LinearReadout(_Readout):
@@ -351,12 +385,15 @@ class LeakyReadout(_Readout):
 
     def forward(self, spikes: Tensor, run: Run) -> Tensor:
         """Logits [B, classes] after the last time step of this pass."""
-        current = self.current(needs_spikes(spikes, run.name(self)))
-        current = current if run.sequence else current.unsqueeze(0)
+        steps = needs_spikes(spikes, run.name(self))
+        steps = steps if run.sequence else steps.unsqueeze(0)
         state = cast("ReadoutState | None", run.state_of(self))
         if state is None:
-            zeros = torch.zeros_like(current[0])
+            zeros = steps.new_zeros((steps.shape[1], len(self.weight)))
             state = ReadoutState(zeros, zeros)
-        membrane, total = leaky_sum(current, state.membrane, state.total, self.decay)
+        if readout_applies(steps, self.weight, self.bias, *state, self.decay):
+            membrane, total = leaky_readout(steps, self.weight, self.bias, *state, self.decay)
+        else:
+            membrane, total = leaky_sum(self.current(steps), *state, self.decay)
         run.keep(self, ReadoutState(membrane, total))
-        return total / (run.step + current.shape[0])
+        return total / (run.step + len(steps))

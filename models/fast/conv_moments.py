@@ -12,8 +12,6 @@ import torch
 import torch.nn.functional as nnf
 from torch import Tensor
 
-from axonnx.models.fast import dispatch as kernels
-
 Pair = list[int]
 
 
@@ -33,13 +31,7 @@ def conv_moments(x: Tensor, weight: Tensor, bias: Tensor | None, window: Window)
 
 def squares_of_channels(x: Tensor) -> Tensor:
     """Σ_c x_c² [N, 1, H, W]"""
-    compiled = kernels.compiled("moment_kernels") if kernels.cover(x) else None
-    if compiled is None:
-        return x.square().sum(1, keepdim=True)
-    out = x.new_empty((len(x), 1, *x.shape[2:]))
-    maps, sums = kernels.array(x).reshape(*x.shape[:2], -1), out.numpy().reshape(len(x), -1)
-    kernels.share_out(lambda begin, end: compiled.squares_of_channels(begin, end, maps, sums), len(x), x.numel())
-    return out
+    return x.square().sum(1, keepdim=True)
 
 
 class _ConvMoments(torch.autograd.Function):

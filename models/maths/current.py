@@ -33,6 +33,19 @@ class Current:
         product = self.activity if self.gain is None else self.activity * self.gain
         return product if product.shape == self.mean.shape else product.expand_as(self.mean)
 
+    @property
+    def variance_later(self) -> Callable[[], Tensor] | None:
+        """The same for those who may not need it: a function; None without noise."""
+        if self.activity is None:
+            return None
+
+        def variance() -> Tensor:
+            found = self.variance
+            assert found is not None, "there is an activity"
+            return found
+
+        return variance
+
     def __add__(self, other: Current) -> Current:
         mine, others = self.variance, other.variance
         if mine is None or others is None:

@@ -29,9 +29,12 @@ def test_batches_without_noise_are_spread_evenly(share, expected):
 
 
 def test_scaled_noise_is_less_of_the_same_noise():
-    """s κ ε: the decisions of a Replay of s ε; at s = 0 those of the mean-field pass."""
-    network, x = BinaryMLP(5, [40], 3), torch.rand(16, 5)
-    drawn = torch.randn(16, 40, generator=torch.Generator().manual_seed(1))
+    """s κ ε: the decisions of a Replay of s ε; at s = 0 those of the mean-field pass.
+
+    In float64, where passes take their noise from torch's generator.
+    """
+    network, x = BinaryMLP(5, [40], 3).double(), torch.rand(16, 5, dtype=torch.float64)
+    drawn = torch.randn(16, 40, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     for scale in (1.0, 0.3, 0.0):
         found = network(x, Sample(torch.Generator().manual_seed(1), scale))
         expected = network(x, Replay({"hidden.0.neuron": scale * drawn}))
