@@ -105,7 +105,8 @@ class BuildCore(build_ext):
         sets = instruction_sets(kind)
         objects = []
         for isa, own in sets.items():
-            objects += self._compile("run", temp / isa, [*flags, *own, f"-DISA={isa}"], temp)
+            for name in ("run", "train_conv"):
+                objects += self._compile(name, temp / isa, [*flags, *own, f"-DISA={isa}"], temp)
         have = [f"-DHAVE_{isa.upper()}" for isa in sets]
         for name in ("core", "events"):
             objects += self._compile(name, temp, [*flags, *have, *sets["plain"]], temp)
