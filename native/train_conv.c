@@ -14,7 +14,7 @@ enum { TILE = 8, VECTORS = 2, MOST = 24 };
 #else
 enum { TILE = 4, VECTORS = 1, MOST = 4 };
 #endif
-enum { WIDE = VECTORS * LANES, WORD = 16, GROUP = 16, TILES = 16, CACHED = 1 << 17 };
+enum { WIDE = VECTORS * LANES, WORD = 16, GROUP = 16, TILES = 8, CACHED = 1 << 17 };
 
 typedef struct {
     int64_t channels, height, width, outputs, out_height, out_width;
@@ -188,8 +188,8 @@ static workplace workplace_of(const window *k, float *base, int backwards)
     m.listed = m.group * ((k->height + k->stride_y - 1) / k->stride_y) * ((k->width + k->stride_x - 1) / k->stride_x);
     m.events = take(base, &m.size, (m.listed * m.phases + 1) * k->channels + 2 * WORD);
     m.counted = take(base, &m.size, k->channels * m.phases);
-    m.tiles = take(base, &m.size, 16 * TILES * pitch);
-    m.products = take(base, &m.size, 16 * TILES * round_up(k->channels, WIDE));
+    m.tiles = take(base, &m.size, 16 * (TILES * pitch + WORD));
+    m.products = take(base, &m.size, 16 * (TILES * round_up(k->channels, WIDE) + WORD));
     return m;
 }
 
@@ -671,8 +671,8 @@ static void pack_winograd(const window *k, const float *w, float *to)
         }
 }
 
-/* Bᵀ d B of a tile's 4 × 4 pixels: to [16][TILES][pitch], sixteen outputs at a time. */
-INLINE void enter_tile(const float *from, int64_t row, int64_t pitch, float *to)
+/* Bᵀ d B of a tile's 4 × 4 pixels, sixteen outputs at a time. */
+INLINE void enter_tile(const float *from, int64_t row, int64_t pitch, float *to, int64_t step)
 {
     for (int64_t o = 0; o < pitch; o += LANES) {
         vec half[4][4];
@@ -687,11 +687,11 @@ INLINE void enter_tile(const float *from, int64_t row, int64_t pitch, float *to)
         }
         UNROLL(4)
         for (int i = 0; i < 4; i++) {
-            float *at = to + 4 * i * TILES * pitch + o;
+            float *at = to + 4 * i * step + o;
             store(at, half[i][0] - half[i][2]);
-            store(at + TILES * pitch, half[i][1] + half[i][2]);
-            store(at + 2 * TILES * pitch, half[i][2] - half[i][1]);
-            store(at + 3 * TILES * pitch, half[i][1] - half[i][3]);
+            store(at + step, half[i][1] + half[i][2]);
+            store(at + 2 * step, half[i][2] - half[i][1]);
+            store(at + 3 * step, half[i][1] - half[i][3]);
         }
     }
 }
@@ -722,7 +722,8 @@ static void inputs_winograd(const window *k, const workplace *m, const float *gr
     static const int64_t at_once[1] = {0};
     const int64_t pitch = round_up(k->outputs, LANES), across = (k->width + 1) / 2;
     const int64_t count = across * ((k->height + 1) / 2), wide = round_up(k->channels, WIDE);
-    const int64_t row = m->grads_width * pitch, step = TILES * wide;
+    const int64_t row = m->grads_width * pitch, step = TILES * wide + WORD;
+    const int64_t entered = TILES * pitch + WORD; /* not a power of two: such addresses share places in a cache */
     const float *corner = grads + (k->pad_y - 2 + m->top) * row + (k->pad_x - 2 + m->left) * pitch;
     product p = {.a_taps = at_once, .w_taps = at_once, .taps = 1, .depth = k->outputs, .row_step = pitch,
                  .depth_step = 1, .w_step = WIDE, .block_step = k->outputs * WIDE, .out_step = wide};
@@ -730,9 +731,9 @@ static void inputs_winograd(const window *k, const workplace *m, const float *gr
         const int64_t some = least(TILES, count - tile);
         for (int64_t n = 0; n < some; n++)
             enter_tile(corner + (tile + n) / across * 2 * row + (tile + n) % across * 2 * pitch, row, pitch,
-                       m->tiles + n * pitch);
+                       m->tiles + n * pitch, entered);
         for (int64_t n = 0; n < 16; n++) {
-            p.a = m->tiles + n * TILES * pitch;
+            p.a = m->tiles + n * entered;
             p.w = weights + n * k->outputs * wide;
             p.out = m->products + n * step;
             multiply_exact(&p, some, round_up(k->channels, LANES));

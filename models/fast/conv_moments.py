@@ -91,7 +91,17 @@ class _Convolution:
                 f"maps are {channels} × {height} × {width}; weights {list(weights)} with padding {window.padding} need "
                 f"{weights[1]} channels and at least one window"
             )
-        self.window = (ctypes.c_int64 * 14)(channels, height, width, self.outputs, *self.sides, *weights[2:], *sum(window, []))
+        self.window = (ctypes.c_int64 * 14)(
+            channels,
+            height,
+            width,
+            self.outputs,
+            *self.sides,
+            *weights[2:],
+            *window.stride,
+            *window.padding,
+            *window.dilation,
+        )
         self.sizes = _sizes(tuple(self.window))
         self.spikes = kept.dtype == torch.int16
         self.density = (_count(kept) if self.spikes else int(torch.count_nonzero(kept))) / shape.numel()
@@ -199,7 +209,10 @@ def _in_torch(
 ) -> tuple[Tensor, Tensor | None]:
     maps = x.flatten(0, -4) if x.dim() > 4 else x
     squares = maps.square().sum(-3, keepdim=True) if active else None
-    found = nnf.conv2d(maps, weight, bias, *window), None if squares is None else nnf.conv2d(squares, _ones(weight), None, *window)
+    found = (
+        nnf.conv2d(maps, weight, bias, *window),
+        None if squares is None else nnf.conv2d(squares, _ones(weight), None, *window),
+    )
     out, activity = (None if part is None else part.reshape(*x.shape[:-3], *part.shape[-3:]) for part in found)
     assert out is not None
     return out, activity
@@ -208,8 +221,9 @@ def _in_torch(
 def _gradients_in_torch(
     x: Tensor, weight: Tensor, by_mean: Tensor | None, by_activity: Tensor | None, window: Window, wanted: list[bool]
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    shape, (x, by_mean, by_activity) = x.shape, (
-        None if part is None else part.reshape(-1, *part.shape[-3:]) for part in (x, by_mean, by_activity)
+    shape, (x, by_mean, by_activity) = (
+        x.shape,
+        (None if part is None else part.reshape(-1, *part.shape[-3:]) for part in (x, by_mean, by_activity)),
     )
     by_x, by_weight, by_bias = None, None, None
     if by_mean is not None:

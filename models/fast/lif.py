@@ -64,6 +64,8 @@ def lif_sequence(
     estimator: Estimator,
 ) -> SequenceOutput:
     """Run T steps of ``current`` [T, B, …] from the ``initial`` membrane, variance and spikes."""
+    if current.gain is not None and current.gain.dim() == 4:
+        current = Current(current.mean, current.variance)
     weight, weight_variance = (None, None) if recurrence is None else (recurrence.mean, recurrence.variance)
     outputs = _LIFSequence.apply(
         current.mean,
