@@ -105,7 +105,7 @@ class BuildCore(build_ext):
         sets = instruction_sets(kind)
         objects = []
         for isa, own in sets.items():
-            for name in ("run", "train_conv"):
+            for name in ("run", "training"):
                 objects += self._compile(name, temp / isa, [*flags, *own, f"-DISA={isa}"], temp)
         have = [f"-DHAVE_{isa.upper()}" for isa in sets]
         for name in ("core", "events"):

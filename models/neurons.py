@@ -11,9 +11,11 @@ import torch
 import torch.nn.functional as nnf
 from torch import Tensor, nn
 
+from axonnx.models.fast import lif_core
 from axonnx.models.fast.leaky_sum import leaky_sum
 from axonnx.models.fast.lif import Recurrence, lif_sequence
 from axonnx.models.maths.current import Current, needs_current, needs_spikes, stack
+from axonnx.models.maths.firing import Drawn
 from axonnx.models.run import LIFState, Observation, ReadoutState, Run, stack_observations
 from axonnx.models.synapses import Recurrent
 from axonnx.models.variant import BAYESIAN, Variant
@@ -67,23 +69,29 @@ class Neurons(nn.Module):
     def forward(self, current: Current, run: Run) -> Tensor:
         """Spikes of the shape of the current; the state goes through ``run``."""
         current = needs_current(current, run.name(self))
-        noise, forced = run.noise(self, current.mean), run.forced(self, current.mean)
-        if run.sequence:
-            return self._sequence(current, noise, forced, run)
-        noise, forced = (None if part is None else part[None] for part in (noise, forced))
-        return self._sequence(current.each(lambda moment: moment[None]), noise, forced, run)[0]
-
-    def _sequence(self, current: Current, noise: Tensor | None, forced: Tensor | None, run: Run) -> Tensor:
-        if current.activity is None and self.recurrent is not None and self.recurrent.noisy:
-            current = Current(current.mean, torch.zeros_like(current.mean))  # only the recurrent weights are noisy
+        forced = run.forced(self, current.mean)
+        steps = current if run.sequence else _one_step(current)
+        if steps.activity is None and self.recurrent is not None and self.recurrent.noisy:
+            steps = Current(steps.mean, torch.zeros_like(steps.mean))  # only the recurrent weights are noisy
         state: Any = run.state_of(self)
         if state is None:
-            state = self.at_rest(torch.zeros_like(current.mean[0]), current.activity is not None)
-        return self._through_time(current, state, noise, forced, run)
+            state = self.at_rest(torch.zeros_like(steps.mean[0]), steps.activity is not None)
+        if forced is None and self._draws_noise(steps, state):
+            noise = run.drawn(self, current.mean)
+        else:
+            noise = run.noise(self, current.mean)
+        if not run.sequence:
+            noise, forced = (part[None] if isinstance(part, Tensor) else part for part in (noise, forced))
+        return self._through_time(steps, state, noise, forced, run)
+
+    def _draws_noise(self, current: Current, state: Any) -> bool:
+        """Whether the pass through time can draw its noise where it is used."""
+        return False
 
     def _through_time(
-        self, current: Current, state: Any, noise: Tensor | None, forced: Tensor | None, run: Run
+        self, current: Current, state: Any, noise: Tensor | Drawn | None, forced: Tensor | None, run: Run
     ) -> Tensor:
+        assert not isinstance(noise, Drawn), "only passes that draw their noise are given a seed"
         constants, variances = self.constants(), current.variance
         weights = None if self.recurrent is None else self.recurrent.weights()
         seen, arrived = [], []
@@ -104,12 +112,17 @@ class Neurons(nn.Module):
     def _finish(self, seen: Observation, state: Any, reached: Current | None, run: Run) -> Tensor:
         """Write down what the layer did, without a time axis where the run has none."""
         run.keep(self, state)
-        run.observe(
-            self, seen if run.sequence else Observation._make(None if part is None else part[0] for part in seen)
-        )
+        seen = seen if run.sequence else seen.first()
+        run.observe(self, seen)
         if run.currents is not None and reached is not None:
             run.currents[run.name(self)] = reached if run.sequence else reached.each(lambda moment: moment[0])
         return seen.spikes
+
+
+def _one_step(current: Current) -> Current:
+    """The same with an axis for time; factors of the variance stay factors."""
+    activity = None if current.activity is None else current.activity[None]
+    return Current(current.mean[None], activity, current.gain)
 
 
 class BinaryNeuron(Neurons):
@@ -273,23 +286,30 @@ class LIF(Neurons):
         total = None if variance is None else variance + constants["base_variance"]
         return LIFState(membrane, variance, state.spikes), membrane - threshold, total
 
+    def _constants(self, noisy: bool) -> tuple[Tensor | None, ...]:
+        """β, θ, σ_base², recurrent means and variances, as a pass over a sequence takes them."""
+        recurrent = (None, None) if self.recurrent is None else self.recurrent.weights()
+        return (self.decay, self.threshold, self.base_variance if noisy else None, *recurrent)
+
+    def _draws_noise(self, current: Current, state: LIFState) -> bool:
+        constants = self._constants(current.activity is not None)
+        return lif_core.applies(
+            current, None, (state.membrane, state.variance, state.spikes), constants, self.estimator
+        )
+
     def _through_time(
-        self, current: Current, state: LIFState, noise: Tensor | None, forced: Tensor | None, run: Run
+        self, current: Current, state: LIFState, noise: Tensor | Drawn | None, forced: Tensor | None, run: Run
     ) -> Tensor:
         """All steps at once where the hand-written backward pass applies, step by step elsewhere."""
-        if forced is not None or self.settings.reset != "subtract":
+        to_zero, initial = self.settings.reset == "zero", (state.membrane, state.variance, state.spikes)
+        constants = self._constants(current.activity is not None)
+        fused = lif_core.applies(current, noise, initial, constants, self.estimator)
+        if forced is not None or (to_zero and not fused):
             return super()._through_time(current, state, noise, forced, run)
-        recurrence = None if self.recurrent is None else Recurrence(*self.recurrent.weights())
-        out = lif_sequence(
-            current,
-            noise,
-            (state.membrane, state.variance, state.spikes),
-            self.decay,
-            self.threshold,
-            self.base_variance if current.activity is not None else None,
-            recurrence,
-            self.estimator,
-        )
+        decay, threshold, base, mean, variance = constants
+        assert decay is not None and threshold is not None, "every layer has them"
+        recurrence = None if mean is None else Recurrence(mean, variance)
+        out = lif_sequence(current, noise, initial, decay, threshold, base, recurrence, self.estimator, to_zero)
         after = LIFState(out.membrane, out.variance, out.spikes[-1])
         if out.divergence is not None:
             run.divergences[run.name(self)] = out.divergence

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from axonnx.models.maths.kl import Form, divergence_sum
 from axonnx.models.maths.posterior import GaussianPosterior
+from axonnx.models.run import Observation
 
 if TYPE_CHECKING:
     from axonnx.models.network import Network, Output
@@ -70,11 +71,16 @@ def _of_neurons(output: Output, form: Form) -> dict[str, LayerTerm]:
     batch = output.logits.shape[0]
     found: dict[str, LayerTerm] = {}
     for name, seen in output.observations.items():
-        if seen.variance is not None:
+        if seen.noisy:
             known = output.divergences.get(name)
-            total = divergence_sum(seen.gap, seen.variance, form) if known is None else known.of(form)
-            found[name] = LayerTerm(total / batch, seen.gap.numel() // batch)
+            total = _divergence(seen, form) if known is None else known.of(form)
+            found[name] = LayerTerm(total / batch, seen.spikes.numel() // batch)
     return found
+
+
+def _divergence(seen: Observation, form: Form) -> Tensor:
+    assert seen.variance is not None, "asked of layers with noise"
+    return divergence_sum(seen.gap, seen.variance, form)
 
 
 def _of_currents(output: Output, form: Form) -> dict[str, LayerTerm]:

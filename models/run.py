@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from axonnx.models.maths.current import Current
-from axonnx.models.maths.firing import Fire
+from axonnx.models.maths.firing import Drawn, Fire, Sample
 from axonnx.models.maths.kl import Divergence
 
 
@@ -74,23 +75,54 @@ class State:
         return State(self.step, {name: _detach(layer) for name, layer in self.layers.items()})
 
 
-class Observation(NamedTuple):
+class Observation:
     """What a layer of neurons did in a pass: h* − θ, κ² at the decision, and the spikes, [(T,) B, …].
 
-    ``membrane``: h*, of neurons whose threshold moves; of all others it is the gap and θ together.
+    ``membrane``: h*, of neurons whose threshold moves; of all others it is the gap and θ together. A κ² that is given
+    as a function is computed when it is asked for; a gap that was kept as float16 is read as float32.
     """
 
-    gap: Tensor
-    variance: Tensor | None
-    spikes: Tensor
-    membrane: Tensor | None = None
+    def __init__(
+        self,
+        gap: Tensor,
+        variance: Tensor | Callable[[], Tensor] | None,
+        spikes: Tensor,
+        membrane: Tensor | None = None,
+    ) -> None:
+        self._gap, self._variance, self.spikes, self.membrane = gap, variance, spikes, membrane
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the layer has noise: whether there is a variance."""
+        return self._variance is not None
+
+    @cached_property
+    def gap(self) -> Tensor:
+        """h* − θ"""
+        return self._gap.float() if self._gap.dtype == torch.float16 else self._gap
+
+    @cached_property
+    def variance(self) -> Tensor | None:
+        """κ² at the decision; None without noise."""
+        return self._variance() if callable(self._variance) else self._variance
+
+    def first(self) -> Observation:
+        """The first time step alone, without an axis for time."""
+        variance = self.variance
+        return Observation(
+            self.gap[0],
+            None if variance is None else variance[0],
+            self.spikes[0],
+            None if self.membrane is None else self.membrane[0],
+        )
 
 
 def stack_observations(steps: Sequence[Observation]) -> Observation:
     """The observations of single time steps as one with a time axis."""
-    gaps, variances, spikes, membranes = zip(*steps, strict=True)
-    variance, membrane = (None if part[0] is None else torch.stack(part) for part in (variances, membranes))
-    return Observation(torch.stack(gaps), variance, torch.stack(spikes), membrane)
+    parts = [[seen.variance for seen in steps], [seen.membrane for seen in steps]]
+    stacked = [None if part[0] is None else torch.stack([x for x in part if x is not None]) for part in parts]
+    gap, spikes = torch.stack([seen.gap for seen in steps]), torch.stack([seen.spikes for seen in steps])
+    return Observation(gap, stacked[0], spikes, stacked[1])
 
 
 class Run:
@@ -133,6 +165,10 @@ class Run:
     def noise(self, layer: nn.Module, like: Tensor) -> Tensor | None:
         """The noise that the layer's membranes get in this pass, if any."""
         return self.fire.noise(self.name(layer), like, self.step)
+
+    def drawn(self, layer: nn.Module, like: Tensor) -> Tensor | Drawn | None:
+        """As ``noise``, for a layer whose pass can draw it where it is used."""
+        return self.fire.drawn(self.step) if isinstance(self.fire, Sample) else self.noise(layer, like)
 
     def forced(self, layer: nn.Module, like: Tensor) -> Tensor | None:
         """The spikes that the layer is made to give in this pass, if any."""

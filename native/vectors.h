@@ -86,6 +86,37 @@ INLINE int32_t append(int32_t *list, int32_t count, mask bits, int32_t base)
     return count + (int32_t)bits;
 }
 
+#ifdef FOR_TRAINING
+#include <math.h>
+INLINE ivec bits_in(vec x)
+{
+    ivec bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+INLINE vec from_bits(ivec bits)
+{
+    vec x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+INLINE ivec shift_down(ivec x, int by) { return (int32_t)((uint32_t)x >> by); }
+INLINE ivec shift_up(ivec x, int by) { return (int32_t)((uint32_t)x << by); }
+INLINE ivec times(ivec x, uint32_t by) { return (int32_t)((uint32_t)x * by); }
+INLINE ivec plus(ivec x, uint32_t by) { return (int32_t)((uint32_t)x + by); }
+INLINE ivec lanes_from(uint32_t base) { return (int32_t)base; }
+INLINE vec pick(mask chosen, vec a, vec b) { return chosen ? a : b; }
+INLINE ivec from_mask(mask chosen, ivec a, ivec b) { return chosen ? a : b; }
+INLINE mask greater(vec a, vec b) { return a > b; }
+INLINE vec load_some(const float *at, int lanes) { return lanes > 0 ? *at : 0.0f; }
+INLINE void store_some(float *at, vec value, int lanes) { if (lanes > 0) *at = value; }
+INLINE vec multiply_add(vec a, vec b, vec c) { return a * b + c; }
+INLINE vec reciprocal(vec x) { return 1.0f / x; }
+INLINE vec root(vec x) { return sqrtf(x); }
+INLINE vec one_by_root(vec x) { return 1.0f / sqrtf(x); }
+INLINE float total_of(vec x) { return x; }
+#endif
+
 #else
 /* ---------------------------------------------------------------- sixteen lanes */
 #if defined(__AVX2__)
@@ -317,6 +348,117 @@ INLINE int32_t append(int32_t *list, int32_t count, mask bits, int32_t base)
 #endif
 }
 
+#ifdef FOR_TRAINING
+/* ---------------------------------------------------------------- what training needs more
+   Unsigned arithmetic on the lanes of an ivec, choices, roots and reciprocals. `multiply_add` and the last three differ
+   between instruction sets in their last bits: they are for gradients and sums of the regulariser. */
+typedef uint32_t uvec __attribute__((vector_size(64)));
+
+INLINE ivec bits_in(vec x) { return (ivec)x; }
+INLINE vec from_bits(ivec bits) { return (vec)bits; }
+INLINE ivec shift_down(ivec x, int by) { return (ivec)((uvec)x >> by); }
+INLINE ivec shift_up(ivec x, int by) { return (ivec)((uvec)x << by); }
+INLINE ivec times(ivec x, uint32_t by) { return (ivec)((uvec)x * by); }
+INLINE ivec plus(ivec x, uint32_t by) { return (ivec)((uvec)x + by); }
+INLINE ivec lanes_from(uint32_t base)
+{
+    return (ivec)((uvec){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} + base);
+}
+
+/* a where a bit is set, b elsewhere */
+INLINE vec pick(mask chosen, vec a, vec b)
+{
+#if HAS_AVX512
+    return (vec)_mm512_mask_mov_ps((__m512)b, (__mmask16)chosen, (__m512)a);
+#else
+    const ivec lanes = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
+    const ivec all = (lanes & (int32_t)chosen) != 0;
+    return (vec)((all & (ivec)a) | (~all & (ivec)b));
+#endif
+}
+
+INLINE ivec from_mask(mask chosen, ivec a, ivec b)
+{
+    return (ivec)pick(chosen, (vec)a, (vec)b);
+}
+
+INLINE mask greater(vec a, vec b)
+{
+    return COMPARED(a, >, b, _CMP_GT_OQ);
+}
+
+/* The first `lanes`; zero in the others. */
+INLINE vec load_some(const float *at, int lanes)
+{
+    if (lanes >= LANES) return load(at);
+#if HAS_AVX512
+    return (vec)_mm512_maskz_loadu_ps((__mmask16)((1u << lanes) - 1), at);
+#else
+    vec found = {0};
+    memcpy(&found, at, (size_t)lanes * sizeof *at);
+    return found;
+#endif
+}
+
+INLINE void store_some(float *at, vec values, int lanes)
+{
+    if (lanes >= LANES) store(at, values);
+    else memcpy(at, &values, (size_t)lanes * sizeof *at);
+}
+
+INLINE vec multiply_add(vec a, vec b, vec c)
+{
+#if HAS_AVX512
+    return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#else
+    return a * b + c;
+#endif
+}
+
+INLINE vec reciprocal(vec x)
+{
+#if HAS_AVX512
+    const vec near = (vec)_mm512_rcp14_ps((__m512)x);
+    return near * (vec)_mm512_fnmadd_ps((__m512)x, (__m512)near, _mm512_set1_ps(2.0f));
+#else
+    return splat(1.0f) / x;
+#endif
+}
+
+/* 1/√x of normal numbers: a guess from the exponent or the processor's, then Newton's steps. */
+INLINE vec one_by_root(vec x)
+{
+#if HAS_AVX512
+    vec y = (vec)_mm512_rsqrt14_ps((__m512)x);
+    const int steps = 1;
+#else
+    vec y = (vec)(isplat(0x5f375a86) - shift_down((ivec)x, 1));
+    const int steps = 3;
+#endif
+    const vec half = x * splat(0.5f);
+    for (int step = 0; step < steps; step++) y = y * (splat(1.5f) - half * y * y);
+    return y;
+}
+
+INLINE vec root(vec x)
+{
+    return x * one_by_root(larger(x, splat(1e-30f)));
+}
+
+INLINE float total_of(vec x)
+{
+#if HAS_AVX512
+    return _mm512_reduce_add_ps((__m512)x);
+#else
+    float sums[LANES];
+    store(sums, x);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int lane = 0; lane < half; lane++) sums[lane] += sums[lane + half];
+    return sums[0];
+#endif
+}
+#endif
+
 /* ---------------------------------------------------------------- products of small integers, for dense layers
    sum_l + w_2l x_0 + w_2l+1 x_1, for a pair of inputs and sixteen outputs. */
 #if HAS_AVX512
@@ -375,5 +517,46 @@ INLINE void add_pairs(sums16 *sums, weights16 w, int32_t pair)
 #endif
 #ifndef HAS_QUADS
 #define HAS_QUADS 0
+#endif
+#ifdef FOR_TRAINING
+/* Float16, rounded to the nearest, ties to even; what is larger than the largest becomes the largest. By integers, so
+   that every instruction set has the same bits; by the processor's own instruction where there is one. */
+INLINE void store_halves(uint16_t *at, vec x, int lanes)
+{
+#if HAS_AVX512
+    const __m512 most = _mm512_set1_ps(65504.0f), least = _mm512_set1_ps(-65504.0f);
+    const __m512 near = _mm512_max_ps(least, _mm512_min_ps(most, (__m512)x));
+    const __m256i found = _mm512_cvtps_ph(near, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    if (lanes >= LANES) _mm256_storeu_si256((__m256i *)(void *)at, found);
+    else memcpy(at, &found, (size_t)lanes * sizeof *at);
+#else
+    const ivec bits = bits_in(x), sign = shift_down(bits, 16) & 0x8000, size = bits & 0x7fffffff;
+    const ivec capped = from_mask(greater(from_bits(size), splat(65504.0f)), isplat(0x477fe000), size);
+    const ivec usual = shift_down(plus(capped, 0xc8000fffu) + (shift_down(capped, 13) & 1), 13);
+    const ivec tiny = bits_in(from_bits(capped) + splat(0.5f)) - 0x3f000000;
+    ivec found = from_mask(at_least(from_bits(capped), splat(6.103515625e-5f)), usual, tiny);
+    found = from_mask(at_least(from_bits(size), splat(0.0f)), found, isplat(0x7e00)) | sign;
+    int32_t each[LANES];
+    memcpy(each, &found, sizeof each);
+    for (int lane = 0; lane < LANES && lane < lanes; lane++) at[lane] = (uint16_t)each[lane];
+#endif
+}
+
+INLINE vec load_halves(const uint16_t *at, int lanes)
+{
+    uint16_t each[LANES] = {0};
+    memcpy(each, at, (size_t)(lanes < LANES ? lanes : LANES) * sizeof *at);
+#if HAS_AVX512
+    return (vec)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)each));
+#else
+    int32_t wide[LANES];
+    ivec bits;
+    for (int lane = 0; lane < LANES; lane++) wide[lane] = each[lane];
+    memcpy(&bits, wide, sizeof bits);
+    const vec size = from_bits(shift_up(bits & 0x7fff, 13)) * splat(5.192296858534828e33f);
+    const ivec broken = from_mask(at_least(size, splat(65536.0f)), isplat(0x7fc00000), isplat(0));
+    return from_bits(bits_in(size) | shift_up(bits & 0x8000, 16) | broken);
+#endif
+}
 #endif
 #endif

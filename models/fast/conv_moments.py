@@ -57,9 +57,9 @@ class _ConvMoments(torch.autograd.Function):
             ctx.save_for_backward(x, weight)
             return _in_torch(x, weight, bias, window, active)
         images = _images(x)
-        bits = core.bits_of(images)
-        kept = core.channels_last(images) if bits is None else bits
-        ctx.convolution = convolution = _Convolution(x.shape, kept, weight.shape, window)
+        active = core.active_of(images)
+        kept = active.bits if active.binary else core.channels_last(images)
+        ctx.convolution = convolution = _Convolution(x.shape, active, weight.shape, window)
         ctx.save_for_backward(kept, weight)
         return convolution.forward(kept, weight, bias, active)
 
@@ -78,7 +78,7 @@ class _ConvMoments(torch.autograd.Function):
 class _Convolution:
     """The passes of one convolution and batch in the core."""
 
-    def __init__(self, shape: torch.Size, kept: Tensor, weights: torch.Size, window: Window) -> None:
+    def __init__(self, shape: torch.Size, active: core.Active, weights: torch.Size, window: Window) -> None:
         channels, height, width = shape[-3:]
         self.shape, self.lead, self.weights = shape, shape[:-3], weights
         self.images, self.outputs = math.prod(self.lead), weights[0]
@@ -103,22 +103,23 @@ class _Convolution:
             *window.dilation,
         )
         self.sizes = _sizes(tuple(self.window))
-        self.spikes = kept.dtype == torch.int16
-        self.density = (_count(kept) if self.spikes else int(torch.count_nonzero(kept))) / shape.numel()
+        self.spikes, self.density = active.binary, active.density(shape.numel())
         self.work = shape.numel() * self.outputs
 
     def forward(self, kept: Tensor, weight: Tensor, bias: Tensor | None, active: bool) -> tuple[Tensor, Tensor | None]:
         """The product and, if it is wanted, the activity."""
         dense = self.density > FORWARD_BY_EVENTS
         packed = torch.empty(self.sizes.dense_weights if dense else self.sizes.event_weights)
-        _call("conv_pack", self.window, weight.contiguous(), None if dense else packed, packed if dense else None, None)
+        core.call(
+            "conv_pack", self.window, weight.contiguous(), None if dense else packed, packed if dense else None, None
+        )
         out = torch.empty(*self.lead, *self.sides, self.outputs)
         activity = torch.empty(*self.lead, 1, *self.sides) if active else None
         inputs, bias = self._inputs(kept), None if bias is None else bias.contiguous()
 
         def pass_of(begin: int, end: int) -> None:
             room = torch.empty(self.sizes.forward_room)
-            _call("conv_forward", self.window, dense, *inputs, packed, bias, None, out, activity, room, begin, end)
+            core.call("conv_forward", self.window, dense, *inputs, packed, bias, None, out, activity, room, begin, end)
 
         core.share_out(pass_of, self.images, self.work)
         return out.movedim(-1, -3), activity
@@ -134,7 +135,7 @@ class _Convolution:
         by_bias = torch.zeros(parts, self.outputs) if wanted[2] and learned else None
         packed = torch.empty(self.sizes.back_weights) if wanted[0] and learned else None
         if packed is not None:
-            _call("conv_pack_backward", self.window, weight.contiguous(), packed)
+            core.call("conv_pack_backward", self.window, weight.contiguous(), packed)
         grads = None if by_mean is None else core.channels_last(_images(by_mean))
         by_activity = None if by_activity is None else by_activity.contiguous()
         inputs, dense = self._inputs(kept), self.density > WEIGHTS_BY_EVENTS
@@ -144,14 +145,14 @@ class _Convolution:
             for part in range(begin, end):
                 sums = [None if found is None else found[part] for found in (by_weight, by_bias)]
                 images = (self.images * n // parts for n in (part, part + 1))
-                _call(
+                core.call(
                     "conv_backward", self.window, dense, *inputs, packed, grads, by_activity, by_x, *sums, room, *images
                 )
 
         core.share_out(pass_of, parts, self.work)
         gathered = None if by_weight is None else torch.empty(self.weights)
         if by_weight is not None:
-            _call("conv_gather", self.window, by_weight, parts, gathered)
+            core.call("conv_gather", self.window, by_weight, parts, gathered)
         return (
             None if by_x is None else by_x.movedim(-1, -3),
             gathered,
@@ -177,26 +178,8 @@ class _Sizes(NamedTuple):
 @cache
 def _sizes(window: tuple[int, ...]) -> _Sizes:
     sizes = (ctypes.c_int64 * len(_Sizes._fields))()
-    _call("conv_sizes", (ctypes.c_int64 * len(window))(*window), sizes)
+    core.call("conv_sizes", (ctypes.c_int64 * len(window))(*window), sizes)
     return _Sizes(*sizes)
-
-
-def _count(bits: Tensor) -> int:
-    """How many are set."""
-    count = ctypes.c_int64()
-    _call("conv_count", bits, bits.numel(), ctypes.byref(count))
-    return count.value
-
-
-def _call(name: str, *given: Any) -> None:
-    """Call a function of the core with tensors, numbers and pointers."""
-    core.function(name)(*(_argument(each) for each in given))
-
-
-def _argument(given: Any) -> Any:
-    if given is None or isinstance(given, Tensor):
-        return ctypes.c_void_p(core.at(given))
-    return ctypes.c_int64(given) if isinstance(given, int) else given
 
 
 def _images(x: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -38,18 +39,58 @@ _WORTH_A_THREAD = 1 << 18  # elements
 _BITS = "_axonnx_bits"
 
 
+class Active(NamedTuple):
+    """Which elements of a tensor are not zero, as bits; whether all of them are 1; and how many there are."""
+
+    bits: Tensor
+    binary: bool
+    number: int
+
+    def density(self, elements: int) -> float:
+        """The share of elements that are not zero."""
+        return self.number / max(1, elements)
+
+
 class _Attached(NamedTuple):
     """Bits of a tensor, and the version of the tensor that they were made of."""
 
-    bits: Tensor | None
+    active: Active
     version: int
 
 
 @cache
-def function(name: str) -> Any:
-    """The function ``axonnx_<name>_<instruction set>`` of the core, which returns nothing."""
+def _function(name: str) -> Any:
     core = native.needed_core()
     return core.function(name, None, isa=core.isa)
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Call ``axonnx_<name>_<instruction set>``: tensors go as addresses, whole numbers as int64, floats as float32."""
+    _function(name)(*map(_argument, arguments))
+
+
+def _argument(value: Any) -> Any:
+    if value is None or isinstance(value, Tensor):
+        return ctypes.c_void_p(at(value))
+    if isinstance(value, int):
+        return ctypes.c_int64(value)
+    if isinstance(value, ctypes.Structure):
+        return ctypes.byref(value)
+    return ctypes.c_float(value) if isinstance(value, float) else value
+
+
+class Arguments(ctypes.Structure):
+    """A C struct. Tensors are given as they are, and live as long as the struct."""
+
+    def __init__(self, **values: Any) -> None:
+        self.kept = values
+        super().__init__(**{name: at(x) if isinstance(x, Tensor) else x for name, x in values.items() if x is not None})
+
+
+def fields(pointers: str, wholes: str = "", floats: str = "") -> list[tuple[str, Any]]:
+    """Fields of an ``Arguments`` by their kinds, each a list of names; the seed of noise has no sign."""
+    whole = [(name, ctypes.c_uint64 if name == "seed" else ctypes.c_int64) for name in wholes.split()]
+    return [*((n, ctypes.c_void_p) for n in pointers.split()), *whole, *((n, ctypes.c_float) for n in floats.split())]
 
 
 def covers(*tensors: Tensor | None) -> bool:
@@ -62,16 +103,15 @@ def at(tensor: Tensor | None) -> int | None:
     """The address of a tensor that lies in memory without gaps, in the order of its layout."""
     if tensor is None:
         return None
-    dense = tensor.is_contiguous() or (tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last))
-    assert dense or _is_channels_last(tensor), f"shape {list(tensor.shape)}, strides {tensor.stride()}"
+    assert tensor.is_contiguous() or _is_channels_last(tensor), f"shape {list(tensor.shape)}, strides {tensor.stride()}"
     return tensor.data_ptr()
 
 
 def channels_last(tensor: Tensor) -> Tensor:
-    """``tensor`` [T, B, C] or [T, B, C, H, W] in the memory order [T, B, (H, W,) C]; a copy only if it is not so."""
-    if tensor.dim() < 5:
+    """``tensor`` [T, B, C] or [T, B, C, H, W] ([B, …] too) in the memory order [T, B, (H, W,) C]; a copy only if it is not so."""
+    if tensor.dim() < 4:
         return tensor.contiguous()
-    return tensor if _is_channels_last(tensor) else tensor.movedim(2, -1).contiguous().movedim(-1, 2)
+    return tensor if _is_channels_last(tensor) else tensor.movedim(-3, -1).contiguous().movedim(-1, -3)
 
 
 def _is_channels_last(tensor: Tensor) -> bool:
@@ -80,9 +120,10 @@ def _is_channels_last(tensor: Tensor) -> bool:
 
 def like(tensor: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     """Room for a tensor of this shape, channels last."""
-    if tensor.dim() < 5:
-        return torch.empty(tensor.shape, dtype=dtype or tensor.dtype)
-    return torch.empty_like(tensor.movedim(2, -1), dtype=dtype, memory_format=torch.contiguous_format).movedim(-1, 2)
+    dtype = dtype or tensor.dtype
+    if tensor.dim() < 4:
+        return torch.empty(tensor.shape, dtype=dtype)
+    return torch.empty(tensor.movedim(-3, -1).shape, dtype=dtype).movedim(-1, -3)
 
 
 def words(channels: int) -> int:
@@ -92,44 +133,52 @@ def words(channels: int) -> int:
 
 def attach_bits(spikes: Tensor, bits: Tensor) -> None:
     """Keep the bits of ``spikes`` beside them, for the next layer."""
-    setattr(spikes, _BITS, _Attached(bits, spikes._version))
+    setattr(spikes, _BITS, _Attached(Active(bits, True, count(bits)), spikes._version))
 
 
 def bits_of(x: Tensor) -> Tensor | None:
     """The bits of a tensor [T, B, C] or [T, B, C, H, W], or None where it has other numbers than 0 and 1."""
+    active = active_of(x)
+    return active.bits if active.binary else None
+
+
+def active_of(x: Tensor) -> Active:
+    """Which elements of a tensor are not zero; packed once for a tensor."""
     found: _Attached | None = getattr(x, _BITS, None)
     if found is None or found.version != x._version:
         found = _Attached(_pack(x), x._version)
         setattr(x, _BITS, found)
-    return found.bits
+    return found.active
 
 
-def _pack(x: Tensor) -> Tensor | None:
-    """Bits of numbers, or None."""
+def _pack(x: Tensor) -> Active:
     last = channels_last(x.detach())
-    pixels = last if last.dim() < 5 else last.movedim(2, -1)
-    channels = pixels.shape[-1]
-    rows = pixels.numel() // max(1, channels)
+    pixels = last if last.dim() < 4 else last.movedim(-3, -1)
+    rows, channels = pixels.numel() // max(1, pixels.shape[-1]), pixels.shape[-1]
     bits = torch.empty((*pixels.shape[:-1], words(channels)), dtype=torch.int16)
-    other = torch.zeros(max(1, rows), dtype=torch.uint8)
-    call = function("pack")
-    share_out(
-        lambda begin, end: call(
-            ctypes.c_void_p(pixels.data_ptr()),
-            ctypes.c_void_p(bits.data_ptr()),
-            ctypes.c_void_p(other.data_ptr()),
-            ctypes.c_int64(channels),
-            ctypes.c_int64(begin),
-            ctypes.c_int64(end),
-        ),
-        rows,
-        x.numel(),
-    )
-    return None if bool(other.any()) else bits
+    other = torch.zeros(rows, dtype=torch.uint8)
+    share_out(lambda begin, end: call("pack", pixels, bits, other, channels, begin, end), rows, x.numel())
+    return Active(bits, not bool(other.any()), count(bits))
+
+
+def unpack(bits: Tensor, channels: int) -> Tensor:
+    """Numbers [… , channels] of bits [… , words]."""
+    out = torch.empty((*bits.shape[:-1], channels))
+    rows = out.numel() // max(1, channels)
+    share_out(lambda begin, end: call("unpack", bits, out, channels, begin, end), rows, out.numel())
+    return out
+
+
+def count(bits: Tensor) -> int:
+    """How many bits are set."""
+    found = torch.zeros(1, dtype=torch.int64)
+    call("count", bits, bits.numel(), found)
+    return int(found)
 
 
 @cache
-def _pool(threads: int) -> ThreadPoolExecutor:
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """Threads of this process: a child that was forked has none of its parent's."""
     return ThreadPoolExecutor(threads, thread_name_prefix="axonnx-training")
 
 
@@ -140,7 +189,8 @@ def share_out(call: Callable[[int, int], object], count: int, work: int) -> None
         call(0, count)
         return
     ends = [count * k // threads for k in range(threads + 1)]
-    waiting = [_pool(threads).submit(call, ends[k], ends[k + 1]) for k in range(1, threads)]
+    pool = _pool(threads, os.getpid())
+    waiting = [pool.submit(call, ends[k], ends[k + 1]) for k in range(1, threads)]
     call(0, ends[1])
     for other in waiting:
         other.result()
@@ -155,7 +205,7 @@ def say_in_torch(what: str) -> None:
 class _Memory:
     """How h* − θ is kept for the backward pass."""
 
-    gaps: torch.dtype = torch.float16
+    gaps: torch.dtype = torch.float32
 
 
 memory = _Memory()
@@ -163,9 +213,10 @@ memory = _Memory()
 
 @contextmanager
 def gaps_as(dtype: torch.dtype) -> Iterator[None]:
-    """Keep h* − θ as ``dtype``, float16 (the default) or float32, while the block lasts.
+    """Keep h* − θ as ``dtype``, float32 (the default) or float16, while the block lasts.
 
-    Slopes of float16 gaps differ by 1e-3 of their value; gradients of float32 gaps are those of the plain formulas.
+    Gradients of float32 gaps are those of the plain formulas. Float16 halves what is kept; gradients then differ by
+    about 1e-3 of their value, and observed gaps are rounded.
     """
     before, memory.gaps = memory.gaps, dtype
     try:

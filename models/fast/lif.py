@@ -13,6 +13,7 @@ Backwards in time, with s the estimator's slopes and W the recurrent means:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +21,13 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from axonnx.models.fast import lif_numba as lif_compiled
+from axonnx.models.fast import lif_core
 from axonnx.models.fast import lif_torch as lif_steps
 from axonnx.models.fast.lif_torch import Drive, Incoming, Layer, Trace
 from axonnx.models.fast.memory import keep_freed_memory
 from axonnx.models.maths.current import Current
 from axonnx.models.maths.estimators import Estimator
+from axonnx.models.maths.firing import Drawn
 from axonnx.models.maths.kl import Divergence
 
 
@@ -42,12 +44,12 @@ class SequenceOutput:
     """Spikes, h* − θ and the decision's κ² for every step, the membrane's state after the last, and z's sums.
 
     The sums, ½ Σ ln(1 + z²) and Σ z² with z = (h* − θ)/κ, are there where they could be taken along at next to no
-    cost.
+    cost. κ² is a function where nobody has computed it yet.
     """
 
     spikes: Tensor
     gap: Tensor
-    decision_variance: Tensor | None
+    decision_variance: Tensor | Callable[[], Tensor] | None
     membrane: Tensor
     variance: Tensor | None
     divergence: Divergence | None
@@ -55,33 +57,64 @@ class SequenceOutput:
 
 def lif_sequence(
     current: Current,
-    noise: Tensor | None,
+    noise: Tensor | Drawn | None,
     initial: tuple[Tensor, Tensor | None, Tensor],
     decay: Tensor,
     threshold: Tensor,
     base_variance: Tensor | None,
     recurrence: Recurrence | None,
     estimator: Estimator,
+    to_zero: bool = False,
 ) -> SequenceOutput:
-    """Run T steps of ``current`` [T, B, …] from the ``initial`` membrane, variance and spikes."""
-    if current.gain is not None and current.gain.dim() == 4:
-        current = Current(current.mean, current.variance)
+    """Run T steps of ``current`` [T, B, …] from the ``initial`` membrane, variance and spikes.
+
+    Noise that is ``Drawn`` and a reset ``to_zero`` are for what ``lif_core.applies`` to.
+    """
     weight, weight_variance = (None, None) if recurrence is None else (recurrence.mean, recurrence.variance)
+    constants = (decay, threshold, base_variance, weight, weight_variance)
+    if lif_core.applies(current, noise, initial, constants, estimator):
+        passed = lif_core.lif_pass(current, noise, initial, *constants, estimator, to_zero)
+
+        def total() -> Tensor:
+            before = torch.cat([initial[2][None], passed.spikes[:-1]])
+            return _variances(current, initial[1], before, decay, base_variance, weight_variance, to_zero)
+
+        known = passed.total if passed.total is not None or current.activity is None else total
+        divergence = (
+            None if passed.log is None or passed.quadratic is None else Divergence(passed.log, passed.quadratic)
+        )
+        return SequenceOutput(passed.spikes, passed.gap, known, passed.membrane, passed.variance, divergence)
+    assert not to_zero and not isinstance(noise, Drawn), "applies() is asked before noise is drawn"
     outputs = _LIFSequence.apply(
         current.mean,
         current.activity,
         current.gain,
         noise,
         *initial,
-        decay,
-        threshold,
-        base_variance,
-        weight,
-        weight_variance,
+        *constants,
         estimator,
     )
-    spikes, gap, total, membrane, variance, log, quadratic = outputs
-    return SequenceOutput(spikes, gap, total, membrane, variance, None if log is None else Divergence(log, quadratic))
+    return SequenceOutput(*outputs, None)
+
+
+def _variances(
+    current: Current,
+    remembered: Tensor | None,
+    before: Tensor,
+    decay: Tensor,
+    base: Tensor | None,
+    weight_variance: Tensor | None,
+    to_zero: bool,
+) -> Tensor:
+    """κ² of every decision, as ``neurons.integrate`` computes it, for those who ask after the pass."""
+    found, arriving = [], current.variance
+    assert arriving is not None and remembered is not None, "asked of a layer with noise"
+    for t, spikes in enumerate(before):
+        variance = lif_steps.recurrent_variance(spikes, weight_variance, arriving[t])
+        kept = remembered * (1.0 - spikes) if to_zero else remembered
+        remembered = decay * decay * kept + variance
+        found.append(remembered if base is None else remembered + base)
+    return torch.stack(found)
 
 
 class _LIFSequence(torch.autograd.Function):
@@ -105,11 +138,9 @@ class _LIFSequence(torch.autograd.Function):
         layer = Layer(decay, threshold, base, weight, weight_variance, estimator)
         drive = Drive(mean, activity, gain, noise)
         trace = Trace(_emitted(last_spikes, mean), _like(mean), None if activity is None else _like(mean))
-        learning = any(ctx.needs_input_grad)
-        if learning and mean.device.type == "cpu":
+        if any(ctx.needs_input_grad) and mean.device.type == "cpu":
             keep_freed_memory()
-        ctx.steps = lif_compiled if lif_compiled.applies(layer, drive, membrane, remembered, last_spikes) else lif_steps
-        after = ctx.steps.forward_steps(layer, drive, membrane, remembered, trace, learning)
+        after = lif_steps.forward_steps(layer, drive, membrane, remembered, trace)
         ctx.estimator = estimator
         ctx.set_materialize_grads(False)
         # Of a variance that comes as it is the shape is enough; its factors are needed where there are two.
@@ -127,7 +158,7 @@ class _LIFSequence(torch.autograd.Function):
         trace, (noise, first_membrane, first_variance) = Trace(*saved[:3]), saved[3:6]
         decay, threshold, base, weight, weight_variance, activity, gain = saved[6:]
         layer = Layer(decay, threshold, base, weight, weight_variance, ctx.estimator)
-        h_grads, v_grads, by_weight_variance = ctx.steps.backward_steps(layer, noise, trace, Incoming(*incoming))
+        h_grads, v_grads, by_weight_variance = lif_steps.backward_steps(layer, noise, trace, Incoming(*incoming))
         first_h, decay_squared = h_grads[0], decay * decay
         return (
             h_grads,

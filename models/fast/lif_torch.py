@@ -1,6 +1,6 @@
 """The time steps of ``lif_sequence`` in torch, forwards and backwards: for every device and number type.
 
-``lif_compiled`` does the same for float32 on a CPU; the bits of its forward pass are the same.
+``lif_core`` does the same for float32 on a CPU; the bits of its forward pass are the same.
 """
 
 from __future__ import annotations
@@ -70,8 +70,6 @@ class Incoming(NamedTuple):
     total: Tensor | None
     membrane: Tensor | None
     variance: Tensor | None
-    log: Tensor | None
-    quadratic: Tensor | None
 
 
 class Gradients(NamedTuple):
@@ -83,12 +81,9 @@ class Gradients(NamedTuple):
 
 
 def forward_steps(
-    layer: Layer, drive: Drive, membrane: Tensor, remembered: Tensor | None, trace: Trace, learning: bool
-) -> tuple[Tensor, Tensor | None, None, None]:
-    """Fill ``trace``, whose first spikes are there already; the membrane and its variance after the last step.
-
-    The regulariser's sums, which kernels take along when ``learning``, are computed by the caller.
-    """
+    layer: Layer, drive: Drive, membrane: Tensor, remembered: Tensor | None, trace: Trace
+) -> tuple[Tensor, Tensor | None]:
+    """Fill ``trace``, whose first spikes are there already; the membrane and its variance after the last step."""
     transposed = None if layer.weight is None else layer.weight.t()
     decay, threshold, one = layer.decay, layer.threshold, _is_one(layer.threshold)
     decay_squared, (emitted, gap, total) = decay * decay, trace
@@ -98,14 +93,15 @@ def forward_steps(
         arriving_variance = None if drive.activity is None else _times(drive.activity[t], drive.gain)
         if transposed is not None:
             arriving = torch.mm(last_spikes, transposed).add_(arriving)
-            arriving_variance = _recurrent_variance(last_spikes, layer.weight_variance, arriving_variance)
+            if arriving_variance is not None:
+                arriving_variance = recurrent_variance(last_spikes, layer.weight_variance, arriving_variance)
         membrane = (decay * membrane).add_(arriving).sub_(last_spikes if one else threshold * last_spikes)
         torch.sub(membrane, threshold, out=gap[t])
         if arriving_variance is not None and remembered is not None and total is not None:
             remembered = (decay_squared * remembered).add_(arriving_variance)
             torch.add(remembered, 0.0 if layer.base is None else layer.base, out=total[t])
         fire(t)
-    return membrane, remembered, None, None
+    return membrane, remembered
 
 
 def backward_steps(layer: Layer, noise: Tensor | None, trace: Trace, incoming: Incoming) -> Gradients:
@@ -182,9 +178,9 @@ def _times(activity: Tensor, gain: Tensor | None) -> Tensor:
     return activity if gain is None else activity * gain
 
 
-def _recurrent_variance(spikes: Tensor, weight_variance: Tensor | None, arriving: Tensor | None) -> Tensor | None:
+def recurrent_variance(spikes: Tensor, weight_variance: Tensor | None, arriving: Tensor) -> Tensor:
     """Arriving variance and Σ_{k≠i} ν_ik² o_k²; a shared ν: ν² (Σ_k o_k² − o_i²)."""
-    if weight_variance is None or arriving is None:
+    if weight_variance is None:
         return arriving
     squares = spikes.square()
     if weight_variance.dim() == 2:

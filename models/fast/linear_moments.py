@@ -8,24 +8,14 @@ import torch
 import torch.nn.functional as nnf
 from torch import Tensor
 
-from axonnx.models.fast import dispatch as kernels
+from axonnx.models.fast import core, products
 
 
 def linear_moments(x: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
     """The product [… , out], and the activity Σ_j x_j² [… , 1] that shared variances are multiplied with."""
+    if x.numel() > 0 and core.covers(x, weight, bias):
+        return products.linear(x, weight, bias)
     out: tuple[Tensor, Tensor] = _LinearMoments.apply(x, weight, bias)
-    return out
-
-
-def sum_of_squares(x: Tensor) -> Tensor:
-    """Σ_j x_j² over the last axis, which stays as one."""
-    compiled = kernels.compiled("moment_kernels") if kernels.cover(x) else None
-    if compiled is None:
-        summed: Tensor = torch.linalg.vecdot(x, x).unsqueeze(-1)
-        return summed
-    out = x.new_empty((*x.shape[:-1], 1))
-    rows, sums = kernels.array(x).reshape(-1, x.shape[-1]), out.numpy().reshape(-1)
-    kernels.share_out(lambda begin, end: compiled.sums_of_squares(begin, end, rows, sums), len(rows), x.numel())
     return out
 
 
@@ -34,7 +24,7 @@ class _LinearMoments(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(x, weight)
         ctx.set_materialize_grads(False)
-        return nnf.linear(x, weight, bias), sum_of_squares(x)
+        return nnf.linear(x, weight, bias), torch.linalg.vecdot(x, x).unsqueeze(-1)
 
     @staticmethod
     def backward(

@@ -42,8 +42,8 @@ class Current:
         first, *others = (activity[..., k : k + 1, :, :] * gain[k] for k in range(len(gain)))
         return sum(others, start=first)
 
-    def _terms(self) -> tuple[Tensor, Tensor] | None:
-        """Activities and gains of a sum of products; None where the variance is no such sum, or is not of maps."""
+    def terms(self) -> tuple[Tensor, Tensor] | None:
+        """Activities [… , K, H, W] and gains [K, channels, 1, 1]; None where the variance is no sum of products of maps."""
         if self.activity is None or self.gain is None or self.mean.dim() < 4 or self.gain.dim() < 3:
             return None
         gain = self.gain if self.gain.dim() == 4 else self.gain[None]
@@ -52,7 +52,7 @@ class Current:
         return self.activity, gain.expand(-1, self.mean.shape[-3], 1, 1)
 
     def __add__(self, other: Current) -> Current:
-        mean, mine, others = self.mean + other.mean, self._terms(), other._terms()
+        mean, mine, others = self.mean + other.mean, self.terms(), other.terms()
         if mine is not None and others is not None:
             return Current(mean, torch.cat([mine[0], others[0]], -3), torch.cat([mine[1], others[1]]))
         one, two = self.variance, other.variance
@@ -65,7 +65,7 @@ class Current:
 
         Where the variance is a sum of products, its few activities are changed and their gains stay.
         """
-        terms = self._terms()
+        terms = self.terms()
         if terms is not None:
             return Current(maps(self.mean), squares(terms[0]), terms[1])
         variance = self.variance
@@ -73,7 +73,7 @@ class Current:
 
     def widened(self, channels: int) -> Current:
         """The same current with so many more channels that have neither mean nor variance."""
-        terms = self._terms()
+        terms = self.terms()
         if terms is not None:
             return Current(more_channels(self.mean, channels), terms[0], more_channels(terms[1], channels))
         return self.each(lambda moment: more_channels(moment, channels))

@@ -54,6 +54,11 @@ class Sample:
     generator: torch.Generator | None = None
     scale: float = 1.0
 
+    def drawn(self, step: int) -> Drawn:
+        """The seed of a layer's noise in this pass, from time step ``step`` on."""
+        seed = torch.randint(2**63 - 1, (), generator=self.generator)
+        return Drawn(int(seed), step, self.scale)
+
     def noise(self, name: str, like: Tensor, step: int) -> Tensor:
         """Fresh standard-normal noise, scaled."""
         drawn = torch.randn(like.shape, generator=self.generator, device=like.device, dtype=like.dtype)
@@ -61,6 +66,18 @@ class Sample:
 
     def forced(self, name: str, like: Tensor, step: int) -> None:
         """Nothing is forced."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Noise that is drawn where it is used: a function of (seed, step, sample, neuron), which no tensor holds.
+
+    Passes of the native core draw it in registers, forwards and, where an estimator reads it, backwards again.
+    """
+
+    seed: int
+    step: int
+    scale: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,8 @@ def run_layer(lif: LIF, given: dict[str, Tensor], path: str, sampled: bool) -> t
     current = Current(given["mean"], given["activity"], given.get("gain"))
     noise = run.noise(lif, current.mean)
     (LIF if path == "fused" else Neurons)._through_time(lif, current, state, noise, None, run)
-    return (*run.observations[""][:3], *run.after[""])
+    seen = run.observations[""]
+    return (seen.gap, seen.variance, seen.spikes, *run.after[""])
 
 
 def gradients(lif: LIF, given: dict[str, Tensor], path: str, sampled: bool, only: str) -> dict[str, Tensor | None]:

@@ -4,9 +4,6 @@
    graded inputs as numbers. A sum has its terms in ascending order of input row, column and channel, from zero on; then
    comes the bias, and then the stream that a shortcut carries. So products by events and dense products have the same
    bits, and images are independent: any number of threads gives the same. */
-#include "vectors.h"
-#include "generated.h"
-#include "program.h"
 
 /* A tile of a dense product that stays in registers, in rows and vectors; and the most vectors that events add to. */
 #if defined(HAS_AVX512) && HAS_AVX512
@@ -14,7 +11,7 @@ enum { TILE = 8, VECTORS = 2, MOST = 24 };
 #else
 enum { TILE = 4, VECTORS = 1, MOST = 4 };
 #endif
-enum { WIDE = VECTORS * LANES, WORD = 16, GROUP = 16, TILES = 8, CACHED = 1 << 17 };
+enum { WIDE = VECTORS * LANES, GROUP = 16, TILES = 8, CACHED = 1 << 17 };
 
 typedef struct {
     int64_t channels, height, width, outputs, out_height, out_width;
@@ -29,18 +26,6 @@ INLINE int64_t words_of(const window *k) { return (k->channels + WORD - 1) / WOR
 /* How far the kernel reaches beyond its first tap. */
 INLINE int64_t reach_y(const window *k) { return (k->kernel_height - 1) * k->dilation_y; }
 INLINE int64_t reach_x(const window *k) { return (k->kernel_width - 1) * k->dilation_x; }
-
-INLINE int32_t ones(uint32_t bits)
-{
-    bits -= bits >> 1 & 0x55555555;
-    bits = (bits & 0x33333333) + (bits >> 2 & 0x33333333);
-    return (int32_t)(((bits + (bits >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24);
-}
-
-INLINE mask bits_at(const uint16_t *bits, int64_t channel)
-{
-    return LANES == 1 ? (mask)(bits[channel / WORD] >> channel % WORD & 1) : bits[channel / WORD];
-}
 
 INLINE void clear(float *at, int64_t count) { memset(at, 0, (size_t)count * sizeof *at); }
 
@@ -212,14 +197,6 @@ EXPORT void CORE(conv_sizes)(const window *k, int64_t *sizes)
     sizes[5] = sizes[2];
 }
 
-/* How many bits are set. */
-EXPORT void CORE(conv_count)(const uint16_t *bits, int64_t words, int64_t *count)
-{
-    int64_t sum = 0;
-    for (int64_t n = 0; n < words; n++) sum += ones(bits[n]);
-    *count = sum;
-}
-
 /* The channels of a pixel that are not zero, in ascending order; their number. */
 INLINE int32_t list_pixel(const window *k, const uint16_t *bits, const float *x, int32_t *list)
 {
@@ -231,8 +208,7 @@ INLINE int32_t list_pixel(const window *k, const uint16_t *bits, const float *x,
         }
         return count;
     }
-    for (int64_t c = 0; c < k->channels; c += LANES) count = append(list, count, bits_at(bits, c), (int32_t)c);
-    return count;
+    return list_bits(bits, words_of(k), list);
 }
 
 /* A pixel as numbers; whole vectors are written. */
@@ -415,7 +391,7 @@ INLINE void forward_dense(const window *k, const workplace *m, const uint16_t *b
             if (x)
                 for (int64_t c = 0; c < k->channels; c++) sum += x[pixel * k->channels + c] * x[pixel * k->channels + c];
             else
-                for (int64_t c = 0; c < words_of(k); c++) sum += (float)ones(bits[pixel * words_of(k) + c]);
+                sum = (float)count_bits(bits + pixel * words_of(k), words_of(k));
             squares[y * plane_width(k) + n] = sum;
         }
     for (int64_t y = 0; y < k->out_height; y++) {
@@ -833,28 +809,5 @@ EXPORT void CORE(conv_gather)(const window *k, const float *sums, int64_t parts,
             float sum = sums[at * pitch + o];
             for (int64_t part = 1; part < parts; part++) sum = sum + sums[part * size + at * pitch + o];
             to[o * k->channels * taps + at] = sum;
-        }
-}
-
-/* Rows of numbers as bits; `other` is 1 for a row that has something else than 0 and 1. */
-EXPORT void CORE(pack)(const float *x, uint16_t *bits, uint8_t *other, int64_t channels, int64_t begin, int64_t end)
-{
-    const int64_t words = (channels + WORD - 1) / WORD;
-    for (int64_t row = begin; row < end; row++)
-        for (int64_t word = 0; word < words; word++) {
-            const float *from = x + row * channels + word * WORD;
-            uint32_t found = 0, strange = 0;
-            if (LANES == WORD && (word + 1) * WORD <= channels) {
-                const vec values = load(from);
-                found = not_zero(values);
-                strange = any(not_plain(values));
-            }
-            else
-                for (int64_t c = 0; c < least(WORD, channels - word * WORD); c++) {
-                    found |= (uint32_t)(from[c] != 0.0f) << c;
-                    strange |= from[c] != 0.0f && from[c] != 1.0f;
-                }
-            bits[row * words + word] = (uint16_t)found;
-            other[row] |= (uint8_t)(strange != 0);
         }
 }
