@@ -127,6 +127,7 @@ INLINE int64_t plane_width(const window *k)
 typedef struct {
     float *plane, *room;         /* squares of pixels, or gradients of activities */
     float *input;                /* an image with its padding, as numbers */
+    float *spare;                /* a row of sums that nobody asks for */
     float *image;                /* of results whose channels are no whole vectors */
     float *grads;                /* of a group of images, with zeros around them */
     float *tiles, *products;     /* of Winograd's form */
@@ -157,6 +158,7 @@ static workplace workplace_of(const window *k, float *base, int backwards)
     m.places = take(base, &m.size, 4 * (taps_of(k) + k->out_height + 8));
     m.image = take(base, &m.size, largest(pixels, k->out_height * k->out_width) * round_up(most, LANES));
     if (!backwards) {
+        m.spare = take(base, &m.size, k->out_width * round_up(k->outputs, LANES));
         m.events = take(base, &m.size, k->channels + 2 * WORD);
         return m;
     }
@@ -324,6 +326,50 @@ INLINE void scatter_row(const window *k, const workplace *m, const uint16_t *bit
     }
 }
 
+#if LANES == 16 && MOST_VECTORS == 16
+/* The same for 3 × 3 kernels and up to two vectors of outputs: the sums of the nine output pixels that a pixel reaches
+   stay in registers and move on with it. What lies outside is added to `spare`, or not stored. */
+INLINE void slide_row(const int vectors, const window *k, const workplace *m, const uint16_t *bits, const float *w,
+                      int64_t y, float *sums, float *squares)
+{
+    const int64_t pitch = vectors * LANES;
+    float *rows[3];
+    vec s[3][3][2];
+    for (int i = 0; i < 3; i++) {
+        const int64_t out_y = y + k->pad_y - 2 + i;
+        rows[i] = out_y >= 0 && out_y < k->out_height ? sums + out_y * k->out_width * pitch : m->spare;
+    }
+#define EACH(i, v)      \
+    UNROLL(3)           \
+    for (int i = 0; i < 3; i++) \
+        UNROLL(2)       \
+        for (int v = 0; v < vectors; v++)
+#define INSIDE(column) ((column) >= 0 && (column) < k->out_width)
+    for (int64_t n = -2; n < k->width + 2; n++) { /* a pixel reaches the columns before − 2, − 1 and 0 of this one */
+        const int64_t first = n + k->pad_x - 2, last = first + 2;
+        if (INSIDE(last)) {
+            EACH(i, v) s[i][2][v] = load(rows[i] + last * pitch + v * LANES);
+        } else {
+            EACH(i, v) s[i][2][v] = splat(0.0f);
+        }
+        if (n >= 0 && n < k->width) {
+            const int32_t count = list_bits(bits + n * words_of(k), words_of(k), m->events);
+            squares[n] = (float)count;
+            for (int32_t e = 0; e < count; e++) {
+                const float *from = w + m->events[e] * 9 * pitch;
+                UNROLL(3)
+                for (int j = 0; j < 3; j++) EACH(i, v) s[i][j][v] = s[i][j][v] + load(from + (3 * i + j) * pitch + v * LANES);
+            }
+        }
+        if (n >= 0 && INSIDE(first)) EACH(i, v) store(rows[i] + first * pitch + v * LANES, s[i][0][v]);
+        EACH(i, v) s[i][0][v] = s[i][1][v];
+        EACH(i, v) s[i][1][v] = s[i][2][v];
+    }
+#undef INSIDE
+#undef EACH
+}
+#endif
+
 /* A row's sums are complete: bias and stream. */
 INLINE void finish_row(const window *k, const float *sums, const float *bias, const float *stream, float *out)
 {
@@ -360,6 +406,15 @@ INLINE void forward_by_events(const window *k, const workplace *m, const uint16_
             clear(sums + begun * k->out_width * pitch, (touched - begun) * k->out_width * pitch);
             begun = touched;
         }
+#if LANES == 16 && MOST_VECTORS == 16
+        const int slides = !x && pitch <= 2 * LANES && k->kernel_height == 3 && k->kernel_width == 3 &&
+                           k->stride_y * k->stride_x * k->dilation_y * k->dilation_x == 1;
+        if (!last && slides) {
+            const uint16_t *row_bits = bits + y * k->width * words_of(k);
+            if (pitch == LANES) slide_row(1, k, m, row_bits, w, y, sums, squares + y * plane_width(k));
+            else slide_row(2, k, m, row_bits, w, y, sums, squares + y * plane_width(k));
+        } else
+#endif
         if (!last)
             scatter_row(k, m, bits ? bits + y * k->width * words_of(k) : NULL, x ? x + y * k->width * k->channels : NULL,
                         w, y, sums, squares + y * plane_width(k));
@@ -410,6 +465,7 @@ EXPORT void CORE(conv_forward)(const window *k, int64_t dense, const uint16_t *b
                                int64_t first, int64_t end)
 {
     const workplace m = workplace_of(k, room, 0);
+    clear(m.spare, k->out_width * round_up(k->outputs, LANES));
     const int64_t pixels = k->height * k->width, size = k->out_height * k->out_width, wide = plane_width(k);
     const int64_t plane = plane_height(k) * (wide + 1) + reach_y(k) * wide + reach_x(k);
     for (int64_t n = first; n < end; n++) {
