@@ -6,19 +6,21 @@
 #define AXONNX_TRAINING_H
 #include <stdlib.h>
 
-enum { WORD = 16 };
-#define PADDED(channels) (((channels) + WORD - 1) / WORD * WORD)
+#define WORD 16
+#define PADDED(channels) (((channels) + WORD - 1) & ~(int64_t)(WORD - 1))
 
 /* LANES bits from neuron i on; LANES divides WORD, and i is a multiple of LANES. */
 INLINE mask bits_at(const uint16_t *bits, int64_t i)
 {
-    return (mask)bits[i / WORD] >> (i % WORD) & ((1u << LANES) - 1);
+    const uint64_t n = (uint64_t)i;
+    return (mask)bits[n / WORD] >> (n % WORD) & ((1u << LANES) - 1);
 }
 
 INLINE void set_bits(uint16_t *bits, int64_t i, mask chosen)
 {
-    if (LANES == WORD) bits[i / WORD] = (uint16_t)chosen;
-    else bits[i / WORD] = (uint16_t)((i % WORD ? bits[i / WORD] : 0) | chosen << (i % WORD));
+    const uint64_t n = (uint64_t)i;
+    if (LANES == WORD) bits[n / WORD] = (uint16_t)chosen;
+    else bits[n / WORD] = (uint16_t)((n % WORD ? bits[n / WORD] : 0) | chosen << (n % WORD));
 }
 
 INLINE mask first_bits(int lanes)
@@ -187,12 +189,13 @@ INLINE void draw_pairs(const noise_key *k, uint32_t number, vec *first, vec *sec
 /* ε|ε| of the neurons from i on; `kept` carries the second half of a pair to the next call. */
 INLINE vec draw(const noise_key *k, int64_t i, vec *kept)
 {
+    const uint64_t n = (uint64_t)i;
     vec first, second;
 #if LANES == WORD
-    if (i / WORD % 2 && kept) return *kept;
+    if (n / WORD % 2) return *kept;
 #endif
-    draw_pairs(k, (uint32_t)(i / (2 * WORD) * WORD + i % WORD), &first, &second);
+    draw_pairs(k, (uint32_t)(n / (2 * WORD) * WORD + n % WORD), &first, &second);
     *kept = second;
-    return i / WORD % 2 ? second : first;
+    return n / WORD % 2 ? second : first;
 }
 #endif

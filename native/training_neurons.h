@@ -168,9 +168,10 @@ INLINE void add_ratio(divergence *sums, vec gap, vec total)
     sums->exponents = sums->exponents + exponent;
 }
 
-INLINE void forward_part(const int noise, const int spread, const lif *p, int64_t b, int64_t low, int64_t high,
+INLINE void forward_part(const int noise, const int spread, const lif *given, int64_t b, int64_t low, int64_t high,
                          float *h, float *k, heard *ear)
 {
+    const lif copied = *given, *const p = &copied; /* no store can change it */
     double squares = 0.0, logs = 0.0;
     divergence sums = {splat(0.0f), splat(1.0f), splat(0.0f)};
     const spot start = spot_at(p, low);
@@ -384,9 +385,10 @@ static void close_trail(trail *w)
 }
 
 /* κ² of the decision for all steps, as it was computed forwards. */
-INLINE void retrace(const int spread, const lif *p, trail *w, int64_t b, int64_t low, int64_t high, int64_t offset,
+INLINE void retrace(const int spread, const lif *given, trail *w, int64_t b, int64_t low, int64_t high, int64_t offset,
                     int64_t count)
 {
+    const lif copied = *given, *const p = &copied;
     float *k = w->v + offset; /* its use begins after this */
     const spot start = spot_at(p, low);
     spot s = start;
@@ -457,7 +459,7 @@ INLINE void add_to(float *at, vec more)
 }
 
 /* A pixel's gradients of κ², up to the place `s`, reach the activity and the gain of every term. */
-INLINE void through_products(const lif_grads *g, trail *w, int64_t t, int64_t b, const spot *s, int64_t low,
+INLINE void through_products(const lif_grads *g, const trail *w, int64_t t, int64_t b, const spot *s, int64_t low,
                              int64_t offset, int64_t count)
 {
     const lif *p = &g->of;
@@ -475,10 +477,12 @@ INLINE void through_products(const lif_grads *g, trail *w, int64_t t, int64_t b,
     }
 }
 
-INLINE void backward_step(const int estimator, const int spread, const lif_grads *g, trail *w, int64_t t, int64_t b,
-                          int64_t low, int64_t high, int64_t offset, int64_t count)
+INLINE void backward_step(const int estimator, const int spread, const lif_grads *given, const trail *trails, int64_t t,
+                          int64_t b, int64_t low, int64_t high, int64_t offset, int64_t count)
 {
-    const lif *p = &g->of;
+    const lif_grads copied = *given, *const g = &copied; /* no store can change them */
+    const trail copied_trail = *trails, *const w = &copied_trail;
+    const lif *const p = &g->of;
     const int64_t step = place_of_step(p, t, b), words = p->pixels * (padded_of(p) / WORD) * p->batch;
     const uint16_t *before = bits_before(p, t, b), *now = before + words;
     const int final = t == p->steps - 1;

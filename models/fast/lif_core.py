@@ -130,6 +130,14 @@ def lif_pass(
     return passed
 
 
+def squares_of_noise(noise: Drawn, like: Tensor) -> Tensor:
+    """ε|ε| for membranes ``like`` [T, B, …], as a pass draws it: the plain formulas can be run on the same noise."""
+    out, size = core.like(like), {"steps": like.shape[0], "batch": like.shape[1], "channels": like.shape[2]}
+    p = _Forward(pixels=like.shape[3:].numel(), **size, **_constants_of(Kind(StraightThrough(), noise, False)))
+    core.call("squares_of_noise", p, out, 0, like.shape[1])
+    return out
+
+
 def _factors(current: Current) -> tuple[Tensor | None, Tensor | None]:
     """Activities of pixels and gains of channels, or the whole variance where it is no sum of such products."""
     terms = current.terms()
