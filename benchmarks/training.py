@@ -21,7 +21,7 @@ import torch.nn.functional as nnf
 from torch import Tensor, nn
 
 from axonnx.models import LIF, MEAN_FIELD, Network, RecurrentSNN, Sample, SpikingResNet, variant
-from axonnx.models.fast import dispatch as kernels
+from axonnx import native
 from benchmarks.machine import machine
 from benchmarks.peers import snntorch_training as snntorch
 from benchmarks.timing import table
@@ -163,7 +163,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     device, repeats = torch.device(options.device), 3 if options.quick else options.repeats
-    way = "without compiled kernels" if kernels.compiled("lif_kernels") is None else "with compiled kernels"
+    way = "without the native core" if native.core() is None else "with the native core"
     parts = [
         "# Training speed\n",
         f"Made by `python -m benchmarks.training --repeats {repeats} --threads {options.threads} --device "

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import torch
-import torch.nn.functional as nnf
 from torch import Tensor, nn
 
-from axonnx.models.fast import lif_core
-from axonnx.models.fast.leaky_sum import leaky_sum
+from axonnx.models.fast import core, lif_core
+from axonnx.models.fast.leaky_sum import leaky_readout, leaky_sum, readout_applies
 from axonnx.models.fast.lif import Recurrence, lif_sequence
+from axonnx.models.fast.linear_moments import linear_product
 from axonnx.models.maths.current import Current, needs_current, needs_spikes, stack
 from axonnx.models.maths.firing import Drawn
+from axonnx.models.maths.kl import Divergence
 from axonnx.models.run import LIFState, Observation, ReadoutState, Run, stack_observations
 from axonnx.models.synapses import Recurrent
 from axonnx.models.variant import BAYESIAN, Variant
@@ -143,14 +144,28 @@ class BinaryNeuron(Neurons):
     def forward(self, current: Current, run: Run) -> Tensor:
         """Spikes of the shape of the current."""
         current = needs_current(current, run.name(self))
-        gap = current.mean - self.threshold
-        variance = current.variance
         if run.currents is not None:
             run.currents[run.name(self)] = current
-        spikes = run.forced(self, gap)
+        spikes = run.forced(self, current.mean)
+        if spikes is None and lif_core.applies_once(current, self.threshold, self.estimator):
+            return self._fused(current, run)
+        gap, variance = current.mean - self.threshold, current.variance
         if spikes is None:
             spikes = self.estimator.fire(gap, variance, run.noise(self, gap))
         run.observe(self, Observation(gap, variance, spikes))
+        return spikes
+
+    def _fused(self, current: Current, run: Run) -> Tensor:
+        """One step of neurons that remember nothing."""
+        noise = run.drawn(self, current.mean)
+        noise = noise[None] if isinstance(noise, Tensor) else noise
+        passed = lif_core.fire_once(_one_step(current), noise, self.threshold, self.estimator)
+        if passed.log is not None and passed.quadratic is not None:
+            run.divergences[run.name(self)] = Divergence(passed.log, passed.quadratic)
+        spikes = core.without_time(passed.spikes)
+        run.observe(
+            self, Observation(passed.gap[0], None if current.activity is None else lambda: current.variance, spikes)
+        )
         return spikes
 
 
@@ -349,7 +364,7 @@ class _Readout(nn.Module):
 
     def current(self, spikes: Tensor) -> Tensor:
         """W·o + b"""
-        return nnf.linear(spikes, self.weight, self.bias)
+        return linear_product(spikes, self.weight, self.bias)
 
 
 class LinearReadout(_Readout):
@@ -371,12 +386,15 @@ class LeakyReadout(_Readout):
 
     def forward(self, spikes: Tensor, run: Run) -> Tensor:
         """Logits [B, classes] after the last time step of this pass."""
-        current = self.current(needs_spikes(spikes, run.name(self)))
-        current = current if run.sequence else current.unsqueeze(0)
+        steps = needs_spikes(spikes, run.name(self))
+        steps = steps if run.sequence else steps.unsqueeze(0)
         state = cast("ReadoutState | None", run.state_of(self))
         if state is None:
-            zeros = torch.zeros_like(current[0])
+            zeros = steps.new_zeros((steps.shape[1], len(self.weight)))
             state = ReadoutState(zeros, zeros)
-        membrane, total = leaky_sum(current, state.membrane, state.total, self.decay)
+        if readout_applies(steps, self.weight, self.bias, *state, self.decay):
+            membrane, total = leaky_readout(steps, self.weight, self.bias, *state, self.decay)
+        else:
+            membrane, total = leaky_sum(self.current(steps), *state, self.decay)
         run.keep(self, ReadoutState(membrane, total))
-        return total / (run.step + current.shape[0])
+        return total / (run.step + len(steps))

@@ -14,7 +14,7 @@ import torch.nn.functional as nnf
 from torch import Tensor, nn
 
 from axonnx.models.fast.conv_moments import Window, conv_moments
-from axonnx.models.fast.linear_moments import linear_moments
+from axonnx.models.fast.linear_moments import linear_moments, linear_product
 from axonnx.models.maths.current import Current, needs_spikes
 from axonnx.models.maths.posterior import GaussianPosterior
 from axonnx.models.normalisation import ChannelScale, make_normalisation
@@ -68,7 +68,7 @@ class Linear(Synapse):
 
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """x Wᵀ + b"""
-        return nnf.linear(x, weight, bias)
+        return linear_product(x, weight, bias)
 
     def moments(self, x: Tensor) -> Current:
         """Mean and variance of a ⊙ (W·x) + b; of shared variances the gain alone is left to multiply."""

@@ -151,6 +151,13 @@ def active_of(x: Tensor) -> Active:
     return found.active
 
 
+def without_time(spikes: Tensor) -> Tensor:
+    """The only step of ``spikes`` [1, B, …], with its bits."""
+    out, found = spikes[0], active_of(spikes)
+    setattr(out, _BITS, _Attached(found._replace(bits=found.bits[0]), out._version))
+    return out
+
+
 def _pack(x: Tensor) -> Active:
     last = channels_last(x.detach())
     pixels = last if last.dim() < 4 else last.movedim(-3, -1)

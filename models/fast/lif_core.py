@@ -56,6 +56,11 @@ class Kind(NamedTuple):
     to_zero: bool
 
 
+# Membrane, variance and spikes before the first step.
+Initial = tuple[Tensor | None, Tensor | None, Tensor | None]
+NOTHING: Initial = (None, None, None)
+
+
 class Passed(NamedTuple):
     """What a pass gives; ``total``, κ² of the decision, only where nothing is to be learned."""
 
@@ -87,7 +92,7 @@ def code_of(estimator: Estimator) -> tuple[int, float] | None:
 def applies(
     current: Current,
     noise: Tensor | Drawn | None,
-    initial: tuple[Tensor, Tensor | None, Tensor],
+    initial: Initial,
     constants: tuple[Tensor | None, ...],
     estimator: Estimator,
 ) -> bool:
@@ -102,13 +107,24 @@ def applies(
     if any(x is not None and x.numel() not in (1, mean.shape[2]) for x in constants[:2]):
         core.say_in_torch("neurons with constants that are neither a layer's nor a channel's")
         return False
-    return mean.numel() > 0 and bool((last * last == last).all())
+    return mean.numel() > 0 and (last is None or bool((last * last == last).all()))
+
+
+def applies_once(current: Current, threshold: Tensor, estimator: Estimator) -> bool:
+    """Whether the core has a pass for neurons without memory: ``current`` [B, …]."""
+    once = Current(current.mean[None], None if current.activity is None else current.activity[None], current.gain)
+    return applies(once, None, NOTHING, (None, threshold), estimator)
+
+
+def fire_once(current: Current, noise: Tensor | Drawn | None, threshold: Tensor, estimator: Estimator) -> Passed:
+    """The only step [1, B, …] of neurons without memory."""
+    return lif_pass(current, noise, NOTHING, threshold.new_zeros(()), threshold, None, None, None, estimator, False)
 
 
 def lif_pass(
     current: Current,
     noise: Tensor | Drawn | None,
-    initial: tuple[Tensor, Tensor | None, Tensor],
+    initial: Initial,
     decay: Tensor,
     threshold: Tensor,
     base: Tensor | None,
@@ -171,9 +187,9 @@ class _LIF(torch.autograd.Function):
         activity: Tensor | None,
         gain: Tensor | None,
         noise: Tensor | None,
-        membrane: Tensor,
+        membrane: Tensor | None,
         variance: Tensor | None,
-        last_spikes: Tensor,
+        last_spikes: Tensor | None,
         decay: Tensor,
         threshold: Tensor,
         base: Tensor | None,
@@ -187,7 +203,7 @@ class _LIF(torch.autograd.Function):
         batch, noisy, gaps = mean.shape[1], activity is not None, core.memory.gaps if learning else torch.float32
         steps, channels = mean.shape[0], mean.shape[2]
         bits = torch.empty((steps + 1, *_last(mean).shape[1:-1], core.words(channels)), dtype=torch.int16)
-        bits[0] = core.active_of(last_spikes.detach()).bits
+        bits[0] = 0 if last_spikes is None else core.active_of(last_spikes.detach()).bits
         sums = torch.zeros((batch, 2), dtype=torch.float64) if learning and noisy else None
         out = {
             "spikes": core.like(mean),

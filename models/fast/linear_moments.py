@@ -19,6 +19,13 @@ def linear_moments(x: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tens
     return out
 
 
+def linear_product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The product alone, with the bits of ``linear_moments``."""
+    if x.numel() > 0 and core.covers(x, weight, bias):
+        return products.linear(x, weight, bias)[0]
+    return nnf.linear(x, weight, bias)
+
+
 class _LinearMoments(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:

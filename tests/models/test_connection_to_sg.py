@@ -1,7 +1,7 @@
 """With fixed variance, mean-field forward, no KL and width σ√n a Bayesian layer is the surrogate-gradient baseline.
 
-n is the number of active inputs, the same for every sample, so that κ = σ√n is one number. Forward passes and
-gradients agree bit for bit. The one gradient that differs is that of the channel scale a: here κ = a σ√n grows with
+n is the number of active inputs, the same for every sample, so that κ = σ√n is one number. Forward passes agree bit
+for bit, gradients up to the rounding of 1/κ. The one gradient that differs is that of the channel scale a: here κ = a σ√n grows with
 it, in the baseline the width does not. For the same reason the agreement is layer by layer: to the layer before,
 a Bayesian layer also says how its spikes change κ.
 """
@@ -46,7 +46,7 @@ def gradients(net: Network, x: Tensor, target: Tensor) -> tuple[Tensor, dict[str
 
 @pytest.mark.parametrize("normalisation", ["none", "scale"])
 @pytest.mark.parametrize("spiking", [False, True], ids=["binary", "spiking"])
-def test_forward_and_gradients_are_those_of_the_baseline_bit_for_bit(normalisation, spiking):
+def test_forward_and_gradients_are_those_of_the_baseline(normalisation, spiking):
     bayesian, baseline = pair(normalisation, spiking)
     x, target = active_inputs(*((STEPS, BATCH) if spiking else (BATCH,))), torch.randint(3, (BATCH,))
     logits, found = gradients(bayesian, x, target)
@@ -55,7 +55,8 @@ def test_forward_and_gradients_are_those_of_the_baseline_bit_for_bit(normalisati
     assert found.keys() == expected.keys()
     assert found["hidden.0.synapse.posterior.raw_mean"].abs().max() > 1e-4
     for name in found.keys() - {"hidden.0.synapse.norm.scale"}:
-        assert torch.equal(found[name], expected[name]), name
+        scale = expected[name].abs().max().item()
+        torch.testing.assert_close(found[name], expected[name], rtol=0, atol=1e-6 * scale, msg=name)
 
 
 def test_the_scale_alone_also_feels_the_noise_it_scales():

@@ -340,7 +340,9 @@ def test_float16_is_rounded_as_torch_does(isa_, monkeypatch):
     edges = torch.tensor([0.0, -0.0, 2.0**-24, 2.0**-25, 3 * 2.0**-26, 2.0**-14, 65504.0, 65519.0, 7e4, -1e30])
     random = bits.to(torch.int32).view(torch.float32)
     small = torch.randn(100_000, generator=torch.Generator().manual_seed(2)) * 1e-3
-    gaps = torch.cat([random.flatten().nan_to_num(1.0), small, edges, small.half().float() + 2.0**-25]).reshape(1, 1, -1)
+    gaps = torch.cat([random.flatten().nan_to_num(1.0), small, edges, small.half().float() + 2.0**-25]).reshape(
+        1, 1, -1
+    )
     zero = torch.zeros_like(gaps[0])
     with core.gaps_as(torch.float16):
         current = Current(gaps.clone().requires_grad_())
@@ -438,7 +440,9 @@ def test_only_bits_and_gaps_are_kept():
             return tensor
 
         lif, (steps, batch, size) = LIF(Variant(estimator=make_estimator(name))), (50, 8, 64)
-        current = Current(torch.randn(steps, batch, size, requires_grad=True), torch.ones(steps, batch, 1), torch.ones(64))
+        current = Current(
+            torch.randn(steps, batch, size, requires_grad=True), torch.ones(steps, batch, 1), torch.ones(64)
+        )
         with core.gaps_as(dtype), torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
             lif(current, Run(lif, Sample(), sequence=True))
         gaps, bits = steps * batch * size * dtype.itemsize, (steps + 1) * batch * size // 8
