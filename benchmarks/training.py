@@ -20,8 +20,8 @@ import torch
 import torch.nn.functional as nnf
 from torch import Tensor, nn
 
-from axonnx.models import LIF, MEAN_FIELD, Network, RecurrentSNN, Sample, SpikingResNet, variant
 from axonnx import native
+from axonnx.models import LIF, MEAN_FIELD, Network, RecurrentSNN, Sample, SpikingResNet, variant
 from benchmarks.machine import machine
 from benchmarks.peers import snntorch_training as snntorch
 from benchmarks.timing import table

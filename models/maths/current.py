@@ -43,7 +43,7 @@ class Current:
         return sum(others, start=first)
 
     def terms(self) -> tuple[Tensor, Tensor] | None:
-        """Activities [… , K, H, W] and gains [K, channels, 1, 1]; None where the variance is no sum of products of maps."""
+        """Activities [… , K, H, W] and gains [K, channels, 1, 1]; None if the variance is no sum of products."""
         if self.activity is None or self.gain is None or self.mean.dim() < 4 or self.gain.dim() < 3:
             return None
         gain = self.gain if self.gain.dim() == 4 else self.gain[None]
