@@ -78,7 +78,7 @@ class Neurons(nn.Module):
         if state is None:
             state = self.at_rest(torch.zeros_like(steps.mean[0]), steps.activity is not None)
         if forced is None and self._draws_noise(steps, state):
-            noise = run.drawn(self, current.mean)
+            noise: Tensor | Drawn | None = run.drawn(self, current.mean)
         else:
             noise = run.noise(self, current.mean)
         if not run.sequence:
@@ -163,9 +163,7 @@ class BinaryNeuron(Neurons):
         if passed.log is not None and passed.quadratic is not None:
             run.divergences[run.name(self)] = Divergence(passed.log, passed.quadratic)
         spikes = core.without_time(passed.spikes)
-        run.observe(
-            self, Observation(passed.gap[0], None if current.activity is None else lambda: current.variance, spikes)
-        )
+        run.observe(self, Observation(passed.gap[0], current.variance_later, spikes))
         return spikes
 
 
@@ -322,7 +320,8 @@ class LIF(Neurons):
         if forced is not None or (to_zero and not fused):
             return super()._through_time(current, state, noise, forced, run)
         decay, threshold, base, mean, variance = constants
-        assert decay is not None and threshold is not None, "every layer has them"
+        assert decay is not None, "every layer has one"
+        assert threshold is not None, "every layer has one"
         recurrence = None if mean is None else Recurrence(mean, variance)
         out = lif_sequence(current, noise, initial, decay, threshold, base, recurrence, self.estimator, to_zero)
         after = LIFState(out.membrane, out.variance, out.spikes[-1])

@@ -167,22 +167,23 @@ typedef struct {
     int64_t rows, inputs, outputs;
 } linear_grads;
 
-INLINE void add_active(const int vectors, const linear_grads *p, const uint8_t *active, int32_t count, int64_t first,
+INLINE void add_active(const int graded, const int vectors, const linear_grads *p, const uint8_t *active, int32_t count, int64_t first,
                        int64_t input, int64_t done)
 {
     float *to = p->weights + input * PADDED(p->outputs) + done;
-    const float *grads = p->grads + first * p->outputs + done;
+    const int64_t outputs = p->outputs;
+    const float *grads = p->grads + first * outputs + done;
     const int lanes = p->outputs - done < LANES ? (int)(p->outputs - done) : LANES;
     vec sums[MOST_VECTORS];
     UNROLL(16)
     for (int v = 0; v < vectors; v++) sums[v] = load(to + v * LANES);
     for (int32_t e = 0; e < count; e++) {
-        const float *row = grads + active[e] * p->outputs;
-        const vec x = p->x ? splat(p->x[(first + active[e]) * p->inputs + input]) : splat(1.0f);
+        const float *row = grads + active[e] * outputs;
+        const vec x = graded ? splat(p->x[(first + active[e]) * p->inputs + input]) : splat(1.0f);
         UNROLL(16)
         for (int v = 0; v < vectors; v++) {
             const vec grad = vectors == 1 ? load_some(row, lanes) : load(row + v * LANES);
-            sums[v] = p->x ? sums[v] + x * grad : sums[v] + grad;
+            sums[v] = graded ? sums[v] + x * grad : sums[v] + grad;
         }
     }
     UNROLL(16)
@@ -207,13 +208,15 @@ EXPORT void CORE(linear_backward)(const linear_grads *p, int64_t begin, int64_t 
             if (counts[j] == 0) continue;
             for (int64_t done = 0; done < p->outputs;) {
                 const int64_t left = p->outputs - done;
-                if (left >= MOST_VECTORS * LANES) {
-                    add_active(MOST_VECTORS, p, active + j * BLOCK, counts[j], first, first_input + j, done);
-                    done += MOST_VECTORS * LANES;
-                } else {
-                    add_active(1, p, active + j * BLOCK, counts[j], first, first_input + j, done);
-                    done += LANES;
-                }
+                const int vectors = left >= MOST_VECTORS * LANES ? MOST_VECTORS : 1;
+#define ADD_ACTIVE(graded, vectors) \
+    add_active(graded, vectors, p, active + j * BLOCK, counts[j], first, first_input + j, done)
+                if (vectors > 1 && p->x) ADD_ACTIVE(1, MOST_VECTORS);
+                else if (vectors > 1) ADD_ACTIVE(0, MOST_VECTORS);
+                else if (p->x) ADD_ACTIVE(1, 1);
+                else ADD_ACTIVE(0, 1);
+#undef ADD_ACTIVE
+                done += vectors * LANES;
             }
         }
     }

@@ -20,9 +20,10 @@ from axonnx.models.fast import core
 
 Pair = list[int]
 
-# Shares of active inputs up to which events are faster than dense products.
-FORWARD_BY_EVENTS = 0.30
-WEIGHTS_BY_EVENTS = 0.22
+# Shares of active inputs up to which events are faster than dense products, measured with AVX-512 and 32 to 128
+# channels: 0.50 to 0.68 forwards and 0.63 to 0.85 for gradients of weights.
+FORWARD_BY_EVENTS = 0.50
+WEIGHTS_BY_EVENTS = 0.60
 _PARTS = 8  # sums of weight gradients: as many for any number of threads, so that their bits are the same
 
 

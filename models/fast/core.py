@@ -10,8 +10,8 @@ A layer that has made them attaches them to its spikes (``attach_bits``); the ne
 them only if they are not there.
 
 **Sums** are float32, each product rounded before it is added, terms in ascending order of inputs, from zero on; then
-comes the bias. Inputs that are zero are left out, which changes no bit. So the product by events and the dense one agree,
-in every instruction set and for any number of threads.
+comes the bias. Inputs that are zero are left out, which changes no bit. So the product by events and the dense one
+agree, in every instruction set and for any number of threads.
 
 **Threads** share samples (``share_out``), without the interpreter's lock: ctypes gives it back. What is summed over
 samples is written down for each sample and added in their order.
@@ -87,10 +87,14 @@ class Arguments(ctypes.Structure):
         super().__init__(**{name: at(x) if isinstance(x, Tensor) else x for name, x in values.items() if x is not None})
 
 
-def fields(pointers: str, wholes: str = "", floats: str = "") -> list[tuple[str, Any]]:
-    """Fields of an ``Arguments`` by their kinds, each a list of names; the seed of noise has no sign."""
+def fields(pointers: str, wholes: str = "", floats: str = "", **structs: Any) -> list[tuple[str, Any]]:
+    """Fields of an ``Arguments`` by their kinds, in this order, behind the ``structs`` that it begins with.
+
+    Each kind is a list of names. The seed of noise has no sign.
+    """
     whole = [(name, ctypes.c_uint64 if name == "seed" else ctypes.c_int64) for name in wholes.split()]
-    return [*((n, ctypes.c_void_p) for n in pointers.split()), *whole, *((n, ctypes.c_float) for n in floats.split())]
+    addresses = [(name, ctypes.c_void_p) for name in pointers.split()]
+    return [*structs.items(), *addresses, *whole, *((name, ctypes.c_float) for name in floats.split())]
 
 
 def covers(*tensors: Tensor | None) -> bool:
@@ -108,7 +112,7 @@ def at(tensor: Tensor | None) -> int | None:
 
 
 def channels_last(tensor: Tensor) -> Tensor:
-    """``tensor`` [T, B, C] or [T, B, C, H, W] ([B, …] too) in the memory order [T, B, (H, W,) C]; a copy only if it is not so."""
+    """``tensor`` [(T,) B, C] or [(T,) B, C, H, W] in the memory order [(T,) B, (H, W,) C]; copied only if it is not."""
     if tensor.dim() < 4:
         return tensor.contiguous()
     return tensor if _is_channels_last(tensor) else tensor.movedim(-3, -1).contiguous().movedim(-1, -3)

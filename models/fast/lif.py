@@ -84,7 +84,8 @@ def lif_sequence(
             None if passed.log is None or passed.quadratic is None else Divergence(passed.log, passed.quadratic)
         )
         return SequenceOutput(passed.spikes, passed.gap, known, passed.membrane, passed.variance, divergence)
-    assert not to_zero and not isinstance(noise, Drawn), "applies() is asked before noise is drawn"
+    assert not to_zero, "a reset to zero is the core's, or the plain loop's"
+    assert not isinstance(noise, Drawn), "applies() is asked before noise is drawn"
     if current.gain is not None and current.gain.dim() == 4:
         current = Current(current.mean, current.variance)
     outputs = _LIFSequence.apply(
@@ -96,7 +97,8 @@ def lif_sequence(
         *constants,
         estimator,
     )
-    return SequenceOutput(*outputs, None)
+    spikes, gap, total, membrane, variance = outputs
+    return SequenceOutput(spikes, gap, total, membrane, variance, None)
 
 
 def _variances(
@@ -110,7 +112,8 @@ def _variances(
 ) -> Tensor:
     """κ² of every decision, as ``neurons.integrate`` computes it, for those who ask after the pass."""
     found, arriving = [], current.variance
-    assert arriving is not None and remembered is not None, "asked of a layer with noise"
+    assert arriving is not None, "asked of a layer with noise"
+    assert remembered is not None, "its state has a variance"
     for t, spikes in enumerate(before):
         variance = lif_steps.recurrent_variance(spikes, weight_variance, arriving[t])
         kept = remembered * (1.0 - spikes) if to_zero else remembered

@@ -37,15 +37,13 @@ class _Forward(Arguments):
 
 
 class _Backward(Arguments):
-    _fields_ = [
-        ("of", _Forward),
-        *fields(
-            "panels each_panels by_spikes by_membrane by_variance by_gap h_grads v_grads by_activity by_gain by_decay "
-            "by_threshold by_own by_base first_membrane first_variance first_spikes",
-            "estimator",
-            "by_log by_quadratic option",
-        ),
-    ]
+    _fields_ = fields(
+        "panels each_panels by_spikes by_membrane by_variance by_gap h_grads v_grads by_activity by_gain by_decay "
+        "by_threshold by_own by_base first_membrane first_variance first_spikes",
+        "estimator",
+        "by_log by_quadratic option",
+        of=_Forward,
+    )
 
 
 class Kind(NamedTuple):
@@ -260,8 +258,9 @@ class _LIF(torch.autograd.Function):
         def each_channel(wanted: bool, rows: int = 1) -> Tensor | None:
             return torch.zeros((batch, rows, wide)) if wanted else None
 
+        h_grads = core.like(like, torch.float32)
         out = {
-            "h_grads": core.like(like, torch.float32),
+            "h_grads": h_grads,
             "v_grads": core.like(like, torch.float32) if map_wanted else None,
             "by_activity": torch.zeros_like(core.channels_last(activity))
             if noisy and gain is not None and need[1]
@@ -279,8 +278,8 @@ class _LIF(torch.autograd.Function):
             (activity, gain, noise, membrane, variance, decay, threshold, base), weight_variance, ctx.kind, shape
         )
         each = None if weight_variance is None or shared else weight_variance
-        rows = None if weight is None else products.columns(weight)
-        of = _Forward(bits=bits, gap=gap, weight=rows, each=None if each is None else products.columns(each), **given)
+        # Of recurrent means, forwards in time, nothing is read but whether there are any.
+        of = _Forward(bits=bits, gap=gap, weight=weight, each=None if each is None else products.columns(each), **given)
         of.halves = int(gap.dtype == torch.float16)
         code = code_of(ctx.kind.estimator)
         assert code is not None, "applies() was asked first"
@@ -304,7 +303,7 @@ class _LIF(torch.autograd.Function):
         if weight is not None:
             before = before._replace(number=core.count(before.bits))
         return (
-            out["h_grads"] if need[0] else None,
+            h_grads if need[0] else None,
             out["by_activity"] if gain is not None else out["v_grads"] if need[1] else None,
             _of_channels(out["by_gain"], gain, channels),
             None,
@@ -314,7 +313,7 @@ class _LIF(torch.autograd.Function):
             _of_channels(out["by_decay"], decay, channels),
             _of_channels(out["by_threshold"], threshold, channels),
             None if out["by_base"] is None or base is None else out["by_base"].sum().float().reshape(base.shape),
-            products.by_weight(before, None, out["h_grads"], channels) if weight is not None and need[10] else None,
+            products.by_weight(before, None, h_grads, channels) if weight is not None and need[10] else None,
             _variance_grad(out, weight_variance, before, channels, need[11]),
             None,
             None,

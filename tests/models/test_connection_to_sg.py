@@ -1,9 +1,9 @@
 """With fixed variance, mean-field forward, no KL and width σ√n a Bayesian layer is the surrogate-gradient baseline.
 
 n is the number of active inputs, the same for every sample, so that κ = σ√n is one number. Forward passes agree bit
-for bit, gradients up to the rounding of 1/κ. The one gradient that differs is that of the channel scale a: here κ = a σ√n grows with
-it, in the baseline the width does not. For the same reason the agreement is layer by layer: to the layer before,
-a Bayesian layer also says how its spikes change κ.
+for bit, gradients up to the rounding of 1/κ. The one gradient that differs is that of the channel scale a: here
+κ = a σ√n grows with it, in the baseline the width does not. For the same reason the agreement is layer by layer: to
+the layer before, a Bayesian layer also says how its spikes change κ.
 """
 
 import math

@@ -16,6 +16,7 @@ from axonnx import native
 from axonnx.models import (
     LIF,
     MEAN_FIELD,
+    BinaryNeuron,
     Current,
     Divergence,
     LIFSettings,
@@ -466,6 +467,34 @@ def test_networks_learn_without_the_core(monkeypatch):
     (output.logits.sum() + network.regulariser(output)).backward()
     assert output.divergences == {}
     assert all(p.grad is not None and p.grad.isfinite().all() for p in network.parameters())
+
+
+@pytest.mark.parametrize("shape", [(5, 37), (3, 4, 5, 3)], ids=["dense", "map"])
+@pytest.mark.parametrize("estimator", ["st", "iwst(0.3)", "sg"])
+@pytest.mark.parametrize("sampled", [False, True], ids=["mean-field", "sample"])
+def test_binary_neurons_fire_as_the_plain_formula(shape, estimator, sampled, monkeypatch, isa):
+    torch.manual_seed(7)
+    made = ESTIMATORS.get(estimator) or make_estimator(estimator)
+    neuron, found = BinaryNeuron(Variant(estimator=made), threshold=0.25), []
+    mean = torch.randn(shape, requires_grad=True)
+    activity = (0.1 + torch.rand(shape[0], 1, *shape[2:])).requires_grad_()
+    gain = (0.1 + torch.rand(shape[1], *(1,) * (len(shape) - 2))).requires_grad_()
+    fire = Replay({"": torch.randn(shape)}) if sampled else MEAN_FIELD
+    by = torch.randn(shape), torch.randn(shape)
+    for plain in (False, True):
+        if plain:
+            monkeypatch.setattr(lif_core, "applies_once", lambda *_: False)
+        ledger = Run(neuron, fire)
+        spikes = neuron(Current(mean, activity, gain), ledger)
+        seen = ledger.observations[""]
+        loss = (by[0] * spikes).sum() + (by[1] * seen.gap).sum()
+        quadratic = ledger.divergences[""].quadratic if not plain else divergence_sum(seen.gap, seen.variance)
+        grads = torch.autograd.grad(loss + 0.1 * quadratic, [mean, activity, gain])
+        found.append((spikes, seen.gap, seen.variance, grads))
+    for ours, other in zip(found[0][:3], found[1][:3], strict=True):
+        assert torch.equal(ours, other)
+    for ours, other in zip(found[0][3], found[1][3], strict=True):
+        torch.testing.assert_close(ours, other, rtol=0, atol=CLOSE * other.abs().max().item())
 
 
 @pytest.mark.parametrize("noisy", [False, True])

@@ -59,9 +59,11 @@ def test_sample_repeats_with_its_generator_and_differs_between_layers():
 
 
 def test_replayed_noise_is_the_sampled_pass_again():
-    net, x = BinaryMLP(4, [5, 3], 2), torch.rand(6, 4)
+    """In float64, where torch's passes draw an array of noise for each layer."""
+    net, x = BinaryMLP(4, [5, 3], 2).double(), torch.rand(6, 4, dtype=torch.float64)
     generator = torch.Generator().manual_seed(7)
-    noises = {FIRST: torch.randn(6, 5, generator=generator), SECOND: torch.randn(6, 3, generator=generator)}
+    sizes = {FIRST: (6, 5), SECOND: (6, 3)}
+    noises = {name: torch.randn(size, generator=generator, dtype=x.dtype) for name, size in sizes.items()}
     sampled, replayed = net(x, Sample(torch.Generator().manual_seed(7))), net(x, Replay(noises))
     for name in (FIRST, SECOND):
         assert torch.equal(sampled.observations[name].spikes, replayed.observations[name].spikes)
