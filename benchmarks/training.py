@@ -53,13 +53,17 @@ def ours(make: Callable[..., Network], name: str, device: torch.device, plain: b
     return step
 
 
-def theirs(network: nn.Module, device: torch.device) -> Step:
-    """A step of a network of another library that is torch's."""
+def theirs(network: nn.Module, device: torch.device, autocast: bool = False) -> Step:
+    """A step of a network of another library that is torch's; ``autocast``: with bfloat16 products, channels last."""
     network.to(device)
+    if autocast:
+        network.to(memory_format=torch.channels_last)
 
     def step(x: Tensor, labels: Tensor) -> None:
         network.zero_grad()
-        nnf.cross_entropy(network(x), labels).backward()
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=autocast):
+            logits = network(x)
+        nnf.cross_entropy(logits.float(), labels).backward()
 
     return step
 
@@ -116,6 +120,7 @@ def recurrent(device: torch.device, repeats: int, threads: int) -> str:
     steps = {
         "snnTorch RLeaky": theirs(snntorch.Recurrent(*sizes), device),
         "snnTorch RLeaky, layer by layer": theirs(snntorch.LayerWise(*sizes), device),
+        "snnTorch RLeaky, layer by layer, autocast": theirs(snntorch.LayerWise(*sizes), device, autocast=True),
         **(spyx_steps() if device.type == "cpu" else {}),
         "surrogate gradient (sg-nbn-1)": ours(RecurrentSNN, "sg-nbn-1", device),
         "Bayesian, mean-field (mfa)": ours(RecurrentSNN, "mfa", device),
@@ -135,6 +140,7 @@ def residual(device: torch.device, repeats: int, threads: int) -> str:
     labels = torch.randint(11, (8,)).to(device)
     steps = {
         "snnTorch Leaky, layer by layer": theirs(snntorch.ResNet(), device),
+        "snnTorch Leaky, layer by layer, autocast and channels last": theirs(snntorch.ResNet(), device, autocast=True),
         "surrogate gradient (sg-nbn-1)": ours(SpikingResNet, "sg-nbn-1", device),
         "Bayesian, mean-field (mfa)": ours(SpikingResNet, "mfa", device),
         "Bayesian, sampled (sbnn)": ours(SpikingResNet, "sbnn", device),
@@ -150,7 +156,7 @@ def _table(title: str, medians: dict[str, float], kept: dict[str, float], unit: 
         [name, f"{1e3 * t:.0f}", f"{t / medians[unit]:.2f}", f"{kept[name]:.0f}" if name in kept else ""]
         for name, t in medians.items()
     ]
-    return table(title, ["network", "ms", "of snnTorch's best", "kept for the backward pass, MiB"], rows)
+    return table(title, ["network", "ms", f"of {unit}", "kept for the backward pass, MiB"], rows)
 
 
 def main() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import torch.nn.functional as nnf
 from torch import Tensor, nn
 
+from axonnx.models.maths.current import more_channels
 from axonnx.models.pooling import AveragePool2d
 from axonnx.models.residual import NeuronFactory, Shortcut, scale_block
 from axonnx.models.run import Run
@@ -57,4 +57,4 @@ class CountingBlock(nn.Module):
             return projected
         if self.pool is not None:
             counts = self.pool(counts)
-        return nnf.pad(counts, (0, 0, 0, 0, 0, self.extra_channels)) if self.extra_channels else counts
+        return more_channels(counts, self.extra_channels)

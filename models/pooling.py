@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
 import torch.nn.functional as nnf
 from torch import Tensor, nn
 
@@ -13,8 +16,27 @@ def pool_pairs(x: Tensor) -> Tensor:
 
     A current is any real number, so the order of additions shows in its bits; here it is fixed.
     """
+    if x.requires_grad and torch.is_grad_enabled():
+        pooled: Tensor = _PoolPairs.apply(x)
+        return pooled
     top, bottom = x[..., 0::2, :], x[..., 1::2, :]
     return ((top[..., 0::2] + top[..., 1::2]) + (bottom[..., 0::2] + bottom[..., 1::2])) * 0.25
+
+
+class _PoolPairs(torch.autograd.Function):
+    """``pool_pairs`` with a gradient that is written once, where autograd would add up four maps with holes."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.shape = x.shape
+        return pool_pairs(x.detach())
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        *lead, channels, height, width = ctx.shape
+        quarter = (grad * 0.25).movedim(-3, -1)[..., :, None, :, None, :]
+        spread = quarter.expand(*quarter.shape[:-4], 2, quarter.shape[-3], 2, channels)
+        return spread.reshape(*lead, height, width, channels).movedim(-1, -3)
 
 
 class AveragePool2d(nn.Module):
@@ -34,11 +56,9 @@ class AveragePool2d(nn.Module):
 
     def current(self, current: Current) -> Current:
         """A pooled current: the variance of a mean of n independent positions is their mean variance over n."""
-        mean, variance = current.mean, current.variance
         for _ in range(self.window.bit_length() - 1):
-            mean = pool_pairs(mean)
-            variance = None if variance is None else pool_pairs(variance) * 0.25
-        return Current(mean, variance)
+            current = current.channelwise(pool_pairs, lambda variance: pool_pairs(variance) * 0.25)
+        return current
 
     def extra_repr(self) -> str:
         """The window."""

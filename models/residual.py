@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-import torch.nn.functional as nnf
 from torch import Tensor, nn
 
 from axonnx.models.maths.current import Current
@@ -71,7 +70,4 @@ class ResidualBlock(nn.Module):
             return projected
         if self.pool is not None:
             stream = self.pool.current(stream)
-        return stream.each(self._widen) if self.extra_channels else stream
-
-    def _widen(self, x: Tensor) -> Tensor:
-        return nnf.pad(x, (0, 0, 0, 0, 0, self.extra_channels))
+        return stream.widened(self.extra_channels) if self.extra_channels else stream

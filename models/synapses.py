@@ -105,6 +105,8 @@ class Conv2d(Synapse):
 
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """x ∗ W + b"""
+        if self.groups == 1:
+            return conv_moments(x, weight, bias, self._window, activity=False)[0]
         flat = x.flatten(0, -4) if x.dim() > 4 else x
         out = nnf.conv2d(flat, weight, bias, self.stride, self.padding, self.dilation, self.groups)
         return out.unflatten(0, x.shape[:-3]) if x.dim() > 4 else out
@@ -115,16 +117,12 @@ class Conv2d(Synapse):
         gain = self.posterior.shared_gain(scale)
         if gain is None or self.groups != 1:
             return super().moments(x)
-        window = Window(*([side, side] if isinstance(side, int) else list(side) for side in self._sides))
-        flat = x.flatten(0, -4) if x.dim() > 4 else x
-        mean, activity = conv_moments(flat, weight, bias, window)
-        if x.dim() <= 4:
-            return Current(mean, activity, gain)
-        return Current(mean.unflatten(0, x.shape[:-3]), activity.unflatten(0, x.shape[:-3]), gain)
+        return Current(*conv_moments(x, weight, bias, self._window), gain)
 
     @property
-    def _sides(self) -> tuple[Side, Side, Side]:
-        return self.stride, self.padding, self.dilation
+    def _window(self) -> Window:
+        sides = (self.stride, self.padding, self.dilation)
+        return Window(*([side, side] if isinstance(side, int) else list(side) for side in sides))
 
     def extra_repr(self) -> str:
         """Stride and padding."""

@@ -12,8 +12,8 @@ enum { STRAIGHT, WEIGHTED, LOW_VARIANCE, ANALYTIC, UNIFORM, LOGISTIC, SURROGATE 
 
 typedef struct {
     const float *mean;
-    const float *activity;         /* of each pixel, or the variance of each neuron if there is no gain */
-    const float *gain;
+    const float *activity;         /* of each pixel and term, or the variance of each neuron if there is no gain */
+    const float *gain;             /* of each term and padded channel */
     const float *noise;            /* ε, if it is given */
     const float *membrane0, *variance0;
     const float *decay, *threshold;
@@ -26,6 +26,7 @@ typedef struct {
     float *membrane, *variance;    /* after the last step */
     double *sums;                  /* ½ Σ ln(1 + z²) and Σ z² of each sample */
     int64_t steps, batch, pixels, channels;
+    int64_t terms;                 /* products of activity and gain that are added up to a variance */
     int64_t halves;                /* whether the gap is float16 */
     int64_t drawn, first_step, to_zero;
     uint64_t seed;
@@ -40,7 +41,7 @@ typedef struct {
     float *h_grads;                    /* of h*, which are those of the mean current */
     float *v_grads;                    /* of κ², where the variance is a map */
     float *by_activity;
-    float *by_gain, *by_decay, *by_threshold, *by_own; /* of each sample and padded channel */
+    float *by_gain, *by_decay, *by_threshold, *by_own; /* of each sample (and term) and padded channel */
     double *by_base;                                   /* of each sample */
     float *first_membrane, *first_variance, *first_spikes;
     int64_t estimator;
@@ -126,15 +127,22 @@ INLINE void hear_step(const lif *p, heard *h, const uint16_t *before, int means)
     if (p->each) hear(p->each, padded_of(p), h->list, h->count, h->scatter);
 }
 
+INLINE const float *activity_of(const lif *p, int64_t t, int64_t b, const spot *s)
+{
+    return p->activity + ((t * p->batch + b) * p->pixels + s->pixel) * p->terms;
+}
+
 /* κ²[t] = β²·κ²[t−1] + Var I[t] */
 INLINE vec next_variance(const int spread, const lif *p, const heard *h, int64_t t, int64_t b, const spot *s, vec k,
                          mask before)
 {
     vec arriving;
     const vec decay = load(p->decay + s->channel);
-    if (spread == PRODUCT)
-        arriving = splat(p->activity[(t * p->batch + b) * p->pixels + s->pixel]) * load(p->gain + s->channel);
-    else arriving = load_some(p->activity + place_of_step(p, t, b) + s->place, s->lanes);
+    if (spread == PRODUCT) {
+        const float *active = activity_of(p, t, b, s), *gain = p->gain + s->channel;
+        arriving = splat(*active) * load(gain);
+        for (int64_t k = 1; k < p->terms; k++) arriving = arriving + splat(active[k]) * load(gain + k * padded_of(p));
+    } else arriving = load_some(p->activity + place_of_step(p, t, b) + s->place, s->lanes);
     if (p->own) {
         const vec others = splat((float)h->count) - numbers_of(before);
         arriving = load(p->own + s->channel) * others + arriving;
@@ -354,15 +362,17 @@ INLINE vec slope_of(const int estimator, const lif_grads *p, vec gap, vec z, vec
 typedef struct {
     float *h, *v, *through, *through_v, *total, *gain, *decay, *threshold, *own;
     heard ear;
+    int64_t samples; /* that are taken together */
 } trail;
 
-static trail trail_of(const lif_grads *g, int64_t count)
+static trail trail_of(const lif_grads *g, int64_t part, int64_t samples)
 {
     const lif *p = &g->of;
-    const size_t size = (size_t)count * sizeof(float);
+    const size_t size = (size_t)(part * samples) * sizeof(float);
     const int spread = spread_of(p) != NO_SPREAD;
     return (trail){.h = malloc(size), .v = malloc(size), .through = malloc(size), .through_v = malloc(size),
-                   .total = spread ? malloc(size * (size_t)p->steps) : NULL, .gain = g->by_gain ? malloc(size) : NULL,
+                   .total = spread ? malloc(size * (size_t)p->steps) : NULL, .samples = samples,
+                   .gain = g->by_gain ? malloc((size_t)(samples * p->terms * padded_of(p)) * sizeof(float)) : NULL,
                    .decay = g->by_decay ? malloc(size) : NULL, .threshold = g->by_threshold ? malloc(size) : NULL,
                    .own = g->by_own ? malloc(size) : NULL, .ear = ear_of(p)};
 }
@@ -448,6 +458,25 @@ INLINE void add_to(float *at, vec more)
     store(at, load(at) + more);
 }
 
+/* A pixel's gradients of κ², up to the place `s`, reach the activity and the gain of every term. */
+INLINE void through_products(const lif_grads *g, const trail *w, int64_t t, int64_t b, const spot *s, int64_t low,
+                             int64_t offset, int64_t count)
+{
+    const lif *p = &g->of;
+    const int64_t padded = padded_of(p), begin = s->i - s->channel < low ? low : s->i - s->channel;
+    const int64_t channel = s->channel - (s->i - begin);
+    const float *active = activity_of(p, t, b, s), *v = w->v + offset + begin - low;
+    float *sums = w->gain ? w->gain + offset / (count / w->samples) * p->terms * padded + channel : NULL;
+    for (int64_t k = 0; k < p->terms; k++) {
+        vec sum = splat(0.0f);
+        for (int64_t i = 0; i <= s->i - begin; i += LANES) {
+            sum = multiply_add(load(v + i), load(p->gain + k * padded + channel + i), sum);
+            if (sums) store(sums + k * padded + i, multiply_add(load(v + i), splat(active[k]), load(sums + k * padded + i)));
+        }
+        if (g->by_activity) g->by_activity[active - p->activity + k] += total_of(sum);
+    }
+}
+
 INLINE void backward_step(const int estimator, const int spread, const lif_grads *given, const trail *trails, int64_t t,
                           int64_t b, int64_t low, int64_t high, int64_t offset, int64_t count)
 {
@@ -461,7 +490,7 @@ INLINE void backward_step(const int estimator, const int spread, const lif_grads
     const noise_key key = key_of(p->seed, (uint64_t)(p->first_step + t), (uint64_t)b);
     const float fired_before = p->own ? (float)count_bits(before, padded_of(p) / WORD) : 0.0f;
     const vec twice = splat(2.0f * g->by_quadratic), by_log = splat(g->by_log);
-    vec by_activity = splat(0.0f), by_base = splat(0.0f), other = splat(0.0f), gap_before = splat(0.0f);
+    vec by_base = splat(0.0f), other = splat(0.0f), gap_before = splat(0.0f);
     for (spot s = spot_at(p, low); s.i < high; advance(p, &s)) {
         const int64_t n = offset + s.i - low, place = step + s.place;
         const mask fired = bits_at(now, s.i), last = bits_at(before, s.i), there = first_bits(s.lanes);
@@ -507,17 +536,6 @@ INLINE void backward_step(const int estimator, const int spread, const lif_grads
             v = v + decided_v;
             by_base = by_base + decided_v;
             if (g->v_grads) store_some(g->v_grads + place, v, s.lanes);
-            if (spread == PRODUCT) {
-                by_activity = multiply_add(v, load(p->gain + s.channel), by_activity);
-                if (w->gain) {
-                    const float active = p->activity[(t * p->batch + b) * p->pixels + s.pixel];
-                    store(w->gain + n, multiply_add(v, splat(active), load(w->gain + n)));
-                }
-                if (g->by_activity && (s.channel + LANES == padded_of(p) || s.i + LANES >= high)) {
-                    g->by_activity[(t * p->batch + b) * p->pixels + s.pixel] += total_of(by_activity);
-                    by_activity = splat(0.0f);
-                }
-            }
             if (w->own) add_to(w->own + n, v * (splat(fired_before) - numbers_of(last)));
         }
         h = h + decided;
@@ -542,6 +560,8 @@ INLINE void backward_step(const int estimator, const int spread, const lif_grads
         store(w->h + n, pick(there, h, splat(0.0f)));
         store(w->v + n, pick(there, v, splat(0.0f)));
         store_some(g->h_grads + place, h, s.lanes);
+        if (spread == PRODUCT && (s.channel + LANES == padded_of(p) || s.i + LANES >= high))
+            through_products(g, w, t, b, &s, low, offset, count);
     }
     if (g->by_base) g->by_base[b] += (double)total_of(by_base);
 }
@@ -580,10 +600,12 @@ INLINE void backward_part(const int estimator, const int spread, const lif_grads
 {
     const lif *p = &g->of;
     const int64_t width = high - low, count = (end - begin) * width;
-    float *const sums[4] = {w->gain, w->decay, w->threshold, w->own};
-    float *const to[4] = {g->by_gain, g->by_decay, g->by_threshold, g->by_own};
-    for (int n = 0; n < 4; n++)
+    float *const sums[3] = {w->decay, w->threshold, w->own};
+    float *const to[3] = {g->by_decay, g->by_threshold, g->by_own};
+    const int64_t gains = p->terms * padded_of(p);
+    for (int n = 0; n < 3; n++)
         if (sums[n]) memset(sums[n], 0, (size_t)count * sizeof(float));
+    if (w->gain) memset(w->gain, 0, (size_t)((end - begin) * gains) * sizeof(float));
     if (spread != NO_SPREAD)
         for (int64_t b = begin; b < end; b++) retrace(spread, p, w, b, low, high, (b - begin) * width, count);
     for (int64_t t = p->steps - 1; t >= 0; t--) {
@@ -594,7 +616,9 @@ INLINE void backward_part(const int estimator, const int spread, const lif_grads
     if (g->first_spikes) through_weights(g, w, end - begin);
     for (int64_t b = begin; b < end; b++) {
         backward_first(spread, g, w, b, low, high, (b - begin) * width);
-        for (int n = 0; n < 4; n++)
+        for (int64_t i = 0; w->gain && i < gains; i += LANES)
+            add_to(g->by_gain + b * gains + i, load(w->gain + (b - begin) * gains + i));
+        for (int n = 0; n < 3; n++)
             if (sums[n]) add_channels(p, sums[n] + (b - begin) * width, to[n], b, low, high);
     }
 }
@@ -606,7 +630,7 @@ INLINE void backward_kind(const int estimator, const int spread, const lif_grads
     const int64_t all = p->pixels * padded_of(p), most = p->weight ? all : (1 << 16) / p->steps / (2 * WORD) * 2 * WORD;
     const int64_t limited = most < 4 * WORD ? 4 * WORD : most < PART ? most : PART;
     const int64_t part = p->weight || all < limited ? all : limited, together = p->weight ? end - begin : 1;
-    trail w = trail_of(g, part * together);
+    trail w = trail_of(g, part, together);
     for (int64_t b = begin; b < end; b += together)
         for (int64_t low = 0; low < all; low += part)
             backward_part(estimator, spread, g, &w, b, b + together, low, low + part < all ? low + part : all);

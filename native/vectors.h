@@ -471,11 +471,15 @@ INLINE vec root(vec x)
 
 INLINE float total_of(vec x)
 {
+#if HAS_AVX512
+    return _mm512_reduce_add_ps((__m512)x);
+#else
     float sums[LANES];
     store(sums, x);
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int lane = 0; lane < half; lane++) sums[lane] += sums[lane + half];
     return sums[0];
+#endif
 }
 #endif
 

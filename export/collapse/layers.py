@@ -84,7 +84,7 @@ class CollapsedSynapse(nn.Module):
         if self.step_scale is not None and self.step_bias is not None:
             mean = mean * self._rows(self.step_scale, mean, run) + self._rows(self.step_bias, mean, run)
         if self.gain is not None:
-            return self._per_step(Current(mean, self._activity(x * x), self.gain), run)
+            return self._per_step(Current(mean, self._activity(x * x) * self.gain), run)
         return self._per_step(Current(mean, None if self.spread is None else self.product(x * x, self.spread)), run)
 
     def _per_step(self, current: Current, run: Run) -> Current:

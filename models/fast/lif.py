@@ -86,6 +86,8 @@ def lif_sequence(
         return SequenceOutput(passed.spikes, passed.gap, known, passed.membrane, passed.variance, divergence)
     assert not to_zero, "a reset to zero is the core's, or the plain loop's"
     assert not isinstance(noise, Drawn), "applies() is asked before noise is drawn"
+    if current.gain is not None and current.gain.dim() == 4:
+        current = Current(current.mean, current.variance)
     outputs = _LIFSequence.apply(
         current.mean,
         current.activity,

@@ -31,7 +31,7 @@ class _Forward(Arguments):
     _fields_ = fields(
         "mean activity gain noise membrane0 variance0 decay threshold weight own each bits spikes gap total membrane "
         "variance sums",
-        "steps batch pixels channels halves drawn first_step to_zero seed",
+        "steps batch pixels channels terms halves drawn first_step to_zero seed",
         "base scale",
     )
 
@@ -153,23 +153,27 @@ def squares_of_noise(noise: Drawn, like: Tensor) -> Tensor:
 
 
 def _factors(current: Current) -> tuple[Tensor | None, Tensor | None]:
-    """Activity of pixels and gain of channels, or the whole variance where it is no such product."""
+    """Activities of pixels and gains of channels, or the whole variance where it is no sum of such products."""
+    terms = current.terms()
+    if terms is not None:
+        return terms
     mean, activity, gain = current.mean, current.activity, current.gain
     alone = (*mean.shape[:2], 1, *mean.shape[3:])
     if activity is None or gain is None:
         return (None if activity is None else current.variance), None
     by_channel = gain.numel() in (1, mean.shape[2]) and gain.numel() == (gain.shape[0] if gain.dim() else 1)
-    if activity.shape == alone and by_channel and gain.dim() <= mean.dim() - 2 and (mean.dim() == 3 or gain.dim() != 1):
+    if activity.shape == alone and by_channel and mean.dim() == 3 and gain.dim() < 2:
         return activity, gain
     return current.variance, None
 
 
 def _by_channel(value: Tensor | None, channels: int) -> Tensor | None:
-    """A constant of the layer or of each channel, padded."""
+    """A constant of the layer or of each channel (of each term), padded."""
     if value is None:
         return None
-    out = torch.zeros(products.padded(channels))
-    out[:channels] = value.detach().flatten()
+    rows = value.detach().reshape(len(value), -1) if value.dim() == 4 else value.detach().reshape(1, -1)
+    out = torch.zeros(len(rows), products.padded(channels))
+    out[:, :channels] = rows
     return out
 
 
@@ -239,15 +243,17 @@ class _LIF(torch.autograd.Function):
         shared = weight_variance is not None and weight_variance.dim() < 2
         map_wanted = noisy and ((gain is None and need[1]) or (weight_variance is not None and not shared))
 
-        def each_channel(wanted: bool) -> Tensor | None:
-            return torch.zeros((batch, wide)) if wanted else None
+        def each_channel(wanted: bool, rows: int = 1) -> Tensor | None:
+            return torch.zeros((batch, rows, wide)) if wanted else None
 
         h_grads = core.like(like, torch.float32)
         out = {
             "h_grads": h_grads,
             "v_grads": core.like(like, torch.float32) if map_wanted else None,
-            "by_activity": torch.zeros_like(activity) if noisy and gain is not None and need[1] else None,
-            "by_gain": each_channel(noisy and need[2]),
+            "by_activity": torch.zeros_like(core.channels_last(activity))
+            if noisy and gain is not None and need[1]
+            else None,
+            "by_gain": each_channel(noisy and need[2], _terms(gain)),
             "by_decay": each_channel(need[7]),
             "by_threshold": each_channel(need[8]),
             "by_own": each_channel(shared and need[11]),
@@ -302,6 +308,11 @@ class _LIF(torch.autograd.Function):
         )
 
 
+def _terms(gain: Tensor | None) -> int:
+    """How many products a variance is the sum of."""
+    return len(gain) if gain is not None and gain.dim() == 4 else 1
+
+
 def _last(tensor: Tensor) -> Tensor:
     """Channels as the last axis."""
     return tensor if tensor.dim() < 4 else tensor.movedim(-3, -1)
@@ -338,6 +349,7 @@ def _arguments(
         "batch": shape[1],
         "pixels": shape[3:].numel(),
         "channels": channels,
+        "terms": _terms(gain),
     }
 
 
@@ -345,7 +357,7 @@ def _of_channels(grads: Tensor | None, value: Tensor | None, channels: int) -> T
     """Gradients of samples and channels, added in the shape of a constant."""
     if grads is None or value is None:
         return None
-    total = grads.sum(0)[:channels]
+    total = grads.sum(0)[:, :channels]
     return (total.sum() if value.numel() == 1 else total).reshape(value.shape)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as nnf
 from torch import Tensor
 
 
@@ -15,7 +16,8 @@ class Current:
 
     The variance comes as a product, ``activity`` · ``gain``: where all weights of a neuron share their σ, it is
     (Σ_j o_j²) [… , 1] times (a² σ²) [channels], and the full tensor need not exist. Without ``gain`` the activity
-    is the variance.
+    is the variance. A sum of such products, of maps, has an activity for each of its terms, [… , K, H, W], and their
+    gains [K, channels, 1, 1]: the variance of a residual stream is never a map of all channels.
 
     Currents of independent synapses add: means to means, variances to variances. A residual stream is a
     Current too, so the shortcut of a residual block carries its noise along.
@@ -30,8 +32,24 @@ class Current:
         """κ² in the shape of the mean."""
         if self.activity is None:
             return None
-        product = self.activity if self.gain is None else self.activity * self.gain
+        product = self.activity if self.gain is None else self._product(self.activity, self.gain)
         return product if product.shape == self.mean.shape else product.expand_as(self.mean)
+
+    @staticmethod
+    def _product(activity: Tensor, gain: Tensor) -> Tensor:
+        if gain.dim() < 4:
+            return activity * gain
+        first, *others = (activity[..., k : k + 1, :, :] * gain[k] for k in range(len(gain)))
+        return sum(others, start=first)
+
+    def terms(self) -> tuple[Tensor, Tensor] | None:
+        """Activities [… , K, H, W] and gains [K, channels, 1, 1]; None if the variance is no sum of products."""
+        if self.activity is None or self.gain is None or self.mean.dim() < 4 or self.gain.dim() < 3:
+            return None
+        gain = self.gain if self.gain.dim() == 4 else self.gain[None]
+        if gain.shape[2:] != (1, 1) or self.activity.shape[-3] != len(gain):
+            return None
+        return self.activity, gain.expand(-1, self.mean.shape[-3], 1, 1)
 
     @property
     def variance_later(self) -> Callable[[], Tensor] | None:
@@ -47,15 +65,46 @@ class Current:
         return variance
 
     def __add__(self, other: Current) -> Current:
-        mine, others = self.variance, other.variance
-        if mine is None or others is None:
-            return Current(self.mean + other.mean, mine if others is None else others)
-        return Current(self.mean + other.mean, mine + others)
+        mean, mine, others = self.mean + other.mean, self.terms(), other.terms()
+        if mine is not None and others is not None:
+            return Current(mean, torch.cat([mine[0], others[0]], -3), torch.cat([mine[1], others[1]]))
+        one, two = self.variance, other.variance
+        if one is None or two is None:
+            return Current(mean, one if two is None else two)
+        return Current(mean, one + two)
+
+    def channelwise(self, maps: Callable[[Tensor], Tensor], squares: Callable[[Tensor], Tensor]) -> Current:
+        """Apply ``maps`` to the mean and ``squares`` to the variance, both the same for all channels of a map.
+
+        Where the variance is a sum of products, its few activities are changed and their gains stay.
+        """
+        terms = self.terms()
+        if terms is not None:
+            return Current(maps(self.mean), squares(terms[0]), terms[1])
+        variance = self.variance
+        return Current(maps(self.mean), None if variance is None else squares(variance))
+
+    def widened(self, channels: int) -> Current:
+        """The same current with so many more channels that have neither mean nor variance."""
+        terms = self.terms()
+        if terms is not None:
+            return Current(more_channels(self.mean, channels), terms[0], more_channels(terms[1], channels))
+        return self.each(lambda moment: more_channels(moment, channels))
 
     def each(self, function: Callable[[Tensor], Tensor]) -> Current:
         """Apply a change of shape to both moments."""
         variance = self.variance
         return Current(function(self.mean), None if variance is None else function(variance))
+
+
+def more_channels(maps: Tensor, channels: int) -> Tensor:
+    """Maps [… , C, H, W] with so many more channels of zeros, in the memory order that they have."""
+    if channels == 0:
+        return maps
+    if maps.is_contiguous():
+        return nnf.pad(maps, (0, 0, 0, 0, 0, channels))
+    last = maps.movedim(-3, -1)
+    return torch.cat([last, last.new_zeros(*last.shape[:-1], channels)], -1).movedim(-1, -3)
 
 
 def needs_current(given: object, layer: str) -> Current:
