@@ -82,7 +82,8 @@ class Neurons(nn.Module):
         else:
             noise = run.noise(self, current.mean)
         if not run.sequence:
-            noise, forced = (part[None] if isinstance(part, Tensor) else part for part in (noise, forced))
+            noise = noise[None] if isinstance(noise, Tensor) else noise
+            forced = None if forced is None else forced[None]
         return self._through_time(steps, state, noise, forced, run)
 
     def _draws_noise(self, current: Current, state: Any) -> bool:
