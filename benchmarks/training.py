@@ -12,9 +12,12 @@ import argparse
 import gc
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as nnf
@@ -22,6 +25,8 @@ from torch import Tensor, nn
 
 from axonnx import native
 from axonnx.models import LIF, MEAN_FIELD, Network, RecurrentSNN, Sample, SpikingResNet, variant
+from axonnx.models.maths.estimators import ImportanceWeighted
+from axonnx.models.neurons import Neurons
 from benchmarks.machine import machine
 from benchmarks.peers import snntorch_training as snntorch
 from benchmarks.timing import table
@@ -31,26 +36,32 @@ DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks-training.md"
 Step = Callable[[Tensor, Tensor], None]
 
 
-def ours(make: Callable[..., Network], name: str, device: torch.device, plain: bool = False) -> Step:
-    """A step of our network in one variant; ``plain`` without the hand-written backward pass."""
-    chosen = variant(name)
+def ours(make: Callable[..., Network], name: str, device: torch.device, plain: bool = False, **changed: Any) -> Step:
+    """A step of our network in one variant, with other settings; ``plain``: neurons step by step in torch."""
+    chosen = replace(variant(name), **changed)
     network = make(variant=chosen).to(device)
 
     def step(x: Tensor, labels: Tensor) -> None:
         network.zero_grad()
-        fused = LIF._fused
-        if plain:
-            LIF._fused = lambda self, current, state, noise, run: self._plain(current, state, noise, None, run)
-        try:
+        with plain_neurons() if plain else nullcontext():
             output = network(x, Sample() if chosen.fire == "sample" else MEAN_FIELD)
-        finally:
-            LIF._fused = fused
         loss = nnf.cross_entropy(output.logits, labels)
         if chosen.kl:
             loss = loss + 1e-6 * network.regulariser(output)
         loss.backward()
 
     return step
+
+
+@contextmanager
+def plain_neurons() -> Iterator[None]:
+    """Neurons go through time as their formulas stand, step by step."""
+    fused = LIF._through_time, LIF._draws_noise
+    LIF._through_time, LIF._draws_noise = Neurons._through_time, Neurons._draws_noise
+    try:
+        yield
+    finally:
+        LIF._through_time, LIF._draws_noise = fused
 
 
 def theirs(network: nn.Module, device: torch.device, autocast: bool = False) -> Step:
@@ -125,6 +136,7 @@ def recurrent(device: torch.device, repeats: int, threads: int) -> str:
         "surrogate gradient (sg-nbn-1)": ours(RecurrentSNN, "sg-nbn-1", device),
         "Bayesian, mean-field (mfa)": ours(RecurrentSNN, "mfa", device),
         "Bayesian, sampled (sbnn)": ours(RecurrentSNN, "sbnn", device),
+        "Bayesian, sampled, IW-ST": ours(RecurrentSNN, "sbnn", device, estimator=ImportanceWeighted()),
         "Bayesian, sampled, plain loop": ours(RecurrentSNN, "sbnn", device, plain=True),
     }
     medians = time_each(steps, x, labels, repeats)
@@ -144,6 +156,7 @@ def residual(device: torch.device, repeats: int, threads: int) -> str:
         "surrogate gradient (sg-nbn-1)": ours(SpikingResNet, "sg-nbn-1", device),
         "Bayesian, mean-field (mfa)": ours(SpikingResNet, "mfa", device),
         "Bayesian, sampled (sbnn)": ours(SpikingResNet, "sbnn", device),
+        "Bayesian, sampled, IW-ST": ours(SpikingResNet, "sbnn", device, estimator=ImportanceWeighted()),
     }
     medians = time_each(steps, x, labels, max(3, repeats // 3))
     kept = {name: kept_megabytes(step, x, labels) for name, step in steps.items()}
