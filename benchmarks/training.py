@@ -13,7 +13,7 @@ import gc
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from axonnx import native
 from axonnx.models import LIF, MEAN_FIELD, Network, RecurrentSNN, Sample, SpikingResNet, variant
+from axonnx.models.fast.core import gaps_as
 from axonnx.models.maths.estimators import ImportanceWeighted
 from axonnx.models.neurons import Neurons
 from benchmarks.machine import machine
@@ -43,7 +44,7 @@ def ours(make: Callable[..., Network], name: str, device: torch.device, plain: b
 
     def step(x: Tensor, labels: Tensor) -> None:
         network.zero_grad()
-        with plain_neurons() if plain else nullcontext():
+        with plain_neurons() if plain else gaps_as(torch.float16):  # as `axonnx train` keeps them
             output = network(x, Sample() if chosen.fire == "sample" else MEAN_FIELD)
         loss = nnf.cross_entropy(output.logits, labels)
         if chosen.kl:

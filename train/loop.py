@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from axonnx.models import Fire, Network, Regulariser, Sample, Variant
+from axonnx.models.fast.core import gaps_as
 from axonnx.train.build import Prepared, make_variant
 from axonnx.train.config.settings import Config
 from axonnx.train.data.augment import Augmentation
@@ -126,7 +127,7 @@ def fit(
     progress.start(total, len(feeds["learn"]), training.epochs_done)
     for epoch in range(training.epochs_done, total):
         began = time.perf_counter()
-        with _seeded(training.noise, config.seed, epoch, world.rank):
+        with _seeded(training.noise, config.seed, epoch, world.rank), gaps_as(getattr(torch, config.optimiser.gaps)):
             row = _epoch(wrapped, training, feeds["learn"], epoch, config, progress, world)
         world.same_buffers(network)
         if config.noise.temper:
