@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from axonnx.base.errors import AxonnxError
+    from axonnx.convert.bayesian import bayesian, regulariser
+    from axonnx.convert.bayesian import regulariser as regularizer
     from axonnx.convert.importing import import_network
     from axonnx.export.run import export_network, export_run
     from axonnx.export.verify.stages import verify_file
+    from axonnx.module_model import Model
     from axonnx.profiling import profile_file
     from axonnx.reporting import report_file
     from axonnx.runtime.model import load
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AxonnxError": "axonnx.base.errors",
+    "Model": "axonnx.module_model",
+    "bayesian": "axonnx.convert.bayesian",
     "export_network": "axonnx.export.run",
     "export_run": "axonnx.export.run",
     "import_network": "axonnx.convert.importing",
@@ -36,6 +41,8 @@ _HOMES = {
     "open_run": "axonnx.train.trained",
     "profile_file": "axonnx.profiling",
     "read_events": "axonnx.runtime.readers",
+    "regulariser": "axonnx.convert.bayesian",
+    "regularizer": "axonnx.convert.bayesian",
     "report_file": "axonnx.reporting",
     "train_run": "axonnx.train.run",
     "verify_file": "axonnx.export.verify.stages",
@@ -43,7 +50,9 @@ _HOMES = {
 
 __all__ = [
     "AxonnxError",
+    "Model",
     "__version__",
+    "bayesian",
     "export_network",
     "export_run",
     "import_network",
@@ -51,6 +60,8 @@ __all__ = [
     "open_run",
     "profile_file",
     "read_events",
+    "regulariser",
+    "regularizer",
     "report_file",
     "train_run",
     "verify_file",

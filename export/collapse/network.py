@@ -68,7 +68,7 @@ def collapse(network: Network, choose: WeightChoice, stochastic: bool = False) -
 def needs_posterior(network: Network) -> None:
     """Refuse to sample from a network that has no posterior."""
     posteriors = [module for module in network.modules() if isinstance(module, GaussianPosterior)]
-    if any(posterior.log_std is None for posterior in posteriors):
+    if all(posterior.log_std is None for posterior in posteriors):
         raise AxonnxError(
             "this network has no posterior (a surrogate-gradient baseline): only the mode mfa has a meaning for it"
         )
@@ -108,7 +108,8 @@ def _synapse(module: Synapse, choose: WeightChoice, stochastic: bool) -> Collaps
         per_step = norm.folded()[0].detach().clone(), norm.folded()[1].detach().clone()
     elif norm is not None:
         scale, bias = (part.detach().clone() for part in norm.folded())
-    gain, spread = _variances(posterior, scale, choose) if stochastic else (None, None)
+    noisy = stochastic and posterior.log_std is not None
+    gain, spread = _variances(posterior, scale, choose) if noisy else (None, None)
     weight = weight * scale.reshape(-1, *(1,) * (weight.dim() - 1))
     return CollapsedSynapse(weight, bias, gain=gain, spread=spread, per_step=per_step, **geometry)
 

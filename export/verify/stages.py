@@ -35,7 +35,7 @@ from axonnx.export.verify.structure import Findings, Subject, check_structure, o
 from axonnx.export.ways import Sampled
 from axonnx.runtime.format.contract import AccuracyContract
 from axonnx.runtime.measure.verify_result import Accuracy, Compared, Stage, VerifyResult
-from axonnx.train.trained import Trained, open_run
+from axonnx.train.trained import Origin, Trained, open_run
 
 Tell = Callable[[str], None]
 
@@ -104,7 +104,12 @@ def verify_file(
         >>> found.verdict, found.mismatches
         ('equal', 0)
     """
-    settings, trained = VerifySettings(part, samples, limit, recordings, seed, shard), open_run(run)
+    settings = VerifySettings(part, samples, limit, recordings, seed, shard)
+    return verify_origin(model, open_run(run), settings, tell)
+
+
+def verify_origin(model: str | Path, trained: Origin, settings: VerifySettings, tell: Tell) -> VerifyResult:
+    """As `verify_file`, of a file that comes from a run or from a network in memory."""
     _check_part(trained, settings)
     stages, opened = _Stages(tell), []
     with stages.stage("structure") as found:
@@ -136,8 +141,9 @@ def _run(subject: Subject, model: str | Path, settings: VerifySettings, stages: 
             if entry.differing:
                 found.fail(str(entry.first))
         found.lines.append(f"{len(comparisons)} implementations against the collapsed network, bit for bit")
-    with stages.stage("recordings") as found:
-        check_recordings(subject, settings.part, settings.recordings, settings.seed, found)
+    if isinstance(trained, Trained):  # tensors come from no file
+        with stages.stage("recordings") as found:
+            check_recordings(subject, trained.prepared, settings.part, settings.recordings, settings.seed, found)
     with stages.stage("decisions") as found:
         scores, paired = compare_decisions(subject, check.members, whole, settings.seed)
         check_decisions(scores, paired, found)
@@ -164,9 +170,9 @@ def _collapse(subject: Subject, check: CollapseCheck, data: Sampled, seed: int, 
     found.lines += check.found.lines()
 
 
-def _check_part(trained: Trained, settings: VerifySettings) -> None:
-    if settings.part not in trained.prepared.splits.parts:
-        raise AxonnxError(f"the data set has no part {settings.part!r}; it has {sorted(trained.prepared.splits.parts)}")
+def _check_part(trained: Origin, settings: VerifySettings) -> None:
+    if settings.part not in trained.parts:
+        raise AxonnxError(f"the data set has no part {settings.part!r}; it has {sorted(trained.parts)}")
 
 
 def _sharded(data: Sampled, settings: VerifySettings) -> Sampled:
@@ -187,7 +193,7 @@ def _sharded(data: Sampled, settings: VerifySettings) -> Sampled:
 
 def _result(
     model: str | Path,
-    trained: Trained,
+    trained: Origin,
     settings: VerifySettings,
     stages: list[Stage],
     comparisons: list[Comparison] | None = None,
@@ -198,7 +204,7 @@ def _result(
     provenance = trained.provenance()
     return VerifyResult(
         model=str(model),
-        run=str(trained.folder),
+        run=trained.name,
         file_sha256=hashlib.sha256(Path(model).read_bytes()).hexdigest(),
         checkpoint_sha256=provenance.checkpoint,
         data_sha256=provenance.data_digest,
