@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from axonnx.reporting import report_file
     from axonnx.runtime.model import load
     from axonnx.runtime.readers import read_events
+    from axonnx.train.callbacks import Callback
     from axonnx.train.run import train_run
     from axonnx.train.trained import open_run
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AxonnxError": "axonnx.base.errors",
+    "Callback": "axonnx.train.callbacks",
     "Model": "axonnx.module_model",
     "bayesian": "axonnx.convert.bayesian",
     "export_network": "axonnx.export.run",
@@ -50,6 +52,7 @@ _HOMES = {
 
 __all__ = [
     "AxonnxError",
+    "Callback",
     "Model",
     "__version__",
     "bayesian",

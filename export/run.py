@@ -96,7 +96,7 @@ def export_network(
     trace: bool = False,
     provenance: Provenance | None = None,
 ) -> Exported:
-    """Collapse any network of our layers and write it to ``output``; the other arguments are those of `export_run`.
+    """Collapse any network of our layers and write it to ``output``.
 
     Args:
         network: The network; it stays as it is, on its device.
@@ -104,9 +104,16 @@ def export_network(
         classes: The names of the classes (default: their numbers).
         output: The file to write.
         steps: The number of time steps, if ``arriving`` is a shape and the network has time.
-        largest: The largest value that arrives, in units of 2^−shift, if ``arriving`` is a shape. Give 1 for spikes: the
-            smaller it is, the finer are the weights.
+        largest: The largest value that arrives, in units of 2^−shift, if ``arriving`` is a shape. Give 1 for spikes:
+            the smaller it is, the finer are the weights.
         shift: Values are multiples of 2^−shift, if ``arriving`` is a shape.
+        mode: "mfa" (posterior means), "sampled" or "stochastic".
+        members: The number of weight sets that "sampled" draws.
+        seed: The seed of these draws.
+        prune: Remove weights whose mean is within so many standard deviations of zero.
+        weights: How weights are stored: "int16", "int8" or "float32".
+        form: "sequence", or "step" for one time step with its states.
+        trace: Make spikes and membranes of all layers outputs.
         provenance: Where the weights come from.
 
     Examples:

@@ -44,7 +44,7 @@ class Layer:
 
 
 class _Described(Network):
-    """These layers, one after the other; the last one is the read-out. ``made`` has layers that are used as they are."""
+    """These layers, one after the other; the last one is the read-out. ``made`` has layers that exist already."""
 
     def __init__(
         self,
