@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +114,7 @@ def import_network(
     tell("comparing with the source")
     x = _some(folder, samples)
     proof = prove(made, network.eval(), str(exported.path), grid_weights(exported.collapsed.network), x)
-    write_text(folder / "import.json", json.dumps({"source": made.name, **asdict(proof)}, indent=1))
+    write_text(folder / "import.json", json.dumps({"source": made.name, **proof.as_dict()}, indent=1))
     layers = tuple(f"{layer.name:<20}{layer.kind:<14}hears {', '.join(layer.of)}" for layer in made.plan.layers)
     return Imported(folder, made.name, layers, exported, proof, tuple(dict.fromkeys(made.plan.notes)))
 

@@ -278,5 +278,4 @@ def _against_source(model: str | Path, origin: LiveNetwork, samples: int) -> Sta
     x = torch.cat([x for x, _ in origin.data(PART, samples)], 1)
     what = "the module with the file's weights, and the file"
     found = compare(what, source.observe(x), of_file(str(model), x, origin.network), "the layers differ")
-    explained = found.equal or (found.first is not None and found.first.reason.startswith("rounding"))
-    return Stage(name="module", ok=explained, lines=tuple(found.lines()))
+    return Stage(name="module", ok=found.explained, lines=tuple(found.lines()))

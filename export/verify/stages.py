@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +22,6 @@ from pathlib import Path
 from axonnx.base.errors import AxonnxError
 from axonnx.export.verify.accuracy import as_trained, check_decisions, check_stated, compare_decisions
 from axonnx.export.verify.collapse_check import CollapseCheck
-from axonnx.export.verify.compare import Comparison
 from axonnx.export.verify.free_running import (
     check_ensemble_results,
     check_operators,
@@ -34,7 +34,8 @@ from axonnx.export.verify.reference import references
 from axonnx.export.verify.structure import Findings, Subject, check_structure, open_subject
 from axonnx.export.ways import Sampled
 from axonnx.runtime.format.contract import AccuracyContract
-from axonnx.runtime.measure.verify_result import Accuracy, Compared, Stage, VerifyResult
+from axonnx.runtime.measure.comparison import Comparison
+from axonnx.runtime.measure.verify_result import Accuracy, Compared, Implementation, Stage, VerifyResult
 from axonnx.train.trained import Origin, Trained, open_run
 
 Tell = Callable[[str], None]
@@ -211,8 +212,20 @@ def _result(
         shard=None if settings.shard is None else "{}/{}".format(*settings.shard),
         verdict="equal" if all(stage.ok for stage in stages) else "different",
         mismatches=sum(entry.differing for entry in comparisons),
-        compared=Compared(**{key: sum(getattr(entry, key) for entry in comparisons) for key in Compared.model_fields}),
+        compared=Compared(**sum((entry.compared for entry in comparisons), Counter())),
         stages=tuple(stages),
-        implementations=tuple(entry.result() for entry in comparisons),
+        implementations=tuple(_implementation(entry) for entry in comparisons),
         first_divergence=divergences[0] if divergences else None,
+        differences=tuple(difference for entry in comparisons for difference in entry.differences),
+    )
+
+
+def _implementation(entry: Comparison) -> Implementation:
+    """For JSON."""
+    return Implementation(
+        key=entry.key,
+        name=entry.name,
+        samples=entry.samples,
+        max_logit_difference=entry.max_logit_difference,
+        **entry.counts(),
     )
