@@ -60,12 +60,6 @@ class Trained:
 
 
 def open_run(run: str | Path) -> Trained:
-    """Read a run folder.
-
-    Examples:
-        >>> run = axonnx.open_run("digits")
-        >>> run.config.data.name, type(run.network).__name__
-        ('digits-saccade', 'SpikingMLP')
-    """
+    """Read a run folder."""
     config, prepared, network = restore_run(run, "cpu")
     return Trained(config, prepared, network.eval(), input_contract(config, prepared), Path(run))

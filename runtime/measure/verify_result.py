@@ -114,6 +114,11 @@ class VerifyResult(Found):
     paired: Paired | None = None
     first_divergence: Divergence | None = None
 
+    @property
+    def verified(self) -> bool:
+        """Whether every stage was passed."""
+        return self.verdict == "equal"
+
     @classmethod
     def merged(cls, parts: Sequence[Self]) -> Self:
         """All shards of one verification as one result; what does not belong together, repeats or misses is refused."""

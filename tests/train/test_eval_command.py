@@ -3,12 +3,14 @@
 import json
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 import torch
 
 from axonnx.cli import main as axonnx
-from axonnx.cli.train import main, main_eval, metrics_table
+from axonnx.cli.build import metrics_table
+from axonnx.cli.command import run_verb
 from axonnx.models import MEAN_FIELD
 from axonnx.train import evaluate
 from axonnx.train.distributed import World
@@ -17,6 +19,9 @@ from axonnx.train.loop import make_feeds
 from axonnx.train.run import restore_run
 
 from .tiny_runs import same_bits, weights_of, write_config
+
+main = partial(run_verb, "train")
+main_eval = partial(run_verb, "eval")
 
 
 @pytest.fixture(scope="module")

@@ -6,14 +6,17 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from axonnx.cli.train import main
+from axonnx.cli.command import run_verb
 
 from . import kill_driver
 from .tiny_runs import optimiser_of, rows_of, same_bits, weights_of, without_time, write_config
+
+main = partial(run_verb, "train")
 
 SETTINGS = {
     "optimiser": {"epochs": 3, "batch_size": 8, "warmup_epochs": 0.5},

@@ -1,18 +1,21 @@
 """What the command line replaces: ``--section.key value``, wherever it stands."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import train as command
+from axonnx.cli.command import run_verb
 from axonnx.cli.overrides import parse_overrides
-from axonnx.cli.train import main
 from axonnx.train.build import make_network, prepare
 from axonnx.train.config.read import read_config, settings
 from axonnx.train.config.settings import Config
 from axonnx.train.data.augment import Augmentation
 from axonnx.train.run import Finished
+
+main = partial(run_verb, "train")
 
 
 @pytest.fixture

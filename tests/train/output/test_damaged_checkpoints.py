@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +14,15 @@ from hypothesis import strategies as st
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main as axonnx
-from axonnx.cli.train import main
+from axonnx.cli.command import run_verb
 from axonnx.train.loop import new_training
 from axonnx.train.output.checkpoint import Position, _index_hash, load_checkpoint, read_index, save_checkpoint
 from axonnx.train.output.run_folder import RunFolder
 from axonnx.train.run import restore_run
 
 from ..tiny_runs import same_bits, tiny_config, tiny_network, write_config, write_data
+
+main = partial(run_verb, "train")
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,16 @@
 import re
 import sys
 import time
+from functools import partial
 from io import StringIO
 
 import pytest
 
+from axonnx.cli.command import run_verb
 from axonnx.cli.show.training_progress import Bar, Lines, _minutes, for_terminal
-from axonnx.cli.train import main
 from axonnx.train.output.progress import Silent
+
+main = partial(run_verb, "train")
 
 ROW = {
     "epoch": 3,
