@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.progress import Progress
-from axonnx.compiling import Compiled, Target, compile_to
 from axonnx.jobs.running import pool_for
 from axonnx.loading import as_path, samples_for
 from axonnx.runtime import model as runtime
 from axonnx.runtime.engines.choose import MEASURING, EngineName
 from axonnx.runtime.engines.interface import Engine
+from axonnx.runtime.format.model_file import read_model_file
 from axonnx.runtime.format.network_input import describe_input
 from axonnx.runtime.frame_pipeline import FramePipeline, open_frames
 from axonnx.runtime.measure.ways import way_text
@@ -33,6 +33,7 @@ from axonnx.runtime.streams.pipeline import EventPipeline
 from axonnx.runtime.streams.sources import open_source
 
 if TYPE_CHECKING:
+    from axonnx.compiling import Compiled
     from axonnx.run import Run
     from axonnx.runtime.measure.energy import Hardware
     from axonnx.runtime.measure.engine_result import EngineResult
@@ -45,6 +46,7 @@ PathLike = str | os.PathLike[str]
 Natural = Annotated[int, 0]  # the number is the least that is allowed
 Positive = Annotated[int, 1]
 Shift = Literal["first"]
+Target = Literal["c", "js", "cortex-m"]
 Disorder = Literal["refuse", "drop", "sort"]
 SHARDS = 8  # of a verification on a cluster
 
@@ -208,11 +210,12 @@ class Model(runtime.Model):
                     f"{describe_input(self.contract.input)} from an npz or npy file"
                 )
             return Stream(open_frames(self.engine, os.fspath(source), index=index, seed=seed), limit)
+        how = Fit.of(fit)
         opened = open_source(os.fspath(source), format_name=format, index=index, seconds=seconds)
         pipeline = open_stream(
             self.engine,
             opened,
-            fit=Fit.of(fit),
+            fit=how,
             tolerance_us=reorder,
             on_disorder=on_disorder,
             windows=windows,
@@ -350,29 +353,9 @@ class Model(runtime.Model):
             >>> model.verify("digits", limit=2).verified, model.verify().verified
             (True, True)
         """
-        shown = progress or Progress()
-        if against is None:
-            from axonnx.runtime.measure.engine_check import check_engines
-            from axonnx.runtime.measure.engine_inputs import input_of
-
-            def given(contract: Any) -> Any:
-                return input_of(samples_for(data, contract, part, Fit.of(fit), labelled=False), contract, limit or 64)
-
-            return check_engines(self.path, None if data is None else given, seed)
-        from axonnx.export.verify.shards import verify_in_shards
-        from axonnx.export.verify.stages import verify_file
-
-        few = {"samples": min(64, limit or 64), "recordings": min(16, limit or 16), "limit": limit}
-        settings: dict[str, Any] = {**few, "part": part or "test", "seed": seed}
-        if data is not None:
-            settings["data"] = samples_for(data, self.contract, part, Fit.of(fit))
-        pool = pool_for(jobs)
-        if pool is None:
-            return verify_file(self.path, as_path(against), **settings, tell=shown.note)
-        if data is not None:
-            raise AxonnxError("verify on data of your own takes one process: leave jobs out")
-        shards = jobs if isinstance(jobs, int) else SHARDS
-        return verify_in_shards(self.path, as_path(against), shards, pool, shown.watch("verify"), **settings)
+        return verify_file(
+            self.path, against, data, part=part, limit=limit, fit=fit, seed=seed, jobs=jobs, progress=progress
+        )
 
     def compile(self, output: PathLike, *, target: Target = "c") -> Compiled:
         """Write the network as source code that runs with the same bits and needs neither Python nor axonnx.
@@ -391,6 +374,8 @@ class Model(runtime.Model):
             >>> axonnx.load("digits.onnx").compile("desktop").folder.name
             'desktop'
         """
+        from axonnx.compiling import compile_to
+
         return compile_to(self.path, output, target)
 
     def report(
@@ -579,6 +564,44 @@ def load(path: PathLike, engine: EngineName = "auto", threads: Positive = 1) -> 
     """
     loaded = runtime.load(path, engine, threads)
     return Model(loaded.program, loaded.engine, path, (engine, threads))
+
+
+def verify_file(
+    path: PathLike,
+    against: Run | PathLike | None = None,
+    data: Any = None,
+    *,
+    part: str | None = None,
+    limit: int | None = None,
+    fit: Fit | str | Sequence[str] | None = None,
+    seed: int = 0,
+    jobs: int | str = 1,
+    progress: Progress | None = None,
+) -> VerifyResult | EngineResult:
+    """Verify a file that may be too damaged to be loaded, which is a result too; see ``Model.verify``."""
+    shown = progress or Progress()
+    if against is None:
+        from axonnx.runtime.measure.engine_check import check_engines
+        from axonnx.runtime.measure.engine_inputs import input_of
+
+        def given(contract: Any) -> Any:
+            return input_of(samples_for(data, contract, part, Fit.of(fit), labelled=False), contract, limit or 64)
+
+        return check_engines(Path(path), None if data is None else given, seed)
+    from axonnx.export.verify import stages
+    from axonnx.export.verify.shards import verify_in_shards
+
+    few = {"samples": min(64, limit or 64), "recordings": min(16, limit or 16), "limit": limit}
+    settings: dict[str, Any] = {**few, "part": part or "test", "seed": seed}
+    if data is not None:
+        settings["data"] = samples_for(data, read_model_file(path).contract, part, Fit.of(fit))
+    pool = pool_for(jobs)
+    if pool is None:
+        return stages.verify_file(Path(path), as_path(against), **settings, tell=shown.note)
+    if data is not None:
+        raise AxonnxError("verify on data of your own takes one process: leave jobs out")
+    shards = jobs if isinstance(jobs, int) else SHARDS
+    return verify_in_shards(Path(path), as_path(against), shards, pool, shown.watch("verify"), **settings)
 
 
 def card(title: str, rows: dict[str, str]) -> str:

@@ -10,7 +10,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.base.files import replacing, write_text
 from axonnx.cli.guard import FAILED, FINE
 from axonnx.cli.options import Options, set_torch_threads
-from axonnx.model import load
+from axonnx.model import load, verify_file
 from axonnx.report.drawing.agreement_picture import agreement_picture
 from axonnx.run import Run
 from axonnx.runtime.binning.settings import Binning
@@ -32,7 +32,7 @@ def verify(options: Options) -> int:
     """``axonnx verify``: exit 0 if the file is what was trained, 1 if it is not."""
     if options.against is not None:
         set_torch_threads(options.threads)
-    found = load(options.path).verify(**options.of(), progress=options.progress)
+    found = verify_file(options.path, **options.of(), progress=options.progress)
     options.show([found], lambda: verify_table(found) if isinstance(found, VerifyResult) else engines_table(found))
     return FINE if found.verified else FAILED
 

@@ -8,9 +8,10 @@ import sys
 import numpy as np
 import pytest
 
+import axonnx
 from axonnx.base.fingerprints import sha256_of
 from axonnx.cli import main
-from axonnx.evaluating import evaluate_file
+from axonnx.evaluating import evaluate_model
 from axonnx.jobs.work import SerialPool
 from axonnx.runtime.binning.recordings import bin_events
 from axonnx.runtime.events.arrays import make_events
@@ -93,8 +94,9 @@ def test_what_is_left_out_is_said(files, folder, capsys):
 
 
 def test_the_json_is_bound_to_the_file_and_to_the_data(files, folder, tmp_path, capsys):
-    result = evaluated(capsys, files["plain"], "--data", folder, "-o", tmp_path / "eval.json")
-    assert result == json.loads((tmp_path / "eval.json").read_text())
+    assert main(["eval", str(files["plain"]), "--data", str(folder), "--json", str(tmp_path / "eval.json")]) == 0
+    assert "accuracy" in capsys.readouterr().out
+    result = json.loads((tmp_path / "eval.json").read_text())
     assert result["file_sha256"] == sha256_of(files["plain"])
     again = evaluated(capsys, files["plain"], "--data", folder)["data_sha256"]
     assert again == result["data_sha256"]
@@ -176,7 +178,7 @@ def test_figures_do_not_depend_on_who_computes_them(capsys, files, folder, monke
     monkeypatch.setattr("axonnx.evaluating.PIECES", 8)
     for name in ("plain", "noisy"):
         alone = evaluated(capsys, files[name], "--data", folder)
-        asked = evaluate_file(files[name], folder, engine="numpy", pool=SerialPool())
+        asked = evaluate_model(axonnx.load(files[name], "numpy"), files[name], folder, pool=SerialPool())
         assert json.loads(asked.model_dump_json()) == alone
     assert evaluated(capsys, files["plain"], "--data", folder, "--jobs", "2") == evaluated(
         capsys, files["plain"], "--data", folder
@@ -197,7 +199,7 @@ def test_a_file_that_cannot_be_read_is_told_with_its_piece(capsys, files, folder
 def test_several_files_stand_side_by_side(files, folder, tmp_path, capsys):
     both = [str(files["plain"]), str(files["noisy"])]
     words = ["--data", str(folder), "--engine", "numpy"]
-    assert main(["eval", *both, *words, "--plot", str(tmp_path / "alike.svg")]) == 0
+    assert main(["eval", *both, *words, "-o", str(tmp_path / "alike.svg")]) == 0
     text = capsys.readouterr().out
     decided = [expected(path)[0].argmax(1) for path in both]
     truth = expected(both[0])[1]

@@ -8,14 +8,13 @@ import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.report.facts.inputs import read_run
-from axonnx.report.facts.measure import read_samples
 from axonnx.report.facts.model_view import view_model
 from axonnx.runtime.measure.profile_result import ProfileResult
 from axonnx.runtime.measure.result_files import read_result
 from axonnx.runtime.measure.sample_choice import choose_samples
 from axonnx.runtime.measure.verify_result import Divergence, VerifyResult
 
-from .conftest import profile, verification, write_json
+from .conftest import profile, read_samples, verification, write_json
 
 
 def read_verify(path):

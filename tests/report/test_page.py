@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from axonnx.report.facts.material import Material
-from axonnx.report.facts.measure import Measured, Sample, measure, read_samples
+from axonnx.report.facts.measure import Measured, Sample, measure
 from axonnx.report.facts.model_view import view_model
 from axonnx.report.page import ANCHORS, render
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.measure.profile_result import EarlyExit
 from axonnx.runtime.measure.verify_result import Accuracy, Divergence, Stage, VerifyResult
 
+from .conftest import read_samples
 from .html_check import Page
 
 MEGABYTE = 1_000_000
