@@ -170,6 +170,7 @@ class Run:
         trace: bool = False,
         passes: Positive = 8,
         limit: Positive | None = None,
+        dt: float = 1e-4,
         progress: Progress | None = None,
     ) -> Model:
         """Collapse the trained posterior and write it as one ONNX file with the same bits in every engine.
@@ -187,6 +188,7 @@ class Run:
             trace: Make spikes and membranes of every layer outputs of the file.
             passes: Noisy passes of the Bayesian predictive.
             limit: Test samples to measure on, of all classes (default: all).
+            dt: Time step of a NIR graph in seconds.
             progress: Hears how far the work is.
 
         Returns:
@@ -220,7 +222,7 @@ class Run:
         )
         model = load(done.path)
         if place.suffix == ".nir":
-            model.save(place)
+            model.save(place, dt=dt)
         return model
 
     def verify(self, model: Model | PathLike, **options: Any) -> VerifyResult:

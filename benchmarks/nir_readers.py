@@ -2,7 +2,7 @@
 
     python -m benchmarks.nir_readers [--write]
 
-Each network is written by ``axonnx export --format nir`` for the time step that the reader assumes, read by the
+Each network is written by ``axonnx export -o FILE.nir`` for the time step that the reader assumes, read by the
 reader's own importer, and run on random events step by step.
 """
 

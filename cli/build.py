@@ -182,12 +182,12 @@ def export(options: Options) -> int:
     if options.folder.endswith(".onnx"):
         if output.suffix != ".nir":
             raise AxonnxError(f"{options.folder}: is exported already; -o NAME.nir writes it as a NIR graph")
-        print(_wrote_nir(options.load(options.folder).save(output)))
+        print(_wrote_nir(options.load(options.folder).save(output, dt=options.dt), options.dt))
         return FINE
     model = Run(options.folder).export(**options.of(), progress=options.progress)
     print(_export_report(model, options.folder))
     if output.suffix == ".nir":
-        print(_wrote_nir(output))
+        print(_wrote_nir(output, options.dt))
     collapse = model.contract.collapse
     if (text := advice(model.contract.accuracy, collapse.mode, collapse.calibrated)) is not None:
         print(f"\n{text}", file=sys.stderr)
@@ -218,8 +218,8 @@ def _export_report(model: Model, run: str) -> str:
     return "\n".join(lines)
 
 
-def _wrote_nir(path: Path) -> str:
-    return f"wrote {path}: {path.stat().st_size:,} bytes, a NIR graph with time steps of 0.0001 s"
+def _wrote_nir(path: Path, dt: float) -> str:
+    return f"wrote {path}: {path.stat().st_size:,} bytes, a NIR graph with time steps of {dt:g} s"
 
 
 def _next(output: Path, entering: InputContract, data: str | None) -> list[str]:

@@ -50,7 +50,7 @@ VERBS: dict[str, Verb] = {
                    (LOAD, "axonnx.model:Model.verify"), "prove:verify", ("json",), ("engine",)),
     "eval": Verb("prove", "accuracy and calibration of files, or of a run",
                  (LOAD, "axonnx.model:Model.evaluate", "axonnx.run:Run.evaluate"), "prove:evaluate",
-                 ("plot", "json"), ("device", "folder")),
+                 ("plot", "json"), ("engine", "device", "folder")),
     "profile": Verb("prove", "spikes, operations, time and energy of files", (LOAD, "axonnx.model:Model.profile"),
                     "prove:profile", ("plot", "json"), ("engine",)),
     "inspect": Verb("prove", "show what a file promises and does", (LOAD, "axonnx.model:Model.inspect"),

@@ -33,6 +33,9 @@ class Trained:
     arriving: InputContract
     folder: Path
 
+    def __repr__(self) -> str:
+        return f"Trained({str(self.folder)!r}: {self.config.data.name}, {type(self.network).__name__})"
+
     @property
     def bayesian(self) -> bool:
         """Whether its weights have a posterior."""

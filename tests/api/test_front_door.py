@@ -80,11 +80,11 @@ def test_so_are_the_methods_of_the_two_nouns(noun, name):
     documented(getattr(noun, name))
 
 
+@pytest.mark.filterwarnings("always")
 @pytest.mark.parametrize("name", sorted(EARLIER))
 def test_names_of_the_version_before_say_what_takes_their_place(name):
     function = getattr(axonnx, name)  # to name it warns of nothing
-    with pytest.raises((TypeError, axonnx.AxonnxError)), warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True) as said, pytest.raises((TypeError, axonnx.AxonnxError)):
         function("nowhere")
     assert f"axonnx.{name} goes with the next version; use axonnx" in str(said[0].message)
     assert said[0].category is DeprecationWarning

@@ -61,7 +61,7 @@ class RunFolder:
         if (self.path / "config.toml").exists():
             raise AxonnxError(
                 f"{self.path}: holds a run already. Resume it, overwrite it, or name another folder",
-                options=("resume", "overwrite", "out"),
+                options=("resume", "overwrite", "output"),
             )
 
     def create(self, config: Config, overwrite: bool = False, source: OwnSource | None = None) -> None:

@@ -145,7 +145,7 @@ def test_a_run_is_not_overwritten_unasked(finished, config_file, tmp_path, capsy
     before = {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()}
     assert axonnx(["train", config_file(), "--out", str(finished)]) == 2
     assert (
-        "holds a run already. Resume it, overwrite it, or name another folder (--resume, --overwrite, --out)"
+        "holds a run already. Resume it, overwrite it, or name another folder (--resume, --overwrite, --output)"
         in capsys.readouterr().err
     )
     assert before == {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()}
