@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of, sha256_of_files
+from axonnx.base.numpy_files import checked_arrays
 from axonnx.runtime.binning.recordings import bin_events
 from axonnx.runtime.binning.rules import Outside
 from axonnx.runtime.events.arrays import as_events
@@ -28,7 +29,7 @@ from axonnx.runtime.format.network_input import describe_input, window_length
 from axonnx.runtime.measure.sample_choice import choose_samples
 from axonnx.runtime.readers import Recording, read_recordings
 from axonnx.runtime.streams.fit import Fit
-from axonnx.runtime.streams.frame_files import as_steps, read_frames, read_labels
+from axonnx.runtime.streams.frame_files import FRAMES, as_steps, read_frames, read_labels
 from axonnx.runtime.streams.sources import FileSource
 
 BATCH = 16
@@ -148,7 +149,7 @@ def open_samples(
             raise AxonnxError(
                 f"{place}: a file has no parts; leave the part {part!r} out, all of its samples are taken"
             )
-        if contract.input.binning is not None and not labelled:
+        if contract.input.binning is not None and not labelled and not _holds_frames(place):
             return _recordings_of([(UNKNOWN, place)], place, contract, fit or Fit())
         return _frames(place, contract, labelled)
     named = _parts(place)
@@ -160,6 +161,11 @@ def open_samples(
     if part is not None and named[part].is_file():
         return _frames(named[part], contract, labelled)
     return _folder(place if part is None else named[part], contract, fit or Fit(), labelled)
+
+
+def _holds_frames(path: Path) -> bool:
+    """Whether a file holds frames, also where the network takes events."""
+    return path.suffix == ".npz" and path.is_file() and FRAMES[0] in checked_arrays(path, FRAMES[:1])
 
 
 def samples_of_objects(data: Any, contract: Contract, fit: Fit | None = None) -> Samples:
