@@ -29,8 +29,8 @@ from axonnx.models.variant import SG_NBN_1
 from axonnx.runtime.format.contract import InputContract, Provenance
 from axonnx.runtime.format.model_file import read_model_file
 from axonnx.runtime.format.network_input import to_input
-from axonnx.runtime.measure.labelled_data import open_labelled
 from axonnx.runtime.measure.sample_choice import choose_samples
+from axonnx.runtime.measure.samples import Samples
 from axonnx.runtime.measure.verify_result import Stage, VerifyResult
 
 Tell = Callable[[str], None]
@@ -110,8 +110,8 @@ def verify_module(
     Args:
         model: The file.
         net: The module that it was made of.
-        data: (x, y), x alone, a Dataset or a DataLoader as the module is trained on; or a folder of recordings or an
-            npz of frames. Without labels the module's own decisions are the labels.
+        data: (x, y), x alone, a Dataset or a DataLoader as the module is trained on; or `Samples` of files. Without
+            labels the module's own decisions are the labels.
         samples: How many samples each implementation runs.
         limit: How many samples decisions are compared on (default: all).
         seed: The seed of the choice of samples and of noise.
@@ -123,8 +123,7 @@ def verify_module(
     """
     file, made = read_model_file(model), as_bayesian(net, shape)
     contract = file.contract
-    given = open_labelled(Path(data), contract) if isinstance(data, str | Path) else data
-    origin = LiveNetwork(made, _copied(made), contract.input, contract.classes, _batches(made, given, contract.input))
+    origin = LiveNetwork(made, _copied(made), contract.input, contract.classes, _batches(made, data, contract.input))
     settings = VerifySettings(PART, samples, limit, 1, seed, None)
     result = verify_origin(model, origin, settings, tell)
     several = contract.collapse.members > 1 or contract.collapse.mode == "stochastic"  # the module has one set, silent
@@ -243,8 +242,8 @@ def _given(
     data: Any, module: BayesianModule, arriving: InputContract | None = None
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
     """Batches and labels of whatever holds them."""
-    if hasattr(data, "some") and arriving is not None:  # labelled files
-        for frames, labels in data.some(0, data.count):
+    if isinstance(data, Samples) and arriving is not None:
+        for frames, labels in data.batches:
             x = torch.from_numpy(to_input(frames.swapaxes(0, 1), arriving))
             yield x[0] if not module.spiking or module.repeats else x, torch.from_numpy(labels)
         return

@@ -165,8 +165,9 @@ def compare(what: str, source: Seen, ours: Ours, why: str, small: str = ORDER) -
             "reason": why if distance > allowed else f"rounding: {'a tie' if distance == 0.0 else small}",
         }
 
-    spikes = Comparison(what, margins=margins)
-    spikes.add(*({SPIKES + name: side.spikes[name].numpy() for name in source.spikes} for side in (source, ours)))
+    spikes, both = Comparison(what, margins=margins), (source.spikes, ours.spikes)
+    expected, found = ({SPIKES + name: each[name].numpy() for name in source.spikes} for each in both)
+    spikes.add(expected, found)
     decided = [side.outputs.double().mean(0).numpy().argmax(-1) for side in (source, ours)]
     return Compared(
         what,

@@ -40,7 +40,7 @@ def export_run(
     output: str | Path = "model.onnx",
     *,
     mode: Mode = "mfa",
-    members: int = 1,
+    members: int | None = None,
     seed: int = 0,
     prune: float | None = None,
     weights: Stored = DEFAULT_WEIGHTS,
@@ -53,17 +53,13 @@ def export_run(
 ) -> Exported:
     """Collapse the network of a run folder and write it to ``output``, with its accuracy beside the trained one's.
 
-    ``mode`` is "mfa" (posterior means), "sampled" (``members`` weight sets drawn with ``seed``) or "stochastic";
-    weights whose mean is within ``prune`` standard deviations of zero become zero. ``weights`` is the integer type
-    that stores them, "int16" or "int8"; "float32" keeps the finest grid. ``calibrate`` moves thresholds so that firing
-    rates survive (mode mfa); ``trace`` makes spikes and membranes of every layer outputs; the Bayesian predictive takes
-    ``passes`` noisy passes; ``limit`` test samples are measured.
-
-    Examples:
-        >>> exported = axonnx.export_run("digits", "small.onnx", mode="sampled", members=2, passes=1, limit=20)
-        >>> exported.path.name, exported.contract.collapse.members
-        ('small.onnx', 2)
+    ``mode`` is "mfa" (posterior means), "sampled" (``members`` weight sets, 8 unless given, drawn with ``seed``) or
+    "stochastic"; weights whose mean is within ``prune`` standard deviations of zero become zero. ``weights`` is the
+    integer type that stores them, "int16" or "int8"; "float32" keeps the finest grid. ``calibrate`` moves thresholds so
+    that firing rates survive (mode mfa); ``trace`` makes spikes and membranes of every layer outputs; the Bayesian
+    predictive takes ``passes`` noisy passes; ``limit`` test samples are measured.
     """
+    members = (8 if mode == "sampled" else 1) if members is None else members
     settings = CollapseSettings(mode, members, seed, prune, weights)
     _check(settings, calibrate, output, passes, limit)
     trained = open_run(str(run))
@@ -115,12 +111,6 @@ def export_network(
         form: "sequence", or "step" for one time step with its states.
         trace: Make spikes and membranes of all layers outputs.
         provenance: Where the weights come from.
-
-    Examples:
-        >>> run = axonnx.open_run("digits")
-        >>> classes = run.prepared.splits.classes
-        >>> axonnx.export_network(run.network, run.arriving, classes, "again.onnx", weights="int8").path.name
-        'again.onnx'
     """
     settings = CollapseSettings(mode, members, seed, prune, weights)
     _check(settings, False, output)

@@ -18,7 +18,7 @@ from axonnx.train.arriving import input_contract
 from axonnx.train.build import Prepared, make_network, prepare
 from axonnx.train.callbacks import Callback, Callbacks
 from axonnx.train.config.own import OwnSource, kept_source, own_source
-from axonnx.train.config.read import as_tree, check_config, parse_config, read_config, to_toml
+from axonnx.train.config.read import as_tree, check_config, fields, flat, merged, parse_config, read_config, to_toml
 from axonnx.train.config.settings import Config
 from axonnx.train.data.left_out import classes_left_out, left_out
 from axonnx.train.data.objects import options_of, write_objects
@@ -70,17 +70,12 @@ def train_run(
     (samples, labels), of which a share is held out for testing; or a pair of them for training and test. The run folder
     keeps a copy of the samples of an object. ``callbacks`` hear of every epoch; see `axonnx.train.callbacks`.
 
-    ``settings`` replaces single ones: ``{"optimiser.epochs": 3}``. ``resume`` goes on with the run that ``out`` holds,
-    to the same bits; ``overwrite`` discards it. The folder is ``runs/NAME`` unless given.
-
-    Examples:
-        >>> settings = {"optimiser.epochs": 1, "model.hidden": [8], "eval_samples": 1}
-        >>> run = axonnx.train_run("digits-saccade", "small", settings=settings)
-        >>> run.folder.name, run.classes[:3]
-        ('small', ('0', '1', '2'))
+    ``settings`` replaces single ones: ``{"optimiser.epochs": 3}``. ``resume`` starts the run, or goes on with the one
+    that ``out`` holds, to the same bits; ``overwrite`` discards it. The folder is ``runs/NAME`` unless given.
     """
     with nullcontext(here) if here is not None else world() as present:
         folder = RunFolder(_out(configuration, out))
+        resume = resume and folder.holds_run(configuration is not None)
         if not isinstance(data, str | Path | None):
             data, settings = _kept_data(folder, data, settings, resume, overwrite, present)
         config = _config(folder, configuration, _with_data(settings, data), resume)
@@ -101,11 +96,9 @@ def _kept_data(
     folder: RunFolder, data: Any, settings: Mapping[str, Any] | None, resume: bool, overwrite: bool, here: World
 ) -> tuple[Path | None, Mapping[str, Any]]:
     """Where the run keeps the samples of an object, and the settings with the names of its classes."""
-    if resume:
-        return None, settings or {}
-    if not overwrite:
+    if not resume and not overwrite:
         folder.check_free()
-    if here.leads:
+    if here.leads and not resume:
         write_objects(data, folder.path / "data")
     here.wait()
     return folder.path / "data", {**options_of(data), **(settings or {})}
@@ -129,10 +122,7 @@ def _config(
     folder: RunFolder, configuration: Configuration, settings: Mapping[str, Any] | None, resume: bool
 ) -> Config:
     if resume:
-        if settings:
-            first = next(iter(settings))
-            raise AxonnxError(f"a resumed run goes on with the settings in {folder.path}/config.toml; drop {first!r}")
-        return folder.config()
+        return _started(folder, configuration, settings)
     if isinstance(configuration, Config):
         if settings:
             raise AxonnxError("settings replace those of a name or a file; put them into the Config itself")
@@ -149,6 +139,40 @@ def _config(
     if configuration is None:
         raise AxonnxError("which configuration? Give a shipped name, a .toml file, a Config, or your network's class")
     return read_config(str(configuration), settings)
+
+
+NAMING = ("data.name", "model.network", "variant.name")  # settings by which a configuration is another one
+
+
+def _started(folder: RunFolder, configuration: Configuration, settings: Mapping[str, Any] | None) -> Config:
+    """The settings of the run that was started; a command that asks for others is refused, and told which."""
+    kept = folder.config()
+    over = as_tree(settings or {})
+    asked = list(flat(over))
+    if isinstance(configuration, str | Path) and _own_network(configuration) is None:
+        wanted = read_config(str(configuration), settings)
+        asked += NAMING
+    elif isinstance(configuration, Config):
+        wanted, asked = configuration, [key for key, _ in fields()]
+    else:
+        wanted = check_config(merged(kept.model_dump(exclude_none=True), over), str(folder.path))
+    for key in asked:
+        before, now = (_value(config, key) for config in (kept, wanted))
+        if now != before and not (key == "model.network" and kept.model.network_sha256):
+            raise AxonnxError(
+                f"{folder.path}: the run was started with {key} = {before!r} and this command says {now!r}. Leave it "
+                f"out to go on, or name another folder",
+                options=("overwrite",),
+            )
+    return kept
+
+
+def _value(config: Config, key: str) -> Any:
+    """A setting by its dotted name, also inside of a table."""
+    value: Any = config.model_dump()
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
 
 
 def _own_network(configuration: Configuration) -> str | None:

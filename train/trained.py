@@ -68,6 +68,9 @@ class Trained:
     arriving: InputContract
     folder: Path
 
+    def __repr__(self) -> str:
+        return f"Trained({str(self.folder)!r}: {self.config.data.name}, {type(self.network).__name__})"
+
     @property
     def name(self) -> str:
         """The run folder."""
@@ -110,12 +113,6 @@ class Trained:
 
 
 def open_run(run: str | Path) -> Trained:
-    """Read a run folder.
-
-    Examples:
-        >>> run = axonnx.open_run("digits")
-        >>> run.config.data.name, type(run.network).__name__
-        ('digits-saccade', 'SpikingMLP')
-    """
+    """Read a run folder."""
     config, prepared, network = restore_run(run, "cpu")
     return Trained(config, prepared, network.eval(), input_contract(config, prepared), Path(run))

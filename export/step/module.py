@@ -139,7 +139,7 @@ def _pick(state: LayerState, field: str) -> Tensor:
 
 
 def _only_readout(network: nn.Module) -> str:
-    names = [name for name, module in network.named_modules() if isinstance(module, READOUTS)]
+    names: list[str] = [name for name, module in network.named_modules() if isinstance(module, READOUTS)]
     if len(names) != 1:
         raise AxonnxError(f"the network has {len(names)} read-outs; exactly one can be exported")
     return names[0]

@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import torch
+
 from axonnx.base.errors import AxonnxError
 from axonnx.export.verify.accuracy import as_trained, check_decisions, check_stated, compare_decisions
 from axonnx.export.verify.collapse_check import CollapseCheck
@@ -34,7 +36,9 @@ from axonnx.export.verify.reference import references
 from axonnx.export.verify.structure import Findings, Subject, check_structure, open_subject
 from axonnx.export.ways import Sampled
 from axonnx.runtime.format.contract import AccuracyContract
+from axonnx.runtime.format.network_input import to_input
 from axonnx.runtime.measure.comparison import Comparison
+from axonnx.runtime.measure.samples import BATCH, Samples
 from axonnx.runtime.measure.verify_result import Accuracy, Compared, Implementation, Stage, VerifyResult
 from axonnx.train.trained import Origin, Trained, open_run
 
@@ -51,6 +55,7 @@ class VerifySettings:
     recordings: int
     seed: int
     shard: tuple[int, int] | None
+    data: Samples | None = None
 
     def __post_init__(self) -> None:
         for name in ("samples", "limit", "recordings"):
@@ -92,20 +97,17 @@ def verify_file(
     recordings: int = 16,
     seed: int = 0,
     shard: tuple[int, int] | None = None,
+    data: Samples | None = None,
     tell: Tell = lambda _line: None,
 ) -> VerifyResult:
     """Prove that ``model`` is what the run folder ``run`` was trained to be, or say what is wrong.
 
     Of the data's ``part``, every implementation runs ``samples`` of them, decisions are compared on ``limit`` (all,
     unless given), and ``recordings`` go from their file to a decision; each choice is stratified and seeded. ``shard``
-    (i, n) looks at every n-th sample only, beginning with number i.
-
-    Examples:
-        >>> found = axonnx.verify_file("digits.onnx", "digits", samples=2, limit=20, recordings=2)
-        >>> found.verdict, found.mismatches
-        ('equal', 0)
+    (i, n) looks at every n-th sample only, beginning with number i. ``data`` is run instead of that part, and only the
+    way from a recording to its decision is taken from the run's own.
     """
-    settings = VerifySettings(part, samples, limit, recordings, seed, shard)
+    settings = VerifySettings(part, samples, limit, recordings, seed, shard, data)
     return verify_origin(model, open_run(run), settings, tell)
 
 
@@ -126,7 +128,7 @@ def verify_origin(model: str | Path, trained: Origin, settings: VerifySettings, 
 
 def _run(subject: Subject, model: str | Path, settings: VerifySettings, stages: _Stages, tell: Tell) -> VerifyResult:
     trained, first = subject.trained, settings.shard is None or settings.shard[0] == 0
-    some, whole = (_sharded(trained.data(settings.part, n), settings) for n in (settings.samples, settings.limit))
+    some, whole = (_sharded(_data(trained, settings, n), settings) for n in (settings.samples, settings.limit))
     comparisons: list[Comparison] = []
     scores: list[Accuracy] = []
     stated: list[AccuracyContract] = []
@@ -176,6 +178,21 @@ def _check_part(trained: Origin, settings: VerifySettings) -> None:
         raise AxonnxError(f"the data set has no part {settings.part!r}; it has {sorted(trained.parts)}")
 
 
+def _data(trained: Trained, settings: VerifySettings, limit: int | None) -> Sampled:
+    """Batches of the run's data, or of the data that was given."""
+    if settings.data is None:
+        return trained.data(settings.part, limit)
+    frames, labels, _ = settings.data.choose(limit)
+    if labels is None:
+        raise AxonnxError(f"{settings.data.source}: holds no labels; decisions are compared with them")
+    x = torch.from_numpy(to_input(frames.swapaxes(0, 1), trained.arriving))
+    timed = trained.arriving.steps is not None
+    return [
+        (x[:, at : at + BATCH] if timed else x[0, at : at + BATCH], torch.from_numpy(labels[at : at + BATCH]))
+        for at in range(0, len(labels), BATCH)
+    ]
+
+
 def _sharded(data: Sampled, settings: VerifySettings) -> Sampled:
     """Of every batch the samples of the shard."""
     if settings.shard is None:
@@ -208,7 +225,7 @@ def _result(
         run=trained.name,
         file_sha256=hashlib.sha256(Path(model).read_bytes()).hexdigest(),
         checkpoint_sha256=provenance.checkpoint,
-        data_sha256=provenance.data_digest,
+        data_sha256=provenance.data_digest if settings.data is None else settings.data.sha256,
         shard=None if settings.shard is None else "{}/{}".format(*settings.shard),
         verdict="equal" if all(stage.ok for stage in stages) else "different",
         mismatches=sum(entry.differing for entry in comparisons),

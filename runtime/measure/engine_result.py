@@ -42,6 +42,11 @@ class EngineResult(Found):
         compared = bool(self.implementations) and all(entry.numbers for entry in self.implementations)
         return "equal" if self.refusal is None and compared and self.first_difference is None else "different"
 
+    @property
+    def verified(self) -> bool:
+        """Whether all engines give the same bits; the training network is not compared."""
+        return self.engines == "equal"
+
     @computed_field  # type: ignore[prop-decorator]
     @property
     def first_difference(self) -> Difference | None:

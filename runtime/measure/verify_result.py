@@ -95,7 +95,7 @@ class VerifyResult(Found):
 
     @property
     def verified(self) -> bool:
-        """Whether nothing differs."""
+        """Whether every stage was passed."""
         return self.verdict == "equal"
 
     @classmethod

@@ -8,7 +8,6 @@ import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.report.facts.inputs import read_run
-from axonnx.report.facts.measure import read_samples
 from axonnx.report.facts.model_view import view_model
 from axonnx.runtime.measure.comparison import Difference
 from axonnx.runtime.measure.profile_result import ProfileResult
@@ -16,7 +15,7 @@ from axonnx.runtime.measure.result_files import read_result
 from axonnx.runtime.measure.sample_choice import choose_samples
 from axonnx.runtime.measure.verify_result import VerifyResult
 
-from .conftest import profile, verification, write_json
+from .conftest import profile, read_samples, verification, write_json
 
 
 def read_verify(path):
