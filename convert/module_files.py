@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,7 +96,7 @@ def export_module(
 
 
 def verify_module(
-    model: str | Path,
+    model: str | os.PathLike[str],
     net: nn.Module,
     data: Any,
     *,
@@ -121,8 +122,8 @@ def verify_module(
     Returns:
         The result, whose ``verified`` says whether everything is equal.
     """
-    file, made = read_model_file(model), as_bayesian(net, shape)
-    contract = file.contract
+    model, made = Path(model), as_bayesian(net, shape)
+    contract = read_model_file(model).contract
     origin = LiveNetwork(made, _copied(made), contract.input, contract.classes, _batches(made, data, contract.input))
     settings = VerifySettings(PART, samples, limit, 1, seed, None)
     result = verify_origin(model, origin, settings, tell)
@@ -243,9 +244,9 @@ def _given(
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
     """Batches and labels of whatever holds them."""
     if isinstance(data, Samples) and arriving is not None:
-        for frames, labels in data.batches:
-            x = torch.from_numpy(to_input(frames.swapaxes(0, 1), arriving))
-            yield x[0] if not module.spiking or module.repeats else x, torch.from_numpy(labels)
+        for frames, classes in data.batches:
+            steps = torch.from_numpy(to_input(frames.swapaxes(0, 1), arriving))
+            yield steps[0] if not module.spiking or module.repeats else steps, torch.from_numpy(classes)
         return
     pair = isinstance(data, tuple | list) and len(data) == 2 and isinstance(data[0], _ARRAYS)
     single = pair or isinstance(data, _ARRAYS)

@@ -62,7 +62,8 @@ class WandB(Callback):
     """Log to Weights & Biases; the options are those of ``wandb.init``, as ``project`` and ``mode="offline"``."""
 
     def __init__(self, **options: Any) -> None:
-        self.options, self.run = options, None
+        self.options = options
+        self.run: Any = None
 
     def on_start(self, folder: Path, settings: Mapping[str, Any], epochs_done: int) -> None:
         """Begin a run with the settings as its configuration."""
@@ -72,11 +73,11 @@ class WandB(Callback):
 
     def on_epoch(self, epoch: int, figures: Figures) -> None:
         """Log one more epoch."""
-        self.run.log(dict(figures), step=epoch)  # type: ignore[attr-defined]
+        self.run.log(dict(figures), step=epoch)
 
     def on_end(self, figures: Figures) -> None:
         """Keep the final figures in the summary."""
-        self.run.summary.update(dict(figures))  # type: ignore[attr-defined]
+        self.run.summary.update(dict(figures))
 
     def close(self) -> None:
         """End the run."""
