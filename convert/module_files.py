@@ -27,7 +27,7 @@ from axonnx.export.verify.stages import VerifySettings, verify_origin
 from axonnx.export.verify.structure import open_subject
 from axonnx.models import GaussianPosterior, Network
 from axonnx.models.variant import SG_NBN_1
-from axonnx.runtime.format.contract import InputContract, Provenance
+from axonnx.runtime.format.contract import InputContract, Provenance, unit_of
 from axonnx.runtime.format.model_file import read_model_file
 from axonnx.runtime.format.network_input import to_input
 from axonnx.runtime.measure.sample_choice import choose_samples
@@ -194,9 +194,10 @@ def arriving_of(module: BayesianModule, data: Any, largest: int | None = None) -
         shift, most = max(shift, _shift_of(x)), max(most, float(x.abs().max()))
     if shape is None:
         raise AxonnxError("there is no sample in the data; give a batch, a Dataset or a DataLoader")
-    bound = most * 2.0**shift if largest is None else largest
-    if bound < most * 2.0**shift:
-        raise AxonnxError(f"largest is {largest}; the data has {most * 2.0**shift:g} units of 2^-{shift}")
+    reached = most / unit_of(shift)
+    bound = reached if largest is None else largest
+    if bound < reached:
+        raise AxonnxError(f"largest is {largest}; the data has {reached:g} units of 2^-{shift}")
     return InputContract(
         name="events", shape=shape, steps=steps, repeated=module.repeats > 0, shift=shift, largest=int(bound)
     )
@@ -206,9 +207,9 @@ def _shift_of(x: Tensor) -> int:
     """The least s so that x is a multiple of 2^−s."""
     wide = x.detach().double()
     for shift in range(FINEST_SHIFT + 1):
-        if torch.equal(scaled := wide * 2.0**shift, scaled.round()):
+        if torch.equal(units := wide / unit_of(shift), units.round()):
             return shift
-    odd = wide.flatten()[(wide.flatten() * 2.0**FINEST_SHIFT).frac() != 0][0]
+    odd = wide.flatten()[(wide.flatten() / unit_of(FINEST_SHIFT)).frac() != 0][0]
     raise AxonnxError(
         f"the input holds {float(odd):g}; sums are exact for multiples of a power of two. Give event counts, or grey "
         f"levels as (255 * x).round() / 256"
@@ -221,7 +222,7 @@ def _batches(module: BayesianModule, data: Any, arriving: InputContract) -> list
     for x, labels in _given(data, module, arriving):
         arranged = module.arranged(x).float().cpu()
         lead = 2 if module.spiking else 1
-        units = arranged * 2.0**arriving.shift
+        units = arranged / arriving.unit
         if tuple(arranged.shape[lead:]) != arriving.shape or (module.spiking and len(arranged) != arriving.steps):
             raise AxonnxError(
                 f"data of {list(arranged.shape)}; the file takes {arriving.shape}, {arriving.steps} steps"

