@@ -87,7 +87,8 @@ def _compare_all(them: _Implementations, x: Floats, seed: int) -> tuple[list[Com
 
 def _result(entry: Comparison) -> EngineImplementation:
     """For JSON."""
-    return EngineImplementation(**{key: getattr(entry, key) for key in EngineImplementation.model_fields})
+    plain = {key: getattr(entry, key) for key in ("name", "samples", "numbers", "differing", "first")}
+    return EngineImplementation(**plain, differences=tuple(entry.differences))
 
 
 class _Implementations:
