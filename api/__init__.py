@@ -1,10 +1,11 @@
 """Train binary and spiking networks, ship them as one ONNX file, run that file on events with the same bits.
 
-    run = axonnx.train_run("digits-saccade")          # a run folder
-    axonnx.export_run(run.folder, "digits.onnx")      # one file
-    model = axonnx.load("digits.onnx")                # no torch needed from here on
-    print(model.predict(axonnx.read_events("recording.npz")).label)
+    run = axonnx.Run.train("digits-saccade")           # a trained folder
+    model = run.export("digits.onnx")                  # one file
+    model = axonnx.load("digits.onnx")                 # no torch needed from here on
+    print(model.predict("recording.npz").label)
 
+``Run`` is a trained folder and ``Model`` a file; everything else is a method of the two, or a function beside them.
 Functions take plain arguments and give values; nothing is printed. A name is imported when it is first used.
 """
 
@@ -15,55 +16,90 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from axonnx.base.errors import AxonnxError
-    from axonnx.convert.importing import import_network
-    from axonnx.export.run import export_network, export_run
-    from axonnx.export.verify.stages import verify_file
-    from axonnx.profiling import profile_file
-    from axonnx.reporting import report_file
-    from axonnx.runtime.model import load
+    from axonnx.base.progress import Progress
+    from axonnx.convert.bayesian import bayesian, regulariser
+    from axonnx.convert.bayesian import regulariser as regularizer
+    from axonnx.doctor.examination import examine
+    from axonnx.earlier_names import (
+        export_network,
+        export_run,
+        open_run,
+        profile_file,
+        report_file,
+        train_run,
+        verify_file,
+    )
+    from axonnx.loading import describe_data, load_data
+    from axonnx.model import Model, load, write_events
+    from axonnx.run import Run, import_network, run_experiment
     from axonnx.runtime.readers import read_events
-    from axonnx.train.run import train_run
-    from axonnx.train.trained import open_run
+    from axonnx.train.callbacks import Callback
 
     __version__: str
+    completion_script: Any
+    run_demo: Any
 
 _HOMES = {
-    "AxonnxError": "axonnx.base.errors",
-    "export_network": "axonnx.export.run",
-    "export_run": "axonnx.export.run",
-    "import_network": "axonnx.convert.importing",
-    "load": "axonnx.runtime.model",
-    "open_run": "axonnx.train.trained",
-    "profile_file": "axonnx.profiling",
-    "read_events": "axonnx.runtime.readers",
-    "report_file": "axonnx.reporting",
-    "train_run": "axonnx.train.run",
-    "verify_file": "axonnx.export.verify.stages",
+    "AxonnxError": "base.errors",
+    "Callback": "train.callbacks",
+    "Model": "model",
+    "Progress": "base.progress",
+    "Run": "run",
+    "bayesian": "convert.bayesian",
+    "completion_script": "cli.tools",
+    "describe_data": "loading",
+    "examine": "doctor.examination",
+    "import_network": "run",
+    "load": "model",
+    "load_data": "loading",
+    "read_events": "runtime.readers",
+    "regulariser": "convert.bayesian",
+    "regularizer": "convert.bayesian",
+    "run_demo": "cli.tools",
+    "run_experiment": "run",
+    "write_events": "model",
 }
+# Functions of the version before; they work for one more, and warn.
+_EARLIER = ("export_network", "export_run", "open_run", "profile_file", "report_file", "train_run", "verify_file")
 
 __all__ = [
     "AxonnxError",
+    "Callback",
+    "Model",
+    "Progress",
+    "Run",
     "__version__",
+    "bayesian",
+    "completion_script",
+    "describe_data",
+    "examine",
     "export_network",
     "export_run",
     "import_network",
     "load",
+    "load_data",
     "open_run",
     "profile_file",
     "read_events",
+    "regulariser",
+    "regularizer",
     "report_file",
+    "run_demo",
+    "run_experiment",
     "train_run",
     "verify_file",
+    "write_events",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return import_module("importlib.metadata").version("axonnx")
-    if name not in _HOMES:
+    home = "earlier_names" if name in _EARLIER else _HOMES.get(name)
+    if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(f"axonnx.{home}"), name)
 
 
 def __dir__() -> list[str]:
-    return list(__all__)
+    return [name for name in __all__ if name not in _EARLIER]

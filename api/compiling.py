@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_folder
 from axonnx.base.fingerprints import sha256_of
+from axonnx.model import Target
 from axonnx.report.live.panel import try_page
 from axonnx.runtime.deploy.browser import browser_files
 from axonnx.runtime.deploy.native import cortex_m_files, desktop_files
@@ -17,8 +18,6 @@ from axonnx.runtime.deploy.origin import RECORD, Origin
 from axonnx.runtime.format.model_file import read_model_file
 from axonnx.runtime.program.compilation import compile_program
 from axonnx.runtime.program.instructions import Program
-
-Target = Literal["c", "js", "cortex-m"]
 
 
 def _with_page(program: Program, origin: Origin) -> dict[str, str]:

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-import axonnx
 from axonnx.compiling import compile_to
+from axonnx.export.run import export_run
 from axonnx.runtime import load
 from axonnx.train.data.sets.registry import load_data_set
+from axonnx.train.run import train_run
 from benchmarks.timing import table
 
 PAGE = Path(__file__).parents[1] / "docs" / "deploy.md"
@@ -78,10 +79,10 @@ def main(arguments: list[str] | None = None) -> int:
     test, rows = load_data_set("digits-saccade").test, []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        trained = chosen.run or axonnx.train_run("digits-saccade", folder / "run").folder
+        trained = chosen.run or train_run("digits-saccade", folder / "run").folder
         recordings = [test[number] for number in range(chosen.recordings)]
         for weights in WEIGHTS:
-            axonnx.export_run(trained, folder / f"digits, {weights}.onnx", weights=weights)
+            export_run(trained, folder / f"digits, {weights}.onnx", weights=weights)
             place = folder / weights
             rows.append(row(folder / f"digits, {weights}.onnx", place, recordings, test.labels[: chosen.recordings]))
     text = "\n".join(table("", HEAD, rows).splitlines()[2:]) + "\n"

@@ -30,12 +30,14 @@ from torch import Tensor, nn
 import axonnx
 from axonnx.cli import main as command
 from axonnx.convert.importing import Imported
+from axonnx.export.verify.stages import verify_file
 from axonnx.runtime.frame_pipeline import open_frames
 from axonnx.runtime.readers import write_npz
 from axonnx.train.build import prepare
 from axonnx.train.config.read import as_tree, check_config
 from axonnx.train.data.frames import Frames
 from axonnx.train.loop import part_feed
+from axonnx.train.trained import open_run
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "import.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
@@ -236,11 +238,11 @@ def imported(trial: Trial, network: nn.Module, folder: Path) -> Imported:
 def row(trial: Trial, epochs: int, folder: Path) -> str:
     network, accuracy = trained(trial, epochs)
     done = imported(trial, network, folder)
-    verified = axonnx.verify_file(done.exported.path, done.folder)
+    verified = verify_file(done.exported.path, done.folder)
     verdict = verified.verdict
     if verdict != "equal":
         print([(stage.name, stage.lines) for stage in verified.stages if not stage.ok])
-    run = axonnx.open_run(done.folder)
+    run = open_run(done.folder)
     recording, test = folder / "recording.npz", run.prepared.splits.test
     model = axonnx.load(done.exported.path)
     if isinstance(test, Frames):

@@ -2,7 +2,7 @@
 
     python -m benchmarks.nir_readers [--write]
 
-Each network is written by ``axonnx export --format nir`` for the time step that the reader assumes, read by the
+Each network is written by ``axonnx export -o FILE.nir`` for the time step that the reader assumes, read by the
 reader's own importer, and run on random events step by step.
 """
 
@@ -24,6 +24,7 @@ from torch import Tensor
 
 import axonnx
 from axonnx.convert.nir_out import write_nir
+from axonnx.export.run import export_network
 from axonnx.models import variant
 from axonnx.models.described import DescribedNetwork
 from axonnx.runtime.format.contract import InputContract
@@ -145,7 +146,7 @@ def cell(name: str, reader: str, folder: Path) -> str:
     arriving = InputContract(name="events", shape=shape, steps=STEPS, largest=1)
     path = folder / "net.onnx"
     # On the finest grid, so that the readers' own rounding shows.
-    axonnx.export_network(made, arriving, [str(c) for c in range(CLASSES)], path, weights="float32")
+    export_network(made, arriving, [str(c) for c in range(CLASSES)], path, weights="float32")
     dt, steps = READERS[reader]
     write_nir(path, folder / "net.nir", dt)
     x = (torch.rand(STEPS, BATCH, *shape, generator=torch.Generator().manual_seed(2)) < 0.2).float()

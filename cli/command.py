@@ -1,4 +1,4 @@
-"""``axonnx VERB …``: finds the verb and hands over. A verb's folder is imported only when it is used."""
+"""``axonnx VERB …``: finds the verb, reads its words, and hands over. What a verb needs is imported when it is used."""
 
 from __future__ import annotations
 
@@ -11,34 +11,71 @@ from typing import NamedTuple
 
 from axonnx.cli.guard import FINE, WRONG_USE, guarded
 
+LOAD = "axonnx.model:load"
+
 
 class Verb(NamedTuple):
-    """Where a verb lives, as ``module:function``, and what it does. The function returns an exit code."""
+    """What a verb does, the functions whose signatures are its options, and where its text is made."""
 
-    place: str
+    group: str
     does: str
+    calls: tuple[str, ...]  # module:function, one after the other
+    place: str  # module:function, which returns an exit code
+    extra: tuple[str, ...] = ()  # options of the command line alone
+    without: tuple[str, ...] = ()  # parameters that are no words
+    settings: bool = False  # takes --section.key value
+    epilog: str = ""
 
 
+SETTINGS = "axonnx train --settings lists every setting, e.g. --optimiser.epochs 10 --data.values binary."
+SOURCES = (
+    "SOURCE is a recording (npz, npy, csv, N-MNIST bin, AEDAT, EVT, DAT, ES, SHD), - for csv lines or 16-byte records "
+    "(--format records) on standard input, or udp:[HOST:]PORT for such records in datagrams. Networks of frames or "
+    "images take an npz or npy file. Several, a folder, a glob or @list.txt give one answer for each recording and a "
+    "summary, with the accuracy if folders are named after classes: axonnx run model.onnx data/test --jobs 4 --json "
+    "answers.jsonl; interrupted, the same command goes on."
+)
+STREAMS = "/stream takes 16-byte records and gives JSON, / shows a stream live, /health and /metrics are for machines."
 VERBS: dict[str, Verb] = {
-    "demo": Verb("axonnx.cli.demo:main", "the whole pipeline on the embedded data, in minutes"),
-    "train": Verb("axonnx.cli.train:main", "train a network on events or images"),
-    "data": Verb("axonnx.cli.data:main", "show what recordings, frames or a data set hold"),
-    "export": Verb("axonnx.cli.export:main", "collapse a trained network into one ONNX file"),
-    "import": Verb("axonnx.cli.importing:main", "a trained network of snnTorch, SpikingJelly, Norse or NIR as ours"),
-    "verify": Verb("axonnx.cli.verify:main", "compare a file with its training network, bit for bit"),
-    "run": Verb("axonnx.cli.run:main", "run an exported file on events, frames or images"),
-    "serve": Verb("axonnx.cli.serve:main", "run an exported file on many live streams, over WebSocket"),
-    "inspect": Verb("axonnx.cli.inspect:main", "show what an exported file promises and does"),
-    "profile": Verb("axonnx.cli.profile:main", "spikes, operations, time and energy of exported files"),
-    "compile": Verb("axonnx.cli.compile:main", "a file as source code that runs without Python"),
-    "report": Verb("axonnx.cli.report:main", "one HTML page with all that is known of a file"),
-    "experiment": Verb("axonnx.cli.experiment:main", "run the paper's experiments and draw what they found"),
-    "sweep": Verb("axonnx.cli.sweep:main", "train with many settings and seeds, and name the best"),
-    "eval": Verb("axonnx.cli.eval:main", "accuracy and calibration of a file on labelled data, or of a run"),
-    "doctor": Verb("axonnx.cli.doctor:main", "what is installed here and whether every engine gives the right bits"),
-    "completion": Verb("axonnx.cli.completion:main", "a script that completes these words in bash, zsh or tcsh"),
-}
-ENGINES_ONLY = "axonnx.cli.verify_engines:main"  # of verify --engines, which needs no torch
+    "train": Verb("build", "train a network on events or images", ("axonnx.run:Run.train",), "build:train",
+                  ("list", "all_settings"), settings=True, epilog=SETTINGS),
+    "data": Verb("build", "show what recordings, frames or a data set hold", ("axonnx.loading:describe_data",),
+                 "build:data", ("picture", "json"), ("limit",)),
+    "export": Verb("build", "collapse a trained network into one ONNX file",
+                   ("axonnx.run:Run", "axonnx.run:Run.export"), "build:export"),
+    "import": Verb("build", "bring in a network of snnTorch, SpikingJelly, Norse or NIR",
+                   ("axonnx.run:import_network",), "build:import_", without=("run", "value"), settings=True,
+                   epilog=SETTINGS),
+    "verify": Verb("prove", "compare a file with its training network, bit for bit",
+                   (LOAD, "axonnx.model:Model.verify"), "prove:verify", ("json",), ("engine",)),
+    "eval": Verb("prove", "accuracy and calibration of files, or of a run",
+                 (LOAD, "axonnx.model:Model.evaluate", "axonnx.run:Run.evaluate"), "prove:evaluate",
+                 ("plot", "json"), ("engine", "device", "folder")),
+    "profile": Verb("prove", "spikes, operations, time and energy of files", (LOAD, "axonnx.model:Model.profile"),
+                    "prove:profile", ("plot", "json"), ("engine",)),
+    "inspect": Verb("prove", "show what a file promises and does", (LOAD, "axonnx.model:Model.inspect"),
+                    "prove:inspect", ("json",), ("engine",)),
+    "report": Verb("prove", "one HTML page with all that is known of a file", (LOAD, "axonnx.model:Model.report"),
+                   "prove:report", without=("engine", "seed")),
+    "run": Verb("deploy", "run a file on events, frames or images", (LOAD, "axonnx.model:Model.stream"), "deploy:run",
+                ("animate", "json", "jobs"), epilog=SOURCES),
+    "serve": Verb("deploy", "run a file on many live streams, over WebSocket", (LOAD, "axonnx.model:Model.serve"),
+                  "deploy:serve", without=("grace",), epilog=STREAMS),
+    "compile": Verb("deploy", "a file as source code that runs without Python", (LOAD, "axonnx.model:Model.compile"),
+                    "deploy:compile_", without=("engine",)),
+    "sweep": Verb("study", "train with many settings and seeds, and name the best", ("axonnx.run:Run.sweep",),
+                  "study:sweep", ("json",), settings=True,
+                  epilog="Settings have several values: --optimiser.weight_rate 1e-3,3e-3 --variant.name sbnn,bbnn"),
+    "experiment": Verb("study", "run the paper's experiments and draw what they found", ("axonnx.run:run_experiment",),
+                       "study:experiment", without=("results",),
+                       epilog="Without a name all experiments are listed; all runs every one."),
+    "demo": Verb("tools", "the whole pipeline on built-in data, in minutes", ("axonnx.cli.tools:run_demo",),
+                 "tools:demo"),
+    "doctor": Verb("tools", "what is installed, and whether every engine gives the right bits",
+                   ("axonnx.doctor.examination:examine",), "tools:doctor", ("json",)),
+    "completion": Verb("tools", "a script that completes these words in bash, zsh or tcsh",
+                       ("axonnx.cli.tools:completion_script",), "tools:completion"),
+}  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     warnings.formatwarning = _plain_warning
     if words and words[0] in VERBS:
-        return guarded(f"axonnx {words[0]}", lambda: _run(VERBS[words[0]], words[1:]))
+        return guarded(f"axonnx {words[0]}", lambda: run_verb(words[0], words[1:]))
     return guarded("axonnx", lambda: _without_verb(words))
 
 
@@ -69,28 +106,29 @@ def _without_verb(words: list[str]) -> int:
 
 
 def help_text() -> str:
-    """What ``axonnx --help`` prints."""
-    lines = [f"  {name:<12}{verb.does}" for name, verb in VERBS.items()]
-    return "\n".join(
-        [
-            "axonnx: train binary and spiking networks, ship them as one ONNX file, run it on events",
-            "",
-            "usage: axonnx VERB [options]      axonnx VERB --help      axonnx --version",
-            "",
-            *(["verbs:", *lines] if lines else []),
-        ]
-    ).rstrip()
+    """Return what ``axonnx --help`` prints."""
+    lines = [
+        "axonnx: train binary and spiking networks, ship them as one ONNX file, run it on events",
+        "",
+        "usage: axonnx VERB [options]      axonnx VERB --help      axonnx --version",
+    ]
+    for group in dict.fromkeys(verb.group for verb in VERBS.values()):
+        lines += ["", f"{group}:"]
+        lines += [f"  {name:<12}{verb.does}" for name, verb in VERBS.items() if verb.group == group]
+    return "\n".join([*lines, "", "Every verb takes --quiet (no progress) and --threads N."])
 
 
-def _run(verb: Verb, words: list[str]) -> int:
-    place = ENGINES_ONLY if verb is VERBS["verify"] and "--engines" in words else verb.place
-    module, function = place.split(":")
-    code: int = getattr(import_module(module), function)(words)
+def run_verb(name: str, words: Sequence[str]) -> int:
+    """Run one verb; what is wrong with its words or files is raised."""
+    from axonnx.cli.options import read
+
+    module, function = VERBS[name].place.split(":")
+    options = read(name, VERBS[name], words)
+    code: int = getattr(import_module(f"axonnx.cli.{module}"), function)(options)
     return code
 
 
 def _unknown(word: str) -> str:
     near = get_close_matches(word, VERBS, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    known = ", ".join(VERBS) or "none yet"
-    return f"axonnx: unknown verb {word!r}; known are: {known}.{hint} See axonnx --help."
+    return f"axonnx: unknown verb {word!r}; known are: {', '.join(VERBS)}.{hint} See axonnx --help."

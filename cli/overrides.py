@@ -1,4 +1,4 @@
-"""``--section.key value`` on the command line, as a tree of settings."""
+"""``--section.key value`` on the command line, as settings."""
 
 from __future__ import annotations
 
@@ -13,10 +13,21 @@ from axonnx.train.config.read import Tree, Whole, as_tree
 
 def parse_overrides(words: Sequence[str]) -> Tree:
     """``["--optimiser.epochs", "3", "--data.values=binary"]`` as a tree."""
-    return as_tree({key.replace("-", "_"): value_of(value) for key, value in _pairs(words)})
+    return as_tree(pairs(words))
 
 
-def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+def pairs(words: Sequence[str], many: bool = False) -> dict[str, Any]:
+    """Return settings by name; of a sweep, which has ``many`` values of each, as lists."""
+    found: dict[str, Any] = {}
+    for word, text in _split(words):
+        key = word.replace("-", "_")
+        if many and key in found:
+            raise AxonnxError(f"--{word} is given twice; put all values into one")
+        found[key] = values_of(text) if many else value_of(text)
+    return found
+
+
+def _split(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     rest = iter(words)
     for word in rest:
         if not word.startswith("--"):
@@ -27,6 +38,15 @@ def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
             if value.startswith("--"):
                 raise AxonnxError(f"{word} needs a value, e.g. --optimiser.epochs 10")
         yield key, value
+
+
+def values_of(text: str) -> list[Any]:
+    """Read values with commas between them as a TOML list, or else cut the text at its commas: names need no quotes."""
+    try:
+        found: list[Any] = tomllib.loads(f"v = [{text}]")["v"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        found = [value_of(part.strip()) for part in text.split(",")]
+    return found
 
 
 def value_of(text: str) -> Any:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import shutil
 import tomllib
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +15,12 @@ from mkdocs.structure.files import File, Files
 
 import axonnx
 from axonnx.cli.command import VERBS
+from axonnx.cli.options import parser_of
+from axonnx.cli.parsers import OTHER_WORDS
 from axonnx.train.config.read import settings, shipped
 
 ROOT = Path(__file__).parents[1]
+OTHER = "These words of earlier versions and other tools are accepted."
 DOCUMENTS = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
 
 
@@ -57,8 +58,15 @@ def command_line() -> str:
     """What ``axonnx VERB --help`` prints, for every verb."""
     parts = ["# Command line", "`axonnx VERB --help` prints the same."]
     for name, verb in VERBS.items():
-        parts += [f"## axonnx {name}", f"{verb.does[0].upper()}{verb.does[1:]}.", f"```text\n{_help(verb.place)}```"]
+        parts += [f"## axonnx {name}", f"{verb.does[0].upper()}{verb.does[1:]}.", f"```text\n{_help(name)}```"]
+    parts += ["## Other spellings", OTHER]
+    for verb_name, words in OTHER_WORDS.items():
+        parts.append("\n".join(f"- {_other(verb_name, old, new)}" for old, new in words.items()))
     return "\n\n".join(parts)
+
+
+def _other(verb: str, old: str, new: str) -> str:
+    return f"`{old}`{f' of `axonnx {verb}`' if verb else ''}: " + (f"`{new}`" if new else "no longer needed")
 
 
 def all_settings() -> str:
@@ -75,7 +83,7 @@ def all_settings() -> str:
 def public_names() -> str:
     """The names of ``import axonnx``, rendered by mkdocstrings from their docstrings."""
     parts = ["# Python", f"```text\n{axonnx.__doc__}```"]
-    for name in axonnx.__all__:
+    for name in dir(axonnx):
         if not name.startswith("__"):
             parts += [f"## axonnx.{name}", f"::: {getattr(axonnx, name).__module__}.{name}"]
     return "\n\n".join(parts)
@@ -93,8 +101,8 @@ def _link(found: re.Match[str]) -> str:
     return f"]({known.get(target, target)})"
 
 
-def _help(place: str) -> str:
-    parser: argparse.ArgumentParser = import_module(place.partition(":")[0]).make_parser()
+def _help(name: str) -> str:
+    parser = parser_of(name, VERBS[name])
     formatter: Any = parser.formatter_class
     parser.formatter_class = lambda prog: formatter(prog, width=110)
     return parser.format_help()

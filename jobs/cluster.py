@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ BATCH_SYSTEMS = {
     "lsf": "LSFCluster",
     "htcondor": "HTCondorCluster",
 }
+SUBMIT = {"slurm": "sbatch", "pbs": "qsub", "sge": "qsub", "lsf": "bsub", "htcondor": "condor_submit"}
 KNOWN = f"tcp://HOST:PORT, tls://HOST:PORT, or one of {', '.join(BATCH_SYSTEMS)} as in slurm:profile.yaml"
 
 
@@ -94,6 +96,11 @@ def _scheduler(address: str) -> Iterator[Any]:
         raise AxonnxError(f"{address}: needs dask-jobqueue: pip install 'axonnx[cluster]'") from None
     profile = _profile(Path(place))
     workers = profile.pop("workers", 1)
+    if shutil.which(SUBMIT[kind]) is None:
+        raise AxonnxError(
+            f"{address}: the program {SUBMIT[kind]} is not on this machine, so no jobs can be submitted to {kind}. Run "
+            f"this on a login node, or name a Dask scheduler that runs: tcp://HOST:PORT"
+        )
     try:
         made = getattr(dask_jobqueue, BATCH_SYSTEMS[kind])(**profile)
     except (TypeError, ValueError) as fault:  # a name or a value that it does not know, or one that is missing

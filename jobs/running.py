@@ -34,6 +34,14 @@ def make_pool(workers: int = 1, cluster: str | None = None) -> Pool:
     return SerialPool() if workers == 1 else ProcessPool(workers)
 
 
+def pool_for(jobs: int | str = 1) -> Pool | None:
+    """Return the workers for a number of processes or a cluster's address; None for this process alone."""
+    text = str(jobs)
+    if text.isdecimal():
+        return None if text == "1" else make_pool(int(text))
+    return make_pool(cluster=text)
+
+
 def run_jobs(jobs: Sequence[Job], pool: Pool | None = None, journal: Journal | None = None) -> Iterator[Outcome]:
     """The outcome of every job, as they come: first what the journal has, last what failed at first."""
     assert len({job.name for job in jobs}) == len(jobs), "names tell jobs apart"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as nnf
 from torch import Tensor, nn
 
+from axonnx.models.collapsing import Choice
 from axonnx.models.maths.current import Current
 
 
@@ -47,6 +49,12 @@ class AveragePool2d(nn.Module):
         if window < 1 or window & (window - 1):
             raise ValueError(f"window is {window}; expected a power of two (an average over any other is not exact)")
         self.window = window
+        self.pairs: Callable[[Tensor], Tensor] = pool_pairs
+
+    def collapsed(self, choice: Choice) -> nn.Module:
+        """The same, by the operator that a file has."""
+        self.pairs = choice.operator("PoolPairs")
+        return self
 
     def forward(self, x: Tensor) -> Tensor:
         """Graded spikes in steps of 1/window²."""
@@ -57,7 +65,7 @@ class AveragePool2d(nn.Module):
     def current(self, current: Current) -> Current:
         """A pooled current: the variance of a mean of n independent positions is their mean variance over n."""
         for _ in range(self.window.bit_length() - 1):
-            current = current.channelwise(pool_pairs, lambda variance: pool_pairs(variance) * 0.25)
+            current = current.channelwise(self.pairs, lambda variance: self.pairs(variance) * 0.25)
         return current
 
     def extra_repr(self) -> str:

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as nnf
 from torch import Tensor, nn
 
+from axonnx.models.collapsing import Choice
 from axonnx.models.fast.conv_moments import Window, conv_moments
 from axonnx.models.fast.linear_moments import linear_moments, linear_product
 from axonnx.models.maths.current import Current, needs_spikes
@@ -49,6 +50,10 @@ class Synapse(nn.Module, ABC):
         weight, bias, scale = self.constants()
         noise = self.posterior.noise_of(self.product, x, scale)
         return Current(self.product(x, weight, bias), *noise)
+
+    def collapsed(self, choice: Choice) -> nn.Module:
+        """The layer as a file has it."""
+        return choice.synapse(self)
 
     def forward(self, x: Tensor, run: Run) -> Current:
         """The current that spikes (or graded input) ``x`` causes."""
@@ -118,6 +123,11 @@ class Conv2d(Synapse):
         if gain is None or self.groups != 1:
             return super().moments(x)
         return Current(*conv_moments(x, weight, bias, self._window), gain)
+
+    def collapsed(self, choice: Choice) -> nn.Module:
+        """The layer as a file has it."""
+        stride, padding, dilation = self._sides
+        return choice.synapse(self, stride=stride, padding=padding, dilation=dilation, groups=self.groups)
 
     @property
     def _window(self) -> Window:

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.report.drawing.png import data_uri, faded, picture_levels
-from axonnx.report.facts.measure import Samples, measure
+from axonnx.report.facts.measure import measure
 from axonnx.report.html.markup import Html, element, svg_file
 from axonnx.runtime.engines.choose import measuring_engine
 from axonnx.runtime.format.network_input import describe_input
-from axonnx.runtime.measure.labelled_data import FirstWindows
+from axonnx.runtime.measure.samples import Chosen, FirstWindows
 from axonnx.runtime.program.instructions import Program
 from axonnx.runtime.readers import read_events
 from axonnx.runtime.streams.fit import Fit
@@ -72,7 +72,7 @@ def decision_clip(
         shown = FirstWindows(contract, fit or Fit()).frames(recording, str(path))
         bin_us = contract.input.binning.bin_us
         ends = [f"{(step + 1) * bin_us / 1e3:g} ms" for step in range(len(shown))]
-    sample = measure(measuring_engine(program), Samples(shown[np.newaxis], None, str(path)), 1, seed).shown[0]
+    sample = measure(measuring_engine(program), Chosen(shown[np.newaxis], None, str(path)), 1, seed).shown[0]
     title = f"{path.name} through {program.name}"
     return animation(Clip(title, sample.frames, sample.probabilities, contract.classes, tuple(ends)))
 

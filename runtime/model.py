@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from axonnx.runtime.events.arrays import Events
     from axonnx.runtime.readers import Recording
     from axonnx.runtime.streams.decision import Decision
+    from axonnx.runtime.streams.fit import Fit
     from axonnx.runtime.streams.session import Session
 from axonnx.runtime.engines.choose import ENGINES, EngineName, make_engine
 from axonnx.runtime.result import Floats, RunResult
@@ -139,7 +140,12 @@ class Model:
         )
 
     def predict(
-        self, recording: Events | Recording | str | os.PathLike[str], *, seed: int = 0, index: int | None = None
+        self,
+        recording: Events | Recording | str | os.PathLike[str],
+        *,
+        seed: int = 0,
+        index: int | None = None,
+        fit: Fit | None = None,
     ) -> Decision:
         """One answer for a recording that is one sample, as in training: events, a ``Recording``, or a file.
 
@@ -153,7 +159,7 @@ class Model:
         """
         from axonnx.runtime.predict import predict
 
-        return predict(self, recording, seed, index)
+        return predict(self, recording, seed, index, fit)
 
     def _input(self, x: NDArray[Any]) -> Floats:
         x = np.asarray(x)

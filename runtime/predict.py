@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from axonnx.runtime.events.arrays import Events
+from axonnx.runtime.events.arrays import EVENT, Events, as_events
 from axonnx.runtime.model import Model
 from axonnx.runtime.readers import Recording, read_events
 from axonnx.runtime.streams.decision import Decision
@@ -17,7 +17,11 @@ from axonnx.runtime.streams.sources import FileSource
 
 
 def predict(
-    model: Model, recording: Events | Recording | str | os.PathLike[str], seed: int = 0, index: int | None = None
+    model: Model,
+    recording: Events | Recording | str | os.PathLike[str],
+    seed: int = 0,
+    index: int | None = None,
+    fit: Fit | None = None,
 ) -> Decision:
     """The decision of the first window from the contract's origin on; events beyond it are left out and counted.
 
@@ -27,7 +31,7 @@ def predict(
     target = model.contract.input.binning
     assert target is not None
     source = _source(recording, index).sorted()
-    adapter = Fit().adapter(source, target.sensor, model.contract.input.fit)
+    adapter = (fit or Fit()).adapter(source, target.sensor, model.contract.input.fit)
     (decision,) = [*session.push(adapter(source.recording.events)), *session.flush()]
     outside = session.progress.outside
     beside = outside.off_sensor + sum(
@@ -38,7 +42,8 @@ def predict(
 
 def _source(recording: Events | Recording | str | os.PathLike[str], index: int | None) -> FileSource:
     if isinstance(recording, np.ndarray):
-        return FileSource("these events", Recording(recording, "memory"))
+        events = recording if recording.dtype == EVENT or not recording.dtype.names else as_events(recording)
+        return FileSource("these events", Recording(events, "memory"))
     if isinstance(recording, Recording):
         return FileSource("this recording", recording)
     return FileSource(os.fspath(recording), read_events(Path(recording), index=index))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import uvicorn
 
@@ -16,6 +18,7 @@ from axonnx.serve.app import LOOPBACK, make_app
 from axonnx.serve.limits import make_room_for_files
 from axonnx.serve.service import Service
 
+TOKEN = "AXONNX_TOKEN"
 BACKLOG = 2048
 BUFFER = 2**17  # bytes that the system keeps of a connection each way (Linux doubles it)
 DEAD_AFTER_S = 60  # a peer that vanished without a word, seen by the system
@@ -100,6 +103,16 @@ def make_server(service: Service, host: str, token: str | None) -> Server:
         timeout_graceful_shutdown=1,
     )
     return Server(config, service)
+
+
+def read_token(path: Path | None) -> str | None:
+    """Return the first line of a file, or what AXONNX_TOKEN holds; other users can see words of the command line."""
+    if path is None:
+        return os.environ.get(TOKEN) or None
+    lines = path.read_text("utf-8").splitlines()
+    if not lines or not lines[0].strip():
+        raise AxonnxError(f"{path}: holds no token; expected one in its first line")
+    return lines[0].strip()
 
 
 def serve(

@@ -18,10 +18,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import torch
+
 from axonnx.base.errors import AxonnxError
 from axonnx.export.verify.accuracy import as_trained, check_decisions, check_stated, compare_decisions
 from axonnx.export.verify.collapse_check import CollapseCheck
-from axonnx.export.verify.compare import Comparison
 from axonnx.export.verify.free_running import (
     check_ensemble_results,
     check_operators,
@@ -34,8 +35,11 @@ from axonnx.export.verify.reference import references
 from axonnx.export.verify.structure import Findings, Subject, check_structure, open_subject
 from axonnx.export.ways import Sampled
 from axonnx.runtime.format.contract import AccuracyContract
-from axonnx.runtime.measure.verify_result import Accuracy, Compared, Stage, VerifyResult
-from axonnx.train.trained import Trained, open_run
+from axonnx.runtime.format.network_input import to_input
+from axonnx.runtime.measure.comparison import ONE, Comparison
+from axonnx.runtime.measure.samples import BATCH, Samples
+from axonnx.runtime.measure.verify_result import Accuracy, Compared, Implementation, Stage, VerifyResult
+from axonnx.train.trained import Origin, Trained, open_run
 
 Tell = Callable[[str], None]
 
@@ -50,6 +54,7 @@ class VerifySettings:
     recordings: int
     seed: int
     shard: tuple[int, int] | None
+    data: Samples | None = None
 
     def __post_init__(self) -> None:
         for name in ("samples", "limit", "recordings"):
@@ -91,20 +96,22 @@ def verify_file(
     recordings: int = 16,
     seed: int = 0,
     shard: tuple[int, int] | None = None,
+    data: Samples | None = None,
     tell: Tell = lambda _line: None,
 ) -> VerifyResult:
     """Prove that ``model`` is what the run folder ``run`` was trained to be, or say what is wrong.
 
     Of the data's ``part``, every implementation runs ``samples`` of them, decisions are compared on ``limit`` (all,
     unless given), and ``recordings`` go from their file to a decision; each choice is stratified and seeded. ``shard``
-    (i, n) looks at every n-th sample only, beginning with number i.
-
-    Examples:
-        >>> found = axonnx.verify_file("digits.onnx", "digits", samples=2, limit=20, recordings=2)
-        >>> found.verdict, found.mismatches
-        ('equal', 0)
+    (i, n) looks at every n-th sample only, beginning with number i. ``data`` is run instead of that part, and only the
+    way from a recording to its decision is taken from the run's own.
     """
-    settings, trained = VerifySettings(part, samples, limit, recordings, seed, shard), open_run(run)
+    settings = VerifySettings(part, samples, limit, recordings, seed, shard, data)
+    return verify_origin(model, open_run(run), settings, tell)
+
+
+def verify_origin(model: str | Path, trained: Origin, settings: VerifySettings, tell: Tell) -> VerifyResult:
+    """As `verify_file`, of a file that comes from a run or from a network in memory."""
     _check_part(trained, settings)
     stages, opened = _Stages(tell), []
     with stages.stage("structure") as found:
@@ -120,7 +127,7 @@ def verify_file(
 
 def _run(subject: Subject, model: str | Path, settings: VerifySettings, stages: _Stages, tell: Tell) -> VerifyResult:
     trained, first = subject.trained, settings.shard is None or settings.shard[0] == 0
-    some, whole = (_sharded(trained.data(settings.part, n), settings) for n in (settings.samples, settings.limit))
+    some, whole = (_sharded(_data(trained, settings, n), settings) for n in (settings.samples, settings.limit))
     comparisons: list[Comparison] = []
     scores: list[Accuracy] = []
     stated: list[AccuracyContract] = []
@@ -136,8 +143,9 @@ def _run(subject: Subject, model: str | Path, settings: VerifySettings, stages: 
             if entry.differing:
                 found.fail(str(entry.first))
         found.lines.append(f"{len(comparisons)} implementations against the collapsed network, bit for bit")
-    with stages.stage("recordings") as found:
-        check_recordings(subject, settings.part, settings.recordings, settings.seed, found)
+    if isinstance(trained, Trained):  # tensors come from no file
+        with stages.stage("recordings") as found:
+            check_recordings(subject, trained.prepared, settings.part, settings.recordings, settings.seed, found)
     with stages.stage("decisions") as found:
         scores, paired = compare_decisions(subject, check.members, whole, settings.seed)
         check_decisions(scores, paired, found)
@@ -164,9 +172,24 @@ def _collapse(subject: Subject, check: CollapseCheck, data: Sampled, seed: int, 
     found.lines += check.found.lines()
 
 
-def _check_part(trained: Trained, settings: VerifySettings) -> None:
-    if settings.part not in trained.prepared.splits.parts:
-        raise AxonnxError(f"the data set has no part {settings.part!r}; it has {sorted(trained.prepared.splits.parts)}")
+def _check_part(trained: Origin, settings: VerifySettings) -> None:
+    if settings.part not in trained.parts:
+        raise AxonnxError(f"the data set has no part {settings.part!r}; it has {sorted(trained.parts)}")
+
+
+def _data(trained: Origin, settings: VerifySettings, limit: int | None) -> Sampled:
+    """Batches of the run's data, or of the data that was given."""
+    if settings.data is None:
+        return trained.data(settings.part, limit)
+    frames, labels, _ = settings.data.choose(limit)
+    if labels is None:
+        raise AxonnxError(f"{settings.data.source}: holds no labels; decisions are compared with them")
+    x = torch.from_numpy(to_input(frames.swapaxes(0, 1), trained.arriving))
+    timed = trained.arriving.steps is not None
+    return [
+        (x[:, at : at + BATCH] if timed else x[0, at : at + BATCH], torch.from_numpy(labels[at : at + BATCH]))
+        for at in range(0, len(labels), BATCH)
+    ]
 
 
 def _sharded(data: Sampled, settings: VerifySettings) -> Sampled:
@@ -187,7 +210,7 @@ def _sharded(data: Sampled, settings: VerifySettings) -> Sampled:
 
 def _result(
     model: str | Path,
-    trained: Trained,
+    trained: Origin,
     settings: VerifySettings,
     stages: list[Stage],
     comparisons: list[Comparison] | None = None,
@@ -198,15 +221,27 @@ def _result(
     provenance = trained.provenance()
     return VerifyResult(
         model=str(model),
-        run=str(trained.folder),
+        run=trained.name,
         file_sha256=hashlib.sha256(Path(model).read_bytes()).hexdigest(),
         checkpoint_sha256=provenance.checkpoint,
-        data_sha256=provenance.data_digest,
+        data_sha256=provenance.data_digest if settings.data is None else settings.data.sha256,
         shard=None if settings.shard is None else "{}/{}".format(*settings.shard),
         verdict="equal" if all(stage.ok for stage in stages) else "different",
         mismatches=sum(entry.differing for entry in comparisons),
-        compared=Compared(**{key: sum(getattr(entry, key) for entry in comparisons) for key in Compared.model_fields}),
+        compared=Compared(**{kind: sum(entry.compared[kind] for entry in comparisons) for kind in ONE}),
         stages=tuple(stages),
-        implementations=tuple(entry.result() for entry in comparisons),
+        implementations=tuple(_implementation(entry) for entry in comparisons),
         first_divergence=divergences[0] if divergences else None,
+        differences=tuple(difference for entry in comparisons for difference in entry.differences),
+    )
+
+
+def _implementation(entry: Comparison) -> Implementation:
+    """For JSON."""
+    return Implementation(
+        key=entry.key,
+        name=entry.name,
+        samples=entry.samples,
+        max_logit_difference=entry.max_logit_difference,
+        **entry.counts(),
     )

@@ -6,13 +6,14 @@ import hashlib
 import json
 import random
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from axonnx.base.errors import AxonnxError
-from axonnx.cli.train import main
+from axonnx.cli.command import run_verb
 from axonnx.report.facts.inputs import read_run
 from axonnx.train.loop import new_training
 from axonnx.train.output.checkpoint import INDEX, _index_hash
@@ -21,6 +22,8 @@ from axonnx.train.run import _restore, restore_run
 from fuzz.contract_mutations import changed
 from fuzz.harness import shared_folder
 from fuzz.numbers import damage
+
+main = partial(run_verb, "train")
 
 NAME = "run folders"
 SHAPE = (24, 5, 1, 4, 4)

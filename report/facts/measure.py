@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.interface import Chunk, Engine
-from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.names import MEMBRANE, SPIKES, under
 from axonnx.runtime.format.network_input import to_input
-from axonnx.runtime.measure.sample_choice import choose_samples
+from axonnx.runtime.measure.samples import Chosen
 from axonnx.runtime.program.layer_noise import stream_noise
-from axonnx.runtime.streams.frame_files import read_frames, read_labels
 from axonnx.runtime.streams.probabilities import mean_probabilities
 
 BATCH = 16
@@ -25,19 +22,6 @@ Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Tell = Callable[[str], None]
-
-
-@dataclass(frozen=True, eq=False)
-class Samples:
-    """Inputs as integers [N, T, C, H, W] (T = 1 for images), labels [N] where they are known, and where from."""
-
-    frames: NDArray[np.integer]
-    labels: Integers | None
-    source: str
-
-    def __post_init__(self) -> None:
-        if self.labels is not None and len(self.labels) != len(self.frames):
-            raise AxonnxError(f"{self.source}: {len(self.labels)} labels for {len(self.frames)} samples")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,23 +65,7 @@ class Measured:
         return last
 
 
-def read_samples(path: str | Path, contract: Contract, limit: int) -> Samples:
-    """``limit`` samples of an npz file at the most, of all classes: frames [N, T, C, H, W] or images [N, C, H, W]."""
-    place = Path(path)
-    frames = read_frames(place, contract.input)
-    labels = read_labels(place, len(frames), len(contract.classes))
-    chosen = choose_samples(np.zeros(len(frames)) if labels is None else labels, limit)
-    source = f"{samples_of(len(chosen), len(frames))} of {place.name}"
-    return Samples(frames[chosen], None if labels is None else labels[chosen], source)
-
-
-def samples_of(chosen: int, whole: int) -> str:
-    """Which samples were run, for people."""
-    which = "all" if chosen == whole else f"of {whole:,}, stratified by class"
-    return f"{chosen:,} samples ({which})"
-
-
-def measure(engine: Engine, samples: Samples, shown: int, seed: int = 0, tell: Tell = lambda line: None) -> Measured:
+def measure(engine: Engine, samples: Chosen, shown: int, seed: int = 0, tell: Tell = lambda line: None) -> Measured:
     """Run all samples; then ``shown`` of them again with traces. The noise of sample i is that of window i."""
     if not len(samples.frames):
         raise AxonnxError(f"{samples.source}: no samples to run")
@@ -134,7 +102,7 @@ def choose(decided: Integers, labels: Integers | None, wanted: int) -> list[int]
 class _Batches:
     """Batches of samples through an engine, a step at a time."""
 
-    def __init__(self, engine: Engine, samples: Samples, seed: int) -> None:
+    def __init__(self, engine: Engine, samples: Chosen, seed: int) -> None:
         self.engine, self.samples = engine, samples
         self.noise = stream_noise(engine.program, seed)
 

@@ -30,6 +30,13 @@ def make_events(t: ArrayLike, x: ArrayLike, y: ArrayLike = 0, p: ArrayLike = 0) 
     return events
 
 
+def as_events(values: NDArray[np.void]) -> Events:
+    """Take events from any structured array with fields t, x, y and p, as tonic has them."""
+    names = values.dtype.names or ()
+    times = values["t"]
+    return make_events(times, values["x"], values["y"] if "y" in names else 0, values["p"] if "p" in names else 0)
+
+
 def check_events(events: Events) -> Events:
     """The same array, known to be one-dimensional and of dtype EVENT."""
     if not isinstance(events, np.ndarray) or events.dtype != EVENT or events.ndim != 1:

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.base.errors import AxonnxError
-from axonnx.base.fingerprints import sha256_of, sha256_of_files
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.engines.state import State
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.names import MEMBRANE
 from axonnx.runtime.format.network_input import to_input
-from axonnx.runtime.measure.labelled_data import FirstWindows
 from axonnx.runtime.measure.sample_choice import choose_samples
+from axonnx.runtime.measure.samples import Samples
 from axonnx.runtime.program.instructions import Neurons, Program
-from axonnx.runtime.readers import read_recordings
-from axonnx.runtime.streams.fit import Fit
-from axonnx.runtime.streams.frame_files import read_frames
 
 Floats = NDArray[np.float32]
 KINDS = ("sparse", "dense", "silence", "all at once")
@@ -50,20 +44,11 @@ def generated(contract: Contract, seed: int) -> EngineInput:
     return EngineInput(f"generated with seed {seed}: {', '.join(KINDS)}", x)
 
 
-def from_files(path: Path, contract: Contract, samples: int, fit: Fit | None = None) -> EngineInput:
-    """First windows of a recording, of all recordings below a folder, or frames; ``samples`` of them at the most."""
-    if contract.input.binning is None:
-        frames = read_frames(path, contract.input)
-        chosen = frames[choose_samples(np.zeros(len(frames)), samples)]
-        return EngineInput(str(path), to_input(chosen.swapaxes(0, 1), contract.input), sha256_of(path))
-    files = sorted(each for each in path.rglob("[!.]*") if each.is_file()) if path.is_dir() else [path]
-    if not files:
-        raise AxonnxError(f"{path}: there are no recordings in it")
-    found = [files[number] for number in choose_samples(np.zeros(len(files)), samples)]
-    windows = FirstWindows(contract, fit or Fit())
-    frames = np.stack([windows.frames(each, str(file)) for file in found for each in read_recordings(file)][:samples])
-    sha256 = sha256_of_files(files, path) if path.is_dir() else sha256_of(path)
-    return EngineInput(str(path), to_input(frames.swapaxes(0, 1), contract.input), sha256)
+def input_of(samples: Samples, contract: Contract, limit: int) -> EngineInput:
+    """Take ``limit`` samples as the network's input; no more pieces are read than needed."""
+    pieces = choose_samples(np.zeros(samples.count), limit)
+    frames = np.concatenate([batch for piece in pieces.tolist() for batch, _ in samples.some(piece, piece + 1)])[:limit]
+    return EngineInput(samples.source, to_input(frames.swapaxes(0, 1), contract.input), samples.sha256)
 
 
 def on_thresholds(program: Program, x: Floats, noise: Mapping[str, Floats]) -> tuple[State, int]:

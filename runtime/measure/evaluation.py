@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from axonnx.runtime.measure.labelled_data import LabelledData
 from axonnx.runtime.measure.metrics import Interval, bootstrap_intervals, metrics_of
 from axonnx.runtime.measure.result_files import Found
+from axonnx.runtime.measure.samples import Samples
 from axonnx.runtime.model import Model
 
 
@@ -59,12 +59,12 @@ class Answers(Found):
     left_out: dict[str, int] = Field(default_factory=dict)
 
 
-def evaluate(model: Model, data: LabelledData, seed: int = 0) -> Evaluation:
+def evaluate(model: Model, data: Samples, seed: int = 0) -> Evaluation:
     """Run every sample; ``seed`` is that of the bootstrap and, with a sample's number, of a stochastic file's noise."""
     return figures_of(model, data, [answers(model, data, 0, data.count, 0, seed)], seed)
 
 
-def answers(model: Model, data: LabelledData, first: int, last: int, number: int, seed: int = 0) -> Answers:
+def answers(model: Model, data: Samples, first: int, last: int, number: int, seed: int = 0) -> Answers:
     """Run the pieces from ``first`` up to ``last``; ``number`` is that of their first sample among all."""
     probabilities: list[NDArray[np.float64]] = []
     labels: list[NDArray[np.int64]] = []
@@ -84,7 +84,7 @@ def answers(model: Model, data: LabelledData, first: int, last: int, number: int
     )
 
 
-def figures_of(model: Model, data: LabelledData, parts: Sequence[Answers], seed: int = 0) -> Evaluation:
+def figures_of(model: Model, data: Samples, parts: Sequence[Answers], seed: int = 0) -> Evaluation:
     """What all answers, in the order of the data, come to."""
     p = np.array([row for part in parts for row in part.probabilities])
     truth = np.array([label for part in parts for label in part.labels], np.int64)

@@ -38,6 +38,10 @@ class Decision:
     ended_after: int | None = None  # bins of its window after which the recording ended; None where it went on
     outside: Outside | None = None  # of a whole recording: its events that are in no bin, by reason
 
+    def __repr__(self) -> str:
+        when = "" if self.t_us is None else f" at {self.t_us / 1e6:.3f} s"
+        return f"Decision({self.label!r}, {100 * self.confidence:.1f} %{when}{'' if self.final else ', not final'})"
+
     @classmethod
     def made_of(cls, **fields: Any) -> Decision:
         """The same as the constructor, in a fourth of the time: a frozen class guards every assignment of its own."""

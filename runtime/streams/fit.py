@@ -5,7 +5,9 @@ Where nothing is asked for, recordings of the sensor that training used come ont
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.events.sensor import Sensor
@@ -23,6 +25,18 @@ class Fit:
     crop: Crop | None = None
     merge_polarities: bool = False
 
+    @classmethod
+    def of(cls, given: Fit | str | Sequence[str] | None) -> Fit:
+        """Take a ``Fit``, or words: resize, centre, X,Y, merge, and WxH or WxHxPOLARITIES."""
+        if isinstance(given, Fit):
+            return given
+        found: dict[str, Any] = {}
+        for word in [given] if isinstance(given, str) else given or ():
+            found |= _word(word)
+        if found.get("resize") and "crop" in found:
+            raise AxonnxError("fit: resize and a crop exclude each other; give one of them")
+        return cls(**found)
+
     def adapter(self, source: Source, target: Sensor, trained: FitContract | None = None) -> Adapter:
         """What moves the events of a source; a sensor that does not fit is refused.
 
@@ -35,6 +49,29 @@ class Fit:
             sensor = stated or trained.sensor
             return Adapter(target, sensor, region=region, merge_polarities=self.merge_polarities)
         return Adapter(target, stated, resize=self.resize, crop=self.crop, merge_polarities=self.merge_polarities)
+
+
+def _word(word: str) -> dict[str, Any]:
+    if word in ("resize", "merge"):
+        return {"resize" if word == "resize" else "merge_polarities": True}
+    if word == "centre":
+        return {"crop": "centre"}
+    for separator, counts in ((",", (2,)), ("x", (2, 3))):
+        numbers = word.split(separator)
+        if len(numbers) in counts and all(number.isdecimal() for number in numbers):
+            sides = [int(number) for number in numbers]
+            return {"crop": (sides[0], sides[1])} if separator == "," else {"sensor": _sensor(word, sides)}
+    raise AxonnxError(
+        f"fit {word!r}; expected resize, centre, X,Y as in 16,0, merge, or the sensor's size as in 128x128 (128x128x1 "
+        f"for one polarity)"
+    )
+
+
+def _sensor(word: str, sides: list[int]) -> Sensor:
+    try:
+        return Sensor.model_validate(dict(zip(("width", "height", "polarities"), sides, strict=False)))
+    except ValueError:
+        raise AxonnxError(f"fit {word!r}; expected 1 to 65536 pixels a side, 1 or 2 polarities") from None
 
 
 def source_sensor(source: Source, stated: Sensor | None, target: Sensor, fitted: bool) -> Sensor | None:

@@ -3,6 +3,7 @@
 import inspect
 import subprocess
 import sys
+import warnings
 from importlib.metadata import version
 
 import pytest
@@ -11,43 +12,82 @@ import axonnx
 
 NAMES = {
     "AxonnxError",
+    "Model",
+    "Progress",
+    "Run",
     "__version__",
-    "export_network",
-    "export_run",
+    "completion_script",
+    "describe_data",
+    "examine",
     "import_network",
     "load",
+    "load_data",
+    "read_events",
+    "run_demo",
+    "run_experiment",
+    "write_events",
+}
+EARLIER = {
+    "export_network",
+    "export_run",
     "open_run",
     "profile_file",
-    "read_events",
     "report_file",
     "train_run",
     "verify_file",
 }
-FUNCTIONS = sorted(NAMES - {"AxonnxError", "__version__"})
+FUNCTIONS = sorted(name for name in NAMES if name[0].islower())
+METHODS = [
+    (axonnx.Run, name) for name in ("train", "resume", "export", "verify", "evaluate", "report", "sweep")
+] + [
+    (axonnx.Model, name)
+    for name in ("predict", "stream", "evaluate", "profile", "verify", "compile", "report", "inspect", "save", "serve")
+]  # fmt: skip
 
 FRESH = """
 import sys
 import axonnx
-assert set(dir(axonnx)) == set(axonnx.__all__)
+assert set(dir(axonnx)) <= set(axonnx.__all__)
 heavy = ("numpy", "onnx", "onnxruntime", "pydantic", "torch")
 print([name for name in heavy if name in sys.modules])
-axonnx.load, axonnx.read_events, axonnx.AxonnxError
+axonnx.load, axonnx.read_events, axonnx.AxonnxError, axonnx.Model, axonnx.Run, axonnx.load_data
 print([name for name in ("onnxruntime", "torch") if name in sys.modules])
 """
 
 
 def test_the_front_door_is_this_list():
     assert set(dir(axonnx)) == NAMES
+    assert set(axonnx.__all__) == NAMES | EARLIER
+
+
+def documented(function):
+    assert inspect.getdoc(function)
+    signature = inspect.signature(function)
+    given = [each for each in signature.parameters.values() if each.name not in ("self", "cls")]
+    kinds = [parameter.annotation for parameter in given] + [signature.return_annotation]
+    assert all(kind is not inspect.Parameter.empty and "Namespace" not in str(kind) for kind in kinds)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_are_documented_and_typed_and_take_plain_arguments(name):
     function = getattr(axonnx, name)
     assert function.__name__ == name
-    assert inspect.getdoc(function)
-    signature = inspect.signature(function)
-    kinds = [parameter.annotation for parameter in signature.parameters.values()] + [signature.return_annotation]
-    assert all(kind is not inspect.Parameter.empty and "Namespace" not in str(kind) for kind in kinds)
+    documented(function)
+
+
+@pytest.mark.parametrize(("noun", "name"), METHODS)
+def test_so_are_the_methods_of_the_two_nouns(noun, name):
+    documented(getattr(noun, name))
+
+
+@pytest.mark.filterwarnings("always")
+@pytest.mark.parametrize("name", sorted(EARLIER))
+def test_names_of_the_version_before_say_what_takes_their_place(name):
+    function = getattr(axonnx, name)  # to name it warns of nothing
+    with warnings.catch_warnings(record=True) as said, pytest.raises((TypeError, axonnx.AxonnxError)):
+        function("nowhere")
+    assert f"axonnx.{name} goes with the next version; use axonnx" in str(said[0].message)
+    assert said[0].category is DeprecationWarning
 
 
 def test_the_version_is_the_installed_one():
@@ -60,8 +100,12 @@ def test_an_unknown_name_is_no_attribute():
 
 
 def test_importing_sub_packages_rebinds_no_name():
-    code = "import axonnx, axonnx.train.run, axonnx.export.run, axonnx.report.page; print(callable(axonnx.train_run))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "True\n"
+    code = (
+        "import axonnx, axonnx.train.run, axonnx.export.run, axonnx.report.page, axonnx.run, axonnx.model; "
+        "print([name for name in dir(axonnx) if name[0].islower() and not callable(getattr(axonnx, name))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_nothing_heavy_is_imported_before_it_is_needed():

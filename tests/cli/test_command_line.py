@@ -34,7 +34,7 @@ def test_unknown_verb_is_wrong_use_and_names_the_nearest(capsys):
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_exists(verb):
     module, function = VERBS[verb].place.split(":")
-    assert callable(getattr(import_module(module), function))
+    assert callable(getattr(import_module(f"axonnx.cli.{module}"), function))
 
 
 def test_user_faults_end_with_exit_code_2_and_no_traceback(capsys):

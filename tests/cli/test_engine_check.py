@@ -1,9 +1,8 @@
-"""``axonnx verify FILE --engines``: all engines on one file, without torch, and it bites."""
+"""``axonnx verify FILE`` without a run: all engines on one file, without torch, and it bites."""
 
 import json
 import subprocess
 import sys
-from functools import partial
 
 import numpy as np
 import onnx
@@ -18,9 +17,10 @@ from axonnx.runtime.engines.native_engine import NativeEngine
 from axonnx.runtime.engines.ort_engine import OrtEngine
 from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.measure.engine_check import check_engines
-from axonnx.runtime.measure.engine_inputs import KINDS, from_files, generated, on_thresholds
+from axonnx.runtime.measure.engine_inputs import KINDS, generated, input_of, on_thresholds
 from axonnx.runtime.measure.engine_result import EngineResult
 from axonnx.runtime.measure.result_files import read_result
+from axonnx.runtime.measure.samples import open_samples
 from axonnx.runtime.measure.verify_result import VerifyResult
 from axonnx.runtime.readers import write_npz
 
@@ -81,7 +81,7 @@ def test_a_tie_that_does_not_fire_is_found(files, monkeypatch):
     monkeypatch.setitem(numpy_ops.KERNELS, "LIF", strict)
     found = check_engines(files["plain"])
     assert found.engines == "different"
-    assert str(found.first_difference).startswith("native: spikes/hidden.0.neuron [0, ")
+    assert str(found.first_difference).startswith("native: layer 'hidden.0.neuron', time step 0, ")
 
 
 @pytest.mark.parametrize(("engine", "name"), [(NativeEngine, "native"), (OrtEngine, "onnxruntime, steps in a loop")])
@@ -96,9 +96,9 @@ def test_one_wrong_spike_of_an_engine_is_found(files, capsys, monkeypatch, engin
         return chunk._replace(traces=traces)
 
     monkeypatch.setattr(engine, "advance", wrong)
-    assert main(["verify", str(files["plain"]), "--engines"]) == 1
+    assert main(["verify", str(files["plain"])]) == 1
     said = capsys.readouterr().out
-    assert f"ENGINES DIFFER: {name}: spikes/hidden.0.neuron [4, 1, 4] is " in said
+    assert f"ENGINES DIFFER: {name}: layer 'hidden.0.neuron', time step 4, neuron [4], sample 1: spike " in said
 
 
 @pytest.mark.parametrize(
@@ -114,11 +114,11 @@ def test_a_weight_off_its_grid_is_a_failure_of_the_structure(file, name, files, 
                 changed.reshape(-1)[0] *= np.float32(1 + 2.0**-20)
                 tensor.CopyFrom(numpy_helper.from_array(changed, tensor.name))
     onnx.save(model, tmp_path / "edited.onnx")
-    assert main(["verify", str(tmp_path / "edited.onnx"), "--engines", "--json"]) == 1
+    assert main(["verify", str(tmp_path / "edited.onnx"), "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["engines"] == "different"
     assert "off the grid" in found["refusal"]
-    assert main(["verify", str(tmp_path / "edited.onnx"), "--engines"]) == 1
+    assert main(["verify", str(tmp_path / "edited.onnx")]) == 1
     assert "FAILED structure: edited.onnx: " in capsys.readouterr().out
 
 
@@ -136,7 +136,7 @@ def folder(tmp_path):
 
 
 def test_the_users_own_recordings(files, engines, folder, tmp_path, capsys):
-    words = ["verify", str(files["noisy"]), "--engines", "--data", str(folder), "-o", str(tmp_path / "engines.json")]
+    words = ["verify", str(files["noisy"]), "--data", str(folder), "--json", str(tmp_path / "engines.json")]
     assert main(words) == 0
     said, found = capsys.readouterr().out, json.loads((tmp_path / "engines.json").read_text())
     assert f"input: {folder}" in said
@@ -151,16 +151,17 @@ def test_the_users_own_recordings(files, engines, folder, tmp_path, capsys):
     assert by_name["onnxruntime, the file as it is"]["samples"] == 5
     assert by_name["onnx.reference, the file as it is"]["samples"] == 2
     contract = engines("noisy").program.contract
-    few = from_files(folder, contract, 3)
+    few = input_of(open_samples(folder, contract, labelled=False), contract, 3)
     assert few.x.shape == (5, 3, *BINNING.frame_shape)
     assert few.sha256 == found["data_sha256"]
-    one = check_engines(files["plain"], partial(from_files, folder / "part0" / "0.npz", samples=9))
+    recording = folder / "part0" / "0.npz"
+    one = check_engines(files["plain"], lambda c: input_of(open_samples(recording, c, labelled=False), c, 9))
     assert (one.engines, one.data_sha256) == ("equal", sha256_of(folder / "part0" / "0.npz"))
 
 
 def test_frames(files, tmp_path, capsys):
     np.save(tmp_path / "frames.npy", np.random.default_rng(0).integers(-10, 31, (20, 4, 2, 1, 3)))
-    words = ["verify", str(files["frames"]), "--engines", "--data", str(tmp_path / "frames.npy"), "--json"]
+    words = ["verify", str(files["frames"]), "--data", str(tmp_path / "frames.npy"), "--json"]
     assert main(words) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["data_sha256"] == sha256_of(tmp_path / "frames.npy")
@@ -168,13 +169,15 @@ def test_frames(files, tmp_path, capsys):
 
 
 def test_wrong_use(files, tmp_path, capsys):
-    assert main(["verify", str(files["plain"]), "--engines", "--samples", "0"]) == 2
-    assert main(["verify", str(files["plain"]), "--engines", "--data", str(tmp_path)]) == 2
+    with pytest.raises(SystemExit) as end:
+        main(["verify", str(files["plain"]), "--limit", "0"])
+    assert end.value.code == 2
+    assert main(["verify", str(files["plain"]), "--data", str(tmp_path)]) == 2
     assert "there are no recordings in it" in capsys.readouterr().err
 
 
 def test_it_needs_no_torch(files):
-    words = ["verify", str(files["plain"]), "--engines", "--json"]
+    words = ["verify", str(files["plain"]), "--json"]
     code = f"import sys\nsys.modules['torch'] = None\nfrom axonnx.cli import main\nsys.exit(main({words!r}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -184,4 +187,6 @@ def test_it_needs_no_torch(files):
 def test_the_help_of_verify_names_it(capsys):
     with pytest.raises(SystemExit):
         main(["verify", "--help"])
-    assert "axonnx verify model.onnx --engines" in " ".join(capsys.readouterr().out.split())
+    assert "Without it the engines are compared on this file, which needs no torch" in " ".join(
+        capsys.readouterr().out.split()
+    )

@@ -24,7 +24,9 @@ def ends_by(monkeypatch):
     """Runs a verb that does nothing but raise."""
 
     def call(fault):
-        monkeypatch.setitem(VERBS, "fail", Verb("somewhere:main", "raise"))
+        monkeypatch.setitem(
+            VERBS, "fail", Verb("tools", "raise", ("axonnx.doctor.examination:examine",), "somewhere:main")
+        )
         monkeypatch.setattr(command, "import_module", lambda _name: SimpleNamespace(main=raising(fault)))
         return main(["fail"])
 

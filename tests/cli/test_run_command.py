@@ -259,8 +259,6 @@ def test_limits_end_the_run(run, files, recording):
     _, (*found, summary), _ = run(files["plain"], recording, "--limit", "2")
     assert len(found) == summary["decisions"] == 2
     assert summary["events"] == summary["binned"] + summary["pending"]
-    _, (*_, summary), _ = run(files["plain"], recording, "--max-events", "90")
-    assert summary["events"] == summary["binned"] == 90
 
 
 def test_the_origin_can_be_moved(run, files, tmp_path):
@@ -297,9 +295,7 @@ def test_wrong_use_ends_with_exit_code_2(run, files, typed, words, fault):
 @pytest.mark.parametrize(
     "words",
     [
-        ["--crop", "a,b"], ["--crop", "1"], ["--sensor", "8"], ["--sensor", "0x4"], ["--sensor", "4x4x3"],
-        ["--origin", "last"], ["--limit", "0"], ["--seed", "-1"], ["--engine", "fast"],
-        ["--resize", "--crop", "1,1"], ["--every-bin", "--final-only"], ["--tolerance-us", "-4"],
+        ["--origin", "last"], ["--limit", "0"], ["--seed", "-1"], ["--engine", "fast"], ["--tolerance-us", "-4"],
     ],
 )  # fmt: skip
 def test_options_are_checked(files, recording, words, capsys):
@@ -307,6 +303,18 @@ def test_options_are_checked(files, recording, words, capsys):
         main(["run", str(files["plain"]), str(recording), *words])
     assert ended.value.code == 2
     assert "usage: axonnx run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--crop", "a,b"], ["--crop", "1"], ["--sensor", "8"], ["--sensor", "0x4"], ["--sensor", "4x4x3"],
+        ["--resize", "--crop", "1,1"], ["--fit", "stretch"],
+    ],
+)  # fmt: skip
+def test_ways_to_fit_are_checked(files, recording, words, capsys):
+    assert main(["run", str(files["plain"]), str(recording), *words]) == 2
+    assert capsys.readouterr().err.startswith("axonnx run: fit")
 
 
 def test_truncated_and_empty_files_are_refused_before_any_decision(run, files, recording, tmp_path):

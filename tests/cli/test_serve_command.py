@@ -13,10 +13,10 @@ pytest.importorskip("uvicorn", reason="serving needs uvicorn: pip install 'axonn
 from websockets.sync.client import connect
 
 from axonnx.cli import main
-from axonnx.cli.serve import make_parser, make_service, read_token
 from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.events.records import to_records
-from axonnx.serve.server import listen
+from axonnx.serve import server as serving
+from axonnx.serve.server import listen, read_token
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
@@ -58,10 +58,12 @@ def test_what_is_wrong_is_said_before_anything_is_served(files, tmp_path, capsys
     taken.close()
 
 
-def test_the_options_say_what_is_served(files, tmp_path):
+def test_the_options_say_what_is_served(files, tmp_path, monkeypatch):
     words = ["--seed", "4", "--clients", "7", "--message-kib", "2", "--memory-mib", "900", "--threads", "3"]
-    options = make_parser().parse_args([str(files["noisy"]), *words])
-    service = make_service(options)
+    seen = []
+    monkeypatch.setattr(serving, "serve", lambda service, *place, ready: seen.append(service))
+    assert main(["serve", str(files["noisy"]), *words]) == 0
+    (service,) = seen
     service.release()
     assert (service.rules.seed, service.threads) == (4, 3)
     limits = service.limits

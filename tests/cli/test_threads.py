@@ -6,11 +6,10 @@ import sys
 import pytest
 import torch
 
-from axonnx import evaluating
+from axonnx import model as models
 from axonnx.cli import main
-from axonnx.cli import run as run_verb
 from axonnx.cli.options import set_torch_threads
-from axonnx.runtime.model import load
+from axonnx.model import load
 
 
 @pytest.fixture
@@ -44,15 +43,15 @@ def test_verbs_with_torch_hand_it_on(given, words):
     assert given == [7]
 
 
-@pytest.mark.parametrize(("verb", "loader", "source"), [("run", run_verb, []), ("eval", evaluating, ["--data"])])
-def test_verbs_without_torch_hand_it_to_the_engine(monkeypatch, files, tmp_path, verb, loader, source):
+@pytest.mark.parametrize(("verb", "source"), [("run", []), ("eval", ["--data"])])
+def test_verbs_without_torch_hand_it_to_the_engine(monkeypatch, files, tmp_path, verb, source):
     seen = []
 
     def loaded(path, engine, count):
         seen.append(count)
         return load(path, engine, count)
 
-    monkeypatch.setattr(loader, "load", loaded)
+    monkeypatch.setattr(models, "load", loaded)
     words = [verb, str(files["plain"]), *source, str(tmp_path / "none.npz")]  # wrong use, found after loading
     assert main([*words, "--threads", "3"]) == 2
     assert main(words) == 2

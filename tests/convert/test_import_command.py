@@ -9,10 +9,12 @@ import pytest
 import torch
 from torch import nn
 
-from axonnx import import_network, load, train_run, verify_file
+from axonnx import import_network, load
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main
 from axonnx.convert.source import torch_source
+from axonnx.export.verify.stages import verify_file
+from axonnx.train.run import train_run
 
 PAGE = (Path(__file__).parents[2] / "docs/import.md").read_text("utf-8")
 QUICK = {"samples": 4, "recordings": 2}

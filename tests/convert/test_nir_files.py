@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from axonnx import verify_file
 from axonnx.base.errors import AxonnxError
 from axonnx.convert.importing import fill, import_network
 from axonnx.convert.nir_source import nir_source
 from axonnx.convert.proof import compare, of_network
+from axonnx.export.verify.stages import verify_file
 from axonnx.models import variant
 from axonnx.models.described import DescribedNetwork
 

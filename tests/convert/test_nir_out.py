@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from axonnx import export_network, load
+from axonnx import load
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main
 from axonnx.convert.importing import fill, grid_weights
 from axonnx.convert.nir_out import write_nir
 from axonnx.convert.nir_source import nir_source
+from axonnx.export.run import export_network
 from axonnx.models import LIFSettings, SpikingMLP, variant
 from axonnx.models.described import DescribedNetwork
 from axonnx.runtime.format.contract import InputContract
@@ -52,7 +53,7 @@ def test_a_round_trip_gives_the_same_bits(name, tmp_path):
         assert edges == again
         assert one.keys() == other.keys()
         assert all(np.array_equal(one[key], other[key]) for key in one)
-        before, after = grid_weights(first), grid_weights(second)
+        before, after = (grid_weights(each.collapsed.network) for each in (first, second))
         assert len(before) == len(after) > 2
         assert all(torch.equal(a, b) for a, b in zip(before.values(), after.values(), strict=True))
     x = (np.random.default_rng(0).random((30, 4, *first.contract.input.shape)) < 0.2).astype(np.float32)
@@ -102,7 +103,10 @@ def test_a_reset_by_subtraction_has_no_form(tmp_path):
 
 def test_the_command_writes_one(tmp_path, capsys):
     first = exported(GRAPHS["lif"](), tmp_path, "a")
-    words = ["export", str(first.path), "--format", "nir", "-o", str(tmp_path / "b.nir"), "--dt", str(DT)]
-    assert main(words) == 0
-    assert "a NIR graph with time steps of 0.001 s" in capsys.readouterr().out
-    assert nir_source(tmp_path / "b.nir", DT).plan.layers
+    assert main(["export", str(first.path), "-o", str(tmp_path / "b.nir")]) == 0
+    assert "a NIR graph with time steps of 0.0001 s" in capsys.readouterr().out
+    assert nir_source(tmp_path / "b.nir", 1e-4).plan.layers
+    load(first.path).save(tmp_path / "c.nir", dt=DT)
+    assert nir_source(tmp_path / "c.nir", DT).plan.layers
+    assert main(["export", str(first.path), "-o", str(tmp_path / "d.onnx")]) == 2
+    assert "is exported already" in capsys.readouterr().err

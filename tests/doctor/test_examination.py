@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from axonnx.base.errors import AxonnxError
-from axonnx.cli import doctor as verb
 from axonnx.cli import main
+from axonnx.cli import tools as verb
 from axonnx.doctor import machine, places
 from axonnx.doctor.engines import NETWORKS, examine_engines
 from axonnx.doctor.examination import examine
@@ -201,7 +201,7 @@ class Refuse:
             raise ModuleNotFoundError(f"{name} is blocked", name=name)
 
 sys.meta_path.insert(0, Refuse())
-import axonnx.doctor.examination, axonnx.cli.doctor
+import axonnx.doctor.examination, axonnx.cli.tools
 from axonnx.doctor.places import data_sets
 print(len(data_sets(None)))
 """

@@ -1,9 +1,11 @@
 """The bins of a deployed file are the bins of training, from the original recording on, wherever its clock stands."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
-from axonnx.cli.export import main as export
+from axonnx.cli.command import run_verb
 from axonnx.runtime.binning import Sensor, bin_events
 from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.model import load
@@ -13,6 +15,8 @@ from axonnx.train.data.cache import binned
 from axonnx.train.data.sets.registry import load_data_set
 from axonnx.train.run import train_run
 from axonnx.train.trained import open_run
+
+export = partial(run_verb, "export")
 
 SENSOR = Sensor(width=8, height=6)
 SWITCHED_ON = 5_100_000  # µs before the first recording

@@ -24,7 +24,7 @@ from .tiny_runs import STEPS, contract_of, write_frames
 
 
 def evaluated(capsys, *words):
-    assert main(["eval", *map(str, words), "--json", "--engine", "numpy"]) == 0
+    assert main(["eval", *map(str, words), "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -66,7 +66,7 @@ def test_a_file_takes_the_frames_as_they_were_recorded(merged, capsys):
     as_trained = evaluated(capsys, file, "--data", merged / "steps.npz")
     assert as_trained["confusion"] == recorded["confusion"]
     assert as_trained["nll"] == recorded["nll"]
-    assert main(["run", str(file), str(merged / "data" / "test.npz"), "--engine", "numpy"]) == 0
+    assert main(["run", str(file), str(merged / "data" / "test.npz")]) == 0
 
 
 def test_a_data_set_by_name(tmp_path, capsys):

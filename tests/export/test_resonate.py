@@ -167,7 +167,7 @@ def test_a_run_is_trained_exported_and_verified(tmp_path: Path, capsys):
     assert main(["train", "digits-saccade", "--out", run, "--quiet", *network]) == 0
     assert main(["export", run, "-o", file, "--limit", "16", "--passes", "1", "--quiet"]) == 0
     capsys.readouterr()
-    few = ["--samples", "4", "--limit", "20", "--recordings", "2"]
+    few = ["--limit", "4"]
     code = main(["verify", file, "--run", run, "--json", "--quiet", *few])
     result = json.loads(capsys.readouterr().out)
     assert (code, result["verdict"], result["mismatches"]) == (0, "equal", 0), result["stages"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from axonnx.base.errors import AxonnxError
+from axonnx.cli import main
 from axonnx.jobs.running import make_pool, run_jobs
 
 from .some_jobs import squares
@@ -86,3 +87,15 @@ def test_a_setting_that_the_batch_system_does_not_have_is_told(slurm):
     with pytest.raises(AxonnxError, match=r"profile\.yaml: .*queues"):
         list(run_jobs(squares(1), make_pool(cluster=f"slurm:{slurm / 'profile.yaml'}")))
     gc.collect()  # it complains here, and not in another test
+
+
+def test_a_scheduler_that_is_not_there_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
+    (tmp_path / "profile.yaml").write_text(PROFILE)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    words = ["sweep", "digits-static", "--seeds", "1", "--cluster", "slurm:profile.yaml", "--quiet"]
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "the program sbatch is not on this machine" in said

@@ -9,15 +9,17 @@ import pytest
 import torch
 
 from axonnx.base.fingerprints import sha256_of
-from axonnx.cli import export as export_command
+from axonnx.cli import main
 from axonnx.report.facts.inputs import read_run
 from axonnx.report.facts.material import Material
-from axonnx.report.facts.measure import measure, read_samples
+from axonnx.report.facts.measure import measure
 from axonnx.report.facts.model_view import view_model
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
+from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.measure.energy import Hardware
 from axonnx.runtime.measure.profile_result import ProfileResult
 from axonnx.runtime.measure.result_files import read_result
+from axonnx.runtime.measure.samples import Chosen, open_samples
 from axonnx.runtime.measure.verify_result import VerifyResult
 from axonnx.train import run as train_run_module
 from axonnx.train.config.read import check_config
@@ -51,6 +53,11 @@ def write_data(path: Path, *, time: bool) -> Path:
     return path
 
 
+def read_samples(path: Path, contract: Contract, limit: int) -> Chosen:
+    """Some samples of a file, with labels or without."""
+    return open_samples(path, contract, labelled=False).choose(limit)
+
+
 def trained(folder: Path, *, time: bool) -> Path:
     data = write_data(folder / "samples.npz", time=time)
     config = check_config(
@@ -71,7 +78,7 @@ def trained(folder: Path, *, time: bool) -> Path:
 
 def exported(run: Path, name: str, *options: str) -> Path:
     path = run.parent / name
-    assert export_command.main([str(run), "-o", str(path), "--passes", "2", "--quiet", *options]) == 0
+    assert main(["export", str(run), "-o", str(path), "--passes", "2", "--quiet", *options]) == 0
     return path
 
 

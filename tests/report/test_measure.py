@@ -5,13 +5,16 @@ import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.report.drawing.reliability import calibration_bins, reliability
-from axonnx.report.facts.measure import Samples, choose, measure, read_samples
+from axonnx.report.facts.measure import choose, measure
 from axonnx.report.facts.model_view import view_model
 from axonnx.report.sections.samples import telling_neurons
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.frame_pipeline import FramePipeline
 from axonnx.runtime.measure.metrics import expected_calibration_error
 from axonnx.runtime.measure.profile import early_exits
+from axonnx.runtime.measure.samples import Chosen
+
+from .conftest import read_samples
 
 
 @pytest.fixture(params=["model", "ensemble", "images"])
@@ -49,7 +52,7 @@ def test_spikes_are_where_membranes_reach_their_threshold(model, samples):
 def test_no_samples_are_refused(model):
     view = view_model(model)
     with pytest.raises(AxonnxError, match="no samples"):
-        measure(NumpyEngine(view.program), Samples(np.zeros((0, 8, 2, 6, 6), int), None, "x"), 1)
+        measure(NumpyEngine(view.program), Chosen(np.zeros((0, 8, 2, 6, 6), int), None, "x"), 1)
 
 
 def test_chosen_samples_are_of_all_classes_with_one_that_went_wrong():

@@ -23,7 +23,7 @@ def report(*words: object) -> int:
 
 def test_everything_at_once(tmp_path, capsys, model, run, verify_json, profile_json):
     page = tmp_path / "report.html"
-    words = ["--model", model, "--run", run, "--verify", verify_json, "--profile", profile_json, "--samples", 2]
+    words = [model, "--run", run, "--verify", verify_json, "--profile", profile_json, "--shown", 2]
     assert report(*words, "-o", page) == 0
     out = capsys.readouterr()
     assert f"wrote {page}:" in out.out
@@ -42,20 +42,27 @@ def test_a_file_and_samples(tmp_path, monkeypatch, capsys, model, samples):
     assert "of 8 right" in Page((tmp_path / "report.html").read_text("utf-8")).text
 
 
+class Kept(axonnx.Progress):
+    """Progress that keeps its figures."""
+
+    def __init__(self, lines):
+        self.lines = lines
+
+    def figures(self, line, last=False):
+        self.lines.append(line)
+
+
 def test_from_python_values_go_in_and_come_out_and_nothing_is_printed(tmp_path, capsys, model, run, samples):
-    profiled = axonnx.profile_file(model, run=run, limit=6, engine="numpy")
+    profiled = axonnx.load(model, "numpy").profile(run, limit=6)
     assert (profiled.samples, profiled.file_sha256, profiled.engine) == (6, sha256_of(model), "numpy")
     lines = []
-    page = axonnx.report_file(model, tmp_path / "r.html", data=samples, profile=profiled, limit=8, tell=lines.append)
+    page = axonnx.load(model).report(tmp_path / "r.html", data=samples, profile=profiled, limit=8, progress=Kept(lines))
     assert page == tmp_path / "r.html"
     assert lines == ["8 of 8 samples run"]
     assert "Profiled on 6 samples, engine numpy." in Page(page.read_text("utf-8")).text
     other = profiled.model_copy(update={"file_sha256": "0" * 64})
     with pytest.raises(axonnx.AxonnxError, match="the result: was made from"):
-        axonnx.report_file(model, tmp_path / "other.html", profile=other)
-    for given in ({}, {"run": run, "data": samples}):
-        with pytest.raises(axonnx.AxonnxError, match="which data"):
-            axonnx.profile_file(model, **given)
+        axonnx.load(model).report(tmp_path / "other.html", profile=other)
     assert capsys.readouterr() == ("", "")
     assert not (tmp_path / "other.html").exists()
 
@@ -99,12 +106,8 @@ def test_a_run_with_other_weights_is_pointed_out(tmp_path, model, run, monkeypat
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ([], "which file?"),
-        (["a.onnx", "--model", "b.onnx"], "which file?"),
         (["nothing.onnx"], "cannot be read"),
-        (["{model}", "--samples", "-1"], "samples is -1"),
-        (["{model}", "--limit", "0"], "limit is 0"),
-        (["{model}", "--samples", "9", "--limit", "5"], "at least the 9"),
+        (["{model}", "--shown", "9", "--limit", "5"], "at least the 9"),
         (["{model}", "-o", "{folder}"], "name the file to write"),
         (["{model}", "-o", "{folder}/none/report.html"], "no such folder"),
         (["{model}", "--run", "{folder}"], "no run here"),
@@ -127,8 +130,8 @@ def test_a_file_and_samples_need_no_torch(tmp_path, model, samples):
     code = f"""
 import sys
 sys.modules["torch"] = None
-from axonnx.cli.report import main
-sys.exit(main([{str(model)!r}, "--data", {str(samples)!r}, "--limit", "4", "--samples", "1", "-o", "r.html"]))
+from axonnx.cli import main
+sys.exit(main(["report", {str(model)!r}, "--data", {str(samples)!r}, "--limit", "4", "--shown", "1", "-o", "r.html"]))
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -19,7 +19,7 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 SHORTER = {
     "train": ["--optimiser.epochs", "1", "--model.hidden", "[16, 16]", "--eval_samples", "1", "--quiet"],
     "export": ["--limit", "16", "--passes", "1", "--quiet"],
-    "verify": ["--samples", "2", "--limit", "16", "--recordings", "2", "--quiet"],
+    "verify": ["--limit", "2", "--quiet"],
     "report": ["--limit", "32", "--quiet"],
     "run": [],
     "compile": [],

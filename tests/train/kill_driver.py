@@ -9,13 +9,16 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
 
-from axonnx.cli.train import main
+from axonnx.cli.command import run_verb
 from axonnx.train import loop, run
 from axonnx.train.output import checkpoint
+
+main = partial(run_verb, "train")
 
 # A file that is put in its place: its name, which time, and whether death comes before or after.
 REPLACED = {

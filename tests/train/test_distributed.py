@@ -4,18 +4,21 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
 from axonnx.base.errors import AxonnxError
-from axonnx.cli.train import main
+from axonnx.cli.command import run_verb
 from axonnx.train import distributed
 from axonnx.train.distributed import World, world
 
 from . import distributed_driver
 from .tiny_runs import optimiser_of, rows_of, same_bits, weights_of, without_time, write_config, write_data
+
+main = partial(run_verb, "train")
 
 
 def torchrun(cache: Path, *words: str) -> subprocess.CompletedProcess[str]:

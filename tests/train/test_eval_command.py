@@ -3,13 +3,17 @@
 import json
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 import torch
 
+from axonnx.base.errors import AxonnxError
 from axonnx.cli import main as axonnx
-from axonnx.cli.train import main, main_eval, metrics_table
+from axonnx.cli.build import metrics_table
+from axonnx.cli.command import run_verb
 from axonnx.models import MEAN_FIELD
+from axonnx.run import Run
 from axonnx.train import evaluate
 from axonnx.train.distributed import World
 from axonnx.train.evaluate import predict_bayesian, predict_mean_field
@@ -17,6 +21,9 @@ from axonnx.train.loop import make_feeds
 from axonnx.train.run import restore_run
 
 from .tiny_runs import same_bits, weights_of, write_config
+
+main = partial(run_verb, "train")
+main_eval = partial(run_verb, "eval")
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +49,11 @@ def test_json_is_one_object_with_the_figures_of_the_run(run, capsys):
     assert set(found["test"]["rates"]) == {"hidden.0.neuron"}
 
 
-def test_samples_is_the_number_of_noisy_passes(run, capsys, monkeypatch):
+def test_passes_is_the_number_of_noisy_passes(run, capsys, monkeypatch):
     passes = []
     predict = evaluate._pieces
     monkeypatch.setattr(evaluate, "_pieces", lambda *a, **k: (passes.append(a[3:] or k["passes"]), predict(*a, **k))[1])
-    assert main_eval([str(run), "--samples", "5", "--json"]) == 0
+    assert main_eval([str(run), "--passes", "5", "--json"]) == 0
     assert passes == [1, 1, (5,)]
     more = json.loads(capsys.readouterr().out)
     kept = json.loads((run / "metrics.json").read_text())
@@ -57,9 +64,9 @@ def test_samples_is_the_number_of_noisy_passes(run, capsys, monkeypatch):
 @pytest.mark.parametrize("number", ["0", "-3", "two", "1.5"])
 def test_a_wrong_number_of_samples_is_refused(run, number, capsys):
     with pytest.raises(SystemExit) as end:
-        main_eval([str(run), f"--samples={number}"])
+        main_eval([str(run), f"--passes={number}"])
     assert end.value.code == 2
-    assert f"--samples: '{number}'; expected a whole number from 1 on" in capsys.readouterr().err
+    assert f"--passes: '{number}'; expected a whole number from 1 on" in capsys.readouterr().err
 
 
 def test_a_run_that_is_not_there_is_wrong_use(tmp_path, capsys):
@@ -67,9 +74,16 @@ def test_a_run_that_is_not_there_is_wrong_use(tmp_path, capsys):
     assert f"axonnx eval: {tmp_path / 'nowhere'}: no run here (config.toml is missing)" in capsys.readouterr().err
 
 
-def test_a_device_that_is_not_there_is_wrong_use(run, capsys):
-    assert axonnx(["eval", str(run), "--device", "cuda:99"]) == 2
-    assert "device 'cuda:99' cannot be used here" in capsys.readouterr().err
+def test_a_device_that_is_not_there_is_wrong_use(run):
+    with pytest.raises(AxonnxError, match="device 'cuda:99' cannot be used here"):
+        Run(run).evaluate(device="cuda:99")
+
+
+def test_one_part_alone_is_named_by_the_same_option_as_for_files(run, capsys):
+    assert axonnx(["eval", str(run), "--part", "train", "--json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)) == ["train"]
+    assert axonnx(["eval", str(run), "--part", "held-out"]) == 2
+    assert "has no part 'held-out'; it has train, test" in capsys.readouterr().err
 
 
 def test_restore_run_gives_the_network_as_it_was_kept(run):

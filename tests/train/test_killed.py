@@ -6,14 +6,18 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from axonnx.cli.train import main
+from axonnx.base.errors import AxonnxError
+from axonnx.cli.command import run_verb
 
 from . import kill_driver
 from .tiny_runs import optimiser_of, rows_of, same_bits, weights_of, without_time, write_config
+
+main = partial(run_verb, "train")
 
 SETTINGS = {
     "optimiser": {"epochs": 3, "batch_size": 8, "warmup_epochs": 0.5},
@@ -93,3 +97,45 @@ def test_killed_from_outside(tmp_path, frames, cache, capsys):
     main([source, "--out", "whole", "--quiet"])
     assert same_bits(weights_of(tmp_path / "run"), weights_of(tmp_path / "whole"))
     assert without_time(rows_of(tmp_path / "run")) == without_time(rows_of(tmp_path / "whole"))
+
+
+@pytest.mark.parametrize("epochs", [0, 1, 3])
+def test_the_same_command_again_starts_or_goes_on(tmp_path, frames, cache, epochs):
+    """As a queue does it: one command with its overrides, killed and started again until it ends."""
+    source = write_config(tmp_path / "tiny.toml", frames)
+    words = [source, "--optimizer.epochs", "6", "--batch_size", "2", "--seed=5", "--resume", "--quiet"]
+    command = [sys.executable, "-m", "axonnx.cli", "train", *words, "-o", "run"]
+    folder = tmp_path / "run"
+    index = folder / "checkpoint" / "checkpoint.json"
+    process = subprocess.Popen(command, env=environment(cache))
+    while process.poll() is None:
+        done = json.loads(index.read_text())["epochs_done"] if index.exists() else 0
+        if (folder / "config.toml").exists() and done >= epochs:
+            break
+        time.sleep(0.001)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    assert main([*words, "-o", "run"]) == 0
+    assert main([*words, "-o", "run"]) == 0  # once more does no harm
+    main([*words, "-o", "whole"])
+    assert same_bits(weights_of(folder), weights_of(tmp_path / "whole"))
+    assert same_bits(optimiser_of(folder), optimiser_of(tmp_path / "whole"))
+    assert without_time(rows_of(folder)) == without_time(rows_of(tmp_path / "whole"))
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--optimiser.epochs", "4"], "was started with optimiser.epochs = 1 and this command says 4"),
+        (["--seed", "9"], "was started with seed = 0 and this command says 9"),
+        (["digits-static"], "was started with data.name = "),
+    ],
+)
+def test_a_command_that_contradicts_the_started_run_is_refused_and_says_which(tmp_path, frames, words, text):
+    source = write_config(tmp_path / "tiny.toml", frames, optimiser__epochs=1)
+    main([source, "-o", "run", "--quiet"])
+    before = (tmp_path / "run" / "results.csv").read_bytes()
+    first = [] if words[0] == "digits-static" else [source]
+    with pytest.raises(AxonnxError, match=text):
+        main([*first, *words, "-o", "run", "--resume", "--quiet"])
+    assert (tmp_path / "run" / "results.csv").read_bytes() == before

@@ -2,12 +2,13 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 
 from axonnx.cli import main as axonnx
-from axonnx.cli.train import main
+from axonnx.cli.command import run_verb
 from axonnx.train import loop
 from axonnx.train.finite import NonFiniteError
 from axonnx.train.loop import fit
@@ -15,6 +16,8 @@ from axonnx.train.output.checkpoint import load_checkpoint, read_index
 from axonnx.train.output.run_folder import RunFolder
 
 from .tiny_runs import rows_of, same_bits, tiny_config, tiny_network, weights_of
+
+main = partial(run_verb, "train")
 
 LAYERS = ["hidden.0.synapse.posterior.raw_mean", "hidden.1.synapse.posterior.raw_mean", "readout.weight"]
 

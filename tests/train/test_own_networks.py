@@ -10,6 +10,7 @@ import torch
 
 import axonnx
 from axonnx.base.errors import AxonnxError
+from axonnx.export.run import export_network
 from axonnx.models import SpikingNetwork
 from axonnx.train.config.read import read_config
 from axonnx.train.output.progress import Silent
@@ -252,25 +253,25 @@ def test_a_class_is_trained_resumed_and_exported_from_python(frames, here, monke
     monkeypatch.syspath_prepend(here)
     kind = importlib.import_module("networks_of_this_test").Net
     settings = {"model.arguments": {"hidden": 6}, "optimiser.epochs": 3, "optimiser.batch_size": 8, "eval_samples": 2}
-    whole = axonnx.train_run(kind, data=frames, settings=settings)
+    whole = train_run(kind, data=frames, settings=settings)
     assert whole.folder == Path("runs/Net")
     assert {path.name for path in whole.folder.iterdir()} >= {"network.py", "results.csv", "metrics.json"}
     with pytest.raises(KeyboardInterrupt):
-        axonnx.train_run(kind, "stopped", data=frames, settings=settings, progress=Stops())
-    run = axonnx.train_run(kind, "stopped", resume=True)
+        train_run(kind, "stopped", data=frames, settings=settings, progress=Stops())
+    run = train_run(kind, "stopped", resume=True)
     assert same_bits(weights_of(whole.folder), weights_of(run.folder))
-    file = axonnx.export_network(run.network, run.arriving, run.classes, "mine.onnx")
+    file = export_network(run.network, run.arriving, run.classes, "mine.onnx")
     assert axonnx.load(file.path).contract.classes == run.classes
 
 
 def test_a_class_may_be_named_by_its_file(frames, here):
     write_network(here, GOOD, "by_name.py")
     settings = {"model.arguments": {"hidden": 6}, "optimiser.epochs": 1, "optimiser.batch_size": 8, "eval_samples": 2}
-    run = axonnx.train_run("by_name.py:Net", data=frames, settings=settings)
+    run = train_run("by_name.py:Net", data=frames, settings=settings)
     assert run.folder == Path("runs/by_name")
     assert type(run.network).__name__ == "Net"
     with pytest.raises(AxonnxError, match="has no class 'Nit'"):
-        axonnx.train_run("by_name.py:Nit", "other", data=frames, settings=settings)
+        train_run("by_name.py:Nit", "other", data=frames, settings=settings)
 
 
 def test_what_no_run_folder_could_make_again(frames, here):

@@ -26,6 +26,22 @@ class Whole(dict[str, Any]):
 
 # optimiser.kl was one of these, and optimiser.kl_weight its λ, for a sum over all neurons and steps.
 KINDS = {"neuron": ("log", "neuron"), "weight": ("log", "weight"), "quadratic": ("quadratic", "neuron")}
+# Other spellings of sections, and short names of settings.
+SECTIONS = {"optimizer": "optimiser", "regularizer": "regulariser", "optim": "optimiser"}
+SHORT = {
+    "epochs": "optimiser.epochs",
+    "batch_size": "optimiser.batch_size",
+    "lr": "optimiser.weight_rate",
+    "learning_rate": "optimiser.weight_rate",
+    "weight_rate": "optimiser.weight_rate",
+    "optimiser.lr": "optimiser.weight_rate",
+    "optimiser.learning_rate": "optimiser.weight_rate",
+    "hidden": "model.hidden",
+    "variant.normalization": "variant.normalisation",
+    "data.center": "data.centre",
+    "estimator": "variant.estimator",
+    "data_root": "data.root",
+}
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -59,8 +75,8 @@ def _names_own_network(over: Tree) -> bool:
 def as_tree(settings: Mapping[str, Any]) -> Tree:
     """``{"optimiser.epochs": 3, "seed": 1}`` as sections: keys with dots go down, all others stay."""
     tree: Tree = {}
-    for key, value in settings.items():
-        place = tree
+    for given, value in settings.items():
+        place, key = tree, full_name(given)
         *sections, last = key.split(".")
         for section in sections:
             place = place.setdefault(section, {})
@@ -68,6 +84,22 @@ def as_tree(settings: Mapping[str, Any]) -> Tree:
                 raise AxonnxError(f"{key}: {section} was given a value of its own before; drop one of the two")
         place[last] = value
     return tree
+
+
+def flat(tree: Mapping[str, Any], place: str = "") -> Iterator[str]:
+    """The dotted keys of a tree's values."""
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and not isinstance(value, Whole):
+            yield from flat(value, f"{place}{key}.")
+        else:
+            yield f"{place}{key}"
+
+
+def full_name(key: str) -> str:
+    """Return the setting that a name means: the same, or another spelling or a short name of it."""
+    section, dot, rest = key.partition(".")
+    key = f"{SECTIONS.get(section, section)}{dot}{rest}"
+    return SHORT.get(key, key)
 
 
 def parse_config(text: str, where: str) -> Config:

@@ -194,13 +194,20 @@ class ModelConfig(Section):
         return value
 
 
+def _named(value: Any) -> Any:
+    """A name alone as the table that it stands for."""
+    return {"name": value} if isinstance(value, str) else value
+
+
 class VariantConfig(Section):
     """Which row of the paper's tables; single settings may be replaced."""
 
     name: str = Field(default="sbnn", description="bbnn, sbnn, mfa, fpv, nkl, nkl-sampled, sg-bn, sg-nbn-1, sg-nbn-2")
     granularity: Literal["layer", "neuron", "weight"] | None = Field(default=None, description="how many σ there are")
     fire: Literal["sample", "mean_field"] | None = Field(default=None, description="the forward pass in training")
-    estimator: Table | None = Field(default=None, description='e.g. { name = "iwst", p = 0.5 }')
+    estimator: Annotated[Table, BeforeValidator(_named)] | None = Field(
+        default=None, description='a name such as iwst, or with its options { name = "iwst", p = 0.5 }'
+    )
     init: Literal["wide", "narrow"] | None = Field(
         default=None, description="means begin in U(±√(6/fan_in)), or in U(±1/√fan_in) as the authors' do"
     )

@@ -142,7 +142,7 @@ class DataSplits:
             raise AxonnxError(
                 f"{self.name}: classes {list(chosen)}; expected different numbers from 0 to {len(self.classes) - 1}"
             )
-        chosen_parts: dict[str, Any] = {part: _with_classes(data, chosen) for part, data in self.parts.items()}
+        chosen_parts: dict[str, Any] = {part: with_classes(data, chosen) for part, data in self.parts.items()}
         return replace(self, **chosen_parts)
 
     def _set_aside(self, train: np.ndarray, out: np.ndarray) -> DataSplits:
@@ -157,7 +157,8 @@ class DataSplits:
         return replace(self, train=self.train.subset(train), validation=self.train.subset(out))
 
 
-def _with_classes(data: Data, chosen: Sequence[int]) -> Data:
+def with_classes(data: Data, chosen: Sequence[int]) -> Data:
+    """Keep the samples of these classes alone, numbered anew in this order."""
     kept = data.subset(np.flatnonzero(np.isin(data.labels, chosen)))
     numbers = np.full(len(data.classes), -1)
     numbers[list(chosen)] = np.arange(len(chosen))

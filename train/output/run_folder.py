@@ -49,12 +49,19 @@ class RunFolder:
         """Where TensorBoard looks."""
         return self.path / "tensorboard"
 
+    def holds_run(self, or_start: bool) -> bool:
+        """Whether a run was started here; without one and without ``or_start``, that is refused."""
+        started = (self.path / "config.toml").is_file()
+        if not started and not or_start:
+            self.config()
+        return started
+
     def check_free(self) -> None:
         """Refuse a folder that holds a run already."""
         if (self.path / "config.toml").exists():
             raise AxonnxError(
                 f"{self.path}: holds a run already. Resume it, overwrite it, or name another folder",
-                options=("resume", "overwrite", "out"),
+                options=("resume", "overwrite", "output"),
             )
 
     def create(self, config: Config, overwrite: bool = False, source: OwnSource | None = None) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -52,13 +53,14 @@ def test_the_pages_commands_run_and_the_first_gives_the_second(recordings, capsy
     assert (recordings / "runs/mine/metrics.json").is_file()
 
 
-def test_json_and_pictures(recordings, capsys):
+def test_json_and_pictures(recordings, capsys, monkeypatch):
     assert main(["data", "recordings", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["classes"] == {"left": 5, "right": 5}
     assert found["events"] == [400.0, 400.0, 400.0]
     assert found["settings"]["data.resize"] == "58x44"
-    assert main(["data", "recordings", "--pictures"]) == 0
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(["data", "recordings"]) == 0
     assert capsys.readouterr().out.count("█") > 100
 
 

@@ -40,7 +40,7 @@ def verify(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> Callable[...
 
     def call(path: Path, *options: str) -> tuple[int, dict]:
         capsys.readouterr()
-        words = ["--run", str(run_folder), "--samples", "6", "--limit", "40", "--recordings", "2", "--json", "--quiet"]
+        words = ["--run", str(run_folder), "--limit", "12", "--json", "--quiet"]
         code = main(["verify", str(path), *words, *options])
         return code, json.loads(capsys.readouterr().out)
 

@@ -15,7 +15,7 @@ from axonnx.export.contract import make_contract
 from axonnx.export.write import build_model, write_model
 from axonnx.jobs.work import SerialPool
 from axonnx.models import LIF, AveragePool2d, Conv2d, LeakyReadout, LIFSettings, Linear, SpikingNetwork, variant
-from axonnx.profiling import profile_file
+from axonnx.profiling import profile_model
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.measure.energy import Hardware, read_hardware
@@ -96,7 +96,7 @@ def test_no_samples_is_an_error_not_a_zero(exported):
 def test_the_command_compares_modes_and_draws(exported, run_folder, tmp_path, capsys):
     models = [str(exported()), str(exported("--collapse", "stochastic"))]
     plot, kept = tmp_path / "plot.png", tmp_path / "profile.json"
-    words = ["profile", *models, "--run", str(run_folder), "--limit", "16", "--plot", str(plot), "-o", str(kept)]
+    words = ["profile", *models, "--data", str(run_folder), "--limit", "16", "-o", str(plot), "--json", str(kept)]
     assert main(words) == 0
     out = capsys.readouterr().out
     assert "energy nJ" in out
@@ -220,10 +220,10 @@ def test_figures_do_not_depend_on_who_counts(exported, run_folder, tmp_path, mon
         folder = tmp_path / "own" / str(test.labels[number])
         folder.mkdir(parents=True, exist_ok=True)
         write_npz(folder / f"{number}.npz", test[number], test.sensor)
-    for given in ({"run": run_folder, "limit": 21}, {"data": tmp_path / "own", "limit": None}):
+    for given in ({"data": run_folder, "limit": 21}, {"data": tmp_path / "own", "limit": None}):
         monkeypatch.setattr("axonnx.profiling.PIECES", 64)
-        alone = profile_file(exported(*options), engine="numpy", **given)
+        alone = profile_model(exported(*options), engine="numpy", **given)
         monkeypatch.setattr("axonnx.profiling.PIECES", 8)
-        by_jobs = profile_file(exported(*options), engine="numpy", pool=SerialPool(), **given)
-        assert alone.samples == (21 if "run" in given else 20)
+        by_jobs = profile_model(exported(*options), engine="numpy", pool=SerialPool(), **given)
+        assert alone.samples == (given["limit"] or 20)
         assert without_time(by_jobs) == without_time(alone)

@@ -1,12 +1,12 @@
-"""Files for ``verify --merge`` that are no results, or not of one verification."""
+"""Results of shards that are no results, or not of one verification."""
 
 import json
-import os
 
 import pytest
 
-from axonnx.cli import main
+from axonnx.base.errors import AxonnxError
 from axonnx.export.verify import shards
+from axonnx.runtime.measure.result_files import read_result
 from axonnx.runtime.measure.verify_result import VerifyResult
 
 COUNTS = ("samples", "spikes", "membranes", "logits", "spikes_differing", "membranes_differing", "logits_differing")
@@ -33,14 +33,12 @@ def merged(tmp_path, *texts):
     paths = [tmp_path / f"{number}.json" for number in range(len(texts))]
     for path, text in zip(paths, texts, strict=True):
         path.write_bytes(text if isinstance(text, bytes) else json.dumps(text).encode())
-    return main(["verify", "--merge", *map(str, paths), "-o", str(tmp_path / "whole.json")])
+    return VerifyResult.merged([read_result(VerifyResult, path) for path in paths])
 
 
-def test_results_add_up(tmp_path, capsys):
-    assert merged(tmp_path, SHARD, OTHER) == 0
-    whole = json.loads((tmp_path / "whole.json").read_text())
-    assert (whole["compared"]["spikes"], whole["accuracy"][0]["samples"]) == (20, 8)
-    assert "verified: 0 mismatches" in capsys.readouterr().out
+def test_results_add_up(tmp_path):
+    whole = merged(tmp_path, SHARD, OTHER)
+    assert (whole.verified, whole.compared.spikes, whole.accuracy[0].samples) == (True, 20, 8)
 
 
 @pytest.mark.parametrize(
@@ -64,13 +62,12 @@ def test_results_add_up(tmp_path, capsys):
         ({**SHARD, "paired": {"samples": 4, "only_file": -1, "only_training": 0}}, "paired.only_file"),
     ],
 )
-def test_odd_files_are_refused_in_one_line(tmp_path, capsys, odd, fault):
-    assert merged(tmp_path, SHARD, odd) == 2
-    err = capsys.readouterr().err
-    assert err.count("\n") == 1
-    assert str(tmp_path / "1.json") in err
-    assert fault in err
-    assert "whole.json" not in os.listdir(tmp_path)
+def test_odd_files_are_refused_in_one_line(tmp_path, odd, fault):
+    with pytest.raises(AxonnxError) as refusal:
+        merged(tmp_path, SHARD, odd)
+    assert "\n" not in str(refusal.value)
+    assert str(tmp_path / "1.json") in str(refusal.value)
+    assert fault in str(refusal.value)
 
 
 @pytest.mark.parametrize(
@@ -85,19 +82,11 @@ def test_odd_files_are_refused_in_one_line(tmp_path, capsys, odd, fault):
         (({**SHARD, "accuracy": [{**SHARD["accuracy"][0], "right": 9}]}, OTHER), "12 of 8 samples"),
     ],
 )
-def test_parts_that_repeat_miss_or_do_not_belong_together_are_refused(tmp_path, capsys, parts, fault):
-    assert merged(tmp_path, *parts) == 2
-    err = capsys.readouterr().err
-    assert err.count("\n") == 1
-    assert fault in err
-
-
-def test_missing_files_and_folders_are_one_line(tmp_path, capsys):
-    assert main(["verify", "--merge", str(tmp_path / "none.json")]) == 2
-    assert f"{tmp_path / 'none.json'}: cannot be read: " in capsys.readouterr().err
-    (tmp_path / "a.json").write_text(json.dumps({**SHARD, "shard": "0/1"}))
-    assert main(["verify", "--merge", str(tmp_path / "a.json"), "-o", str(tmp_path / "no" / "whole.json")]) == 2
-    assert "cannot be written (No such file or directory)" in capsys.readouterr().err
+def test_parts_that_repeat_miss_or_do_not_belong_together_are_refused(tmp_path, parts, fault):
+    with pytest.raises(AxonnxError) as refusal:
+        merged(tmp_path, *parts)
+    assert "\n" not in str(refusal.value)
+    assert fault in str(refusal.value)
 
 
 def test_all_shards_are_done_and_put_together(tmp_path, monkeypatch):
@@ -109,6 +98,7 @@ def test_all_shards_are_done_and_put_together(tmp_path, monkeypatch):
 
     monkeypatch.setattr(shards, "verify_file", verify_file)
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.onnx").write_bytes(b"a file")
     whole = shards.verify_in_shards("model.onnx", "run", 3, samples=7)
     places = (str(tmp_path / "model.onnx"), str(tmp_path / "run"))
     assert asked == [(*places, {"samples": 7, "shard": (i, 3)}) for i in range(3)]

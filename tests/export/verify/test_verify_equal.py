@@ -5,8 +5,13 @@ import json
 
 import pytest
 
+from axonnx.base.errors import AxonnxError
 from axonnx.cli import main
+from axonnx.export.verify.stages import verify_file
+from axonnx.loading import load_data
 from axonnx.runtime.format.model_file import read_model_file
+from axonnx.runtime.measure.verify_result import VerifyResult
+from axonnx.runtime.readers import write_npz
 
 MODES = {
     "mfa": (),
@@ -49,7 +54,7 @@ def test_the_training_network_and_the_stated_accuracies_are_part_of_the_verdict(
     assert [entry["way"] for entry in result["stated"]] == ways
     for entry in (*result["accuracy"], *result["stated"]):
         assert entry["interval"][0] <= entry["accuracy"] <= entry["interval"][1]
-    assert result["paired"]["samples"] == 40
+    assert result["paired"]["samples"] == 12
 
 
 def test_the_result_is_bound_to_file_checkpoint_and_data(exported, verify):
@@ -59,39 +64,37 @@ def test_the_result_is_bound_to_file_checkpoint_and_data(exported, verify):
     assert (result["checkpoint_sha256"], result["data_sha256"]) == (provenance.checkpoint, provenance.data_digest)
 
 
-def test_shards_merge_to_the_whole(exported, verify, tmp_path, capsys):
-    path, parts = exported(), []
-    _, whole = verify(path)
-    for shard in ("0/2", "1/2"):
-        parts.append(str(tmp_path / f"{shard[0]}.json"))
-        verify(path, "--shard", shard, "-o", parts[-1])
-    capsys.readouterr()
-    assert main(["verify", "--merge", *parts, "--json"]) == 0
-    merged = json.loads(capsys.readouterr().out)
+FEW = {"samples": 6, "limit": 12, "recordings": 2}
+
+
+def test_shards_merge_to_the_whole(exported, run_folder):
+    whole = verify_file(exported(), run_folder, **FEW)
+    merged = VerifyResult.merged([verify_file(exported(), run_folder, **FEW, shard=(i, 2)) for i in range(2)])
     for key in ("samples", "right", "accuracy", "interval", "nll"):
-        assert merged["accuracy"][0][key] == pytest.approx(whole["accuracy"][0][key])
-    assert merged["paired"] == whole["paired"]
-    assert merged["stated"] == whole["stated"]
-    stock = [next(e for e in r["implementations"] if e["name"] == "native") for r in (merged, whole)]
+        assert getattr(merged.accuracy[0], key) == pytest.approx(getattr(whole.accuracy[0], key))
+    assert merged.paired == whole.paired
+    assert merged.stated == whole.stated
+    stock = [next(e for e in r.implementations if e.name == "native") for r in (merged, whole)]
     assert stock[0] == stock[1]
 
 
-def test_shards_that_repeat_miss_or_are_of_other_files_are_refused(exported, verify, tmp_path, capsys):
-    for name, path in (("a", exported()), ("b", exported(*MODES["int8"]))):
-        for shard in ("0/2", "1/2"):
-            verify(path, "--shard", shard, "-o", str(tmp_path / f"{name}{shard[0]}.json"))
+def test_shards_that_repeat_miss_or_are_of_other_files_are_refused(exported, run_folder):
+    found = {
+        f"{name}{shard}": verify_file(path, run_folder, **FEW, shard=(shard, 2))
+        for name, path in (("a", exported()), ("b", exported(*MODES["int8"])))
+        for shard in (0, 1)
+    }
     for names, text in (
         (("a0", "a0"), "expected each of 0 to 1 once"),
         (("a1",), "expected each of 0 to 1 once"),
         (("a0", "b1"), "file_sha256"),
     ):
-        capsys.readouterr()
-        assert main(["verify", "--merge", *(str(tmp_path / f"{name}.json") for name in names)]) == 2
-        assert text in capsys.readouterr().err
+        with pytest.raises(AxonnxError, match=text):
+            VerifyResult.merged([found[name] for name in names])
 
 
 def test_the_table_ends_with_the_verdict(exported, run_folder, capsys):
-    words = ["verify", str(exported()), "--run", str(run_folder), "--samples", "2", "--limit", "8"]
+    words = ["verify", str(exported()), "--run", str(run_folder), "--limit", "2"]
     assert main([*words, "--quiet"]) == 0
     assert capsys.readouterr().out.rstrip().splitlines()[-1].startswith("verified: 0 mismatches in ")
 
@@ -99,9 +102,8 @@ def test_the_table_ends_with_the_verdict(exported, run_folder, capsys):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["verify"], "which file and which run?"),
-        (["verify", "x.onnx"], "which file and which run?"),
-        (["verify", "x.onnx", "--run", "nowhere"], "no run here"),
+        (["verify", "x.onnx"], "x.onnx: cannot be read"),
+        (["verify", "x.onnx", "--run", "nowhere"], "x.onnx: cannot be read"),
     ],
 )
 def test_wrong_use_ends_with_2(words, text, capsys):
@@ -110,10 +112,33 @@ def test_wrong_use_ends_with_2(words, text, capsys):
 
 
 def test_wrong_shards_and_parts_are_refused(exported, run_folder, capsys):
-    words = ["verify", str(exported()), "--run", str(run_folder), "--samples", "2", "--limit", "8", "--quiet"]
-    assert main([*words, "--shard", "2/2"]) == 2
+    words = ["verify", str(exported()), "--run", str(run_folder), "--limit", "2", "--quiet"]
+    with pytest.raises(AxonnxError, match="expected I/N with I from 0"):
+        verify_file(exported(), run_folder, shard=(2, 2))
+    assert main([*words[:3], "nowhere"]) == 2
+    assert "no run here" in capsys.readouterr().err
     assert main([*words, "--part", "holdout"]) == 2
     assert "it has ['test', 'train']" in capsys.readouterr().err
-    for nothing in ("--samples", "--limit", "--recordings"):
-        assert main([*words, nothing, "0"]) == 2
-        assert "a verification of nothing proves nothing" in capsys.readouterr().err
+    for nothing in ("samples", "limit", "recordings"):
+        with pytest.raises(AxonnxError, match="a verification of nothing proves nothing"):
+            verify_file(exported(), run_folder, **{nothing: 0})
+
+
+def test_data_of_ones_own_is_compared_like_that_of_the_run(exported, run_folder, tmp_path, capsys):
+    test = load_data("digits-saccade")
+    for number in range(8):
+        place = tmp_path / str(test.classes[int(test.labels[number])])
+        place.mkdir(exist_ok=True)
+        write_npz(place / f"{number}.npz", test[number], test.sensor)
+    words = ["verify", str(exported()), "--run", str(run_folder), "--limit", "8", "--json", "--quiet"]
+    assert main([*words, "--data", str(tmp_path)]) == 0
+    own = json.loads(capsys.readouterr().out)
+    assert own["paired"]["samples"] == 8
+    assert main([*words, "--data", "digits-saccade"]) == 0
+    named = json.loads(capsys.readouterr().out)
+    assert main(words) == 0
+    of_the_run = json.loads(capsys.readouterr().out)
+    assert named["accuracy"] == of_the_run["accuracy"]
+    assert own["data_sha256"] != named["data_sha256"]
+    assert main([*words, "--data", str(tmp_path / "nothing")]) == 2
+    assert "there is no data set and no file" in capsys.readouterr().err

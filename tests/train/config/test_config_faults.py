@@ -22,7 +22,7 @@ def refusal(*overrides: str, source: str = HERE) -> str:
     ("override", "place", "near"),
     [
         ("--sead=3", "sead", "seed"),
-        ("--optimizer.epochs=3", "optimizer", "optimiser"),
+        ("--optimizer.epoch=3", "optimiser.epoch", "epochs"),
         ("--optimiser.epoch=3", "optimiser.epoch", "epochs"),
         ("--data.duration=3", "data.duration", "duration_ms"),
         ("--data.augmentation.time_jitter=3", "data.augmentation.time_jitter", "time_jitter_us"),
@@ -37,15 +37,35 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(override, place, n
 @pytest.mark.parametrize(
     ("override", "meant"),
     [
-        ("--epochs=3", "'optimiser.epochs' or 'finetune.epochs'"),
         ("--epoch=3", "'optimiser.epochs' or 'finetune.epochs'"),
-        ("--batch-size=3", "'optimiser.batch_size'"),
+        ("--label-smoothing=3", "'optimiser.label_smoothing'"),
         ("--optimiser.target=3", "'regulariser.target'"),
         ("--flip=true", "'data.augmentation.flip'"),
     ],
 )
 def test_a_key_of_another_section_is_named_with_its_section(override, meant):
     assert f"unknown key; did you mean {meant}?" in refusal(override)
+
+
+@pytest.mark.parametrize(
+    ("given", "key", "value"),
+    [
+        ("--optimizer.epochs=3", "optimiser.epochs", 3),
+        ("--epochs=3", "optimiser.epochs", 3),
+        ("--batch-size=3", "optimiser.batch_size", 3),
+        ("--lr=0.25", "optimiser.weight_rate", 0.25),
+        ("--learning_rate=0.25", "optimiser.weight_rate", 0.25),
+        ("--hidden=[3]", "model.hidden", (3,)),
+        ("--regularizer.weight=0.5", "regulariser.weight", 0.5),
+        ("--variant.estimator=iwst", "variant.estimator", {"name": "iwst"}),
+        ("--data_root=there", "data.root", "there"),
+    ],
+)
+def test_other_spellings_and_short_names_are_accepted(given, key, value):
+    found = read_config(HERE, parse_overrides([given]))
+    for part in key.split("."):
+        found = getattr(found, part)
+    assert found == value
 
 
 def test_an_unknown_key_without_a_near_one_lists_what_is_known():

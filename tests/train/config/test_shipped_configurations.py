@@ -1,6 +1,7 @@
 """What ships: every configuration is valid, builds its network, and says what the paper says."""
 
 import shutil
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,12 +9,14 @@ import pytest
 import torch
 
 from axonnx.base.errors import AxonnxError
-from axonnx.cli.train import main
+from axonnx.cli.command import run_verb
 from axonnx.runtime.binning import Sensor
 from axonnx.train.build import Prepared, make_binning, make_network, make_variant
 from axonnx.train.config.read import read_config, shipped
 from axonnx.train.config.settings import Config, RegulariserConfig
 from axonnx.train.data.sets.registry import available
+
+main = partial(run_verb, "train")
 
 TABLES = {
     "cifar10": ["bbnn", "bbnn-nkl", "bbnn-mfa", "bbnn-fpv", "sg-bn"],

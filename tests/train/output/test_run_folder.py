@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from io import StringIO
 from pathlib import Path
 
@@ -17,8 +18,8 @@ import torch
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main as axonnx
+from axonnx.cli.command import run_verb
 from axonnx.cli.overrides import parse_overrides
-from axonnx.cli.train import main
 from axonnx.train import run
 from axonnx.train.config.read import read_config, to_toml
 from axonnx.train.output.checkpoint import read_index
@@ -26,6 +27,8 @@ from axonnx.train.output.curves import draw_curves
 from axonnx.train.output.run_folder import RunFolder
 
 from ..tiny_runs import optimiser_of, rows_of, same_bits, tiny_config, weights_of, without_time, write_config
+
+main = partial(run_verb, "train")
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +147,7 @@ def test_a_run_is_not_overwritten_unasked(finished, config_file, tmp_path, capsy
     before = {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()}
     assert axonnx(["train", config_file(), "--out", str(finished)]) == 2
     assert (
-        "holds a run already. Resume it, overwrite it, or name another folder (--resume, --overwrite, --out)"
+        "holds a run already. Resume it, overwrite it, or name another folder (--resume, --overwrite, --output)"
         in capsys.readouterr().err
     )
     assert before == {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()}

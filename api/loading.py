@@ -1,0 +1,201 @@
+"""Data from anywhere: a path, a data set's name, a run folder, arrays, or data set objects.
+
+``samples_for`` opens it as one network takes it. ``load_data`` and ``describe_data`` look at it without a network.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.format.contract import Contract
+from axonnx.runtime.format.network_input import describe_input
+from axonnx.runtime.measure.samples import Batch, FirstWindows, Samples, batched, open_samples, samples_of_objects
+from axonnx.runtime.readers import Recording
+from axonnx.runtime.streams.fit import Fit
+from axonnx.runtime.streams.frame_files import as_steps
+
+if TYPE_CHECKING:
+    from axonnx.train.data.sets.looking import Look
+    from axonnx.train.data.splits import Data
+
+
+def load_data(data: str | os.PathLike[str], part: str = "test") -> Data:
+    """Load one part of a data set. Needs ``axonnx[train]``.
+
+    Args:
+        data: The name of a data set, a folder of recordings with a folder for each class, or an npz of frames.
+        part: train, validation or test.
+
+    Returns:
+        ``Recordings``, whose items are event arrays, or ``Frames``; both have ``labels`` and ``classes``.
+
+    Raises:
+        AxonnxError: If there is no such data, or no such part of it.
+
+    Examples:
+        >>> test = axonnx.load_data("digits-saccade")
+        >>> len(test), test[0].dtype.names, int(test.labels[0])
+        (360, ('t', 'x', 'y', 'p'), 7)
+    """
+    from axonnx.train.data.sets.registry import load_data_set
+
+    return _part(os.fspath(data), load_data_set(os.fspath(data)).parts, part)
+
+
+def describe_data(data: str, *, limit: int = 200) -> Look:
+    """Look at data before anything is trained: formats, sensor, lengths, events, classes, some samples.
+
+    Args:
+        data: A folder of recordings by class, a recording, an npz of frames, or the name of a data set.
+        limit: Recordings of a folder to read.
+
+    Returns:
+        What was found; its ``settings()`` fit a training on this data.
+
+    Raises:
+        AxonnxError: If there is nothing to read.
+
+    Examples:
+        >>> found = axonnx.describe_data("recording.npz")
+        >>> found.kind, found.sensor
+        ('events', (16, 16))
+    """
+    from axonnx.train.data.sets.looking import look_at
+
+    return look_at(data, limit)
+
+
+def as_path(run: Any) -> Path:
+    """Return the folder of a ``Run``, or the path that is given."""
+    return Path(getattr(run, "folder", run))
+
+
+def samples_for(
+    data: Any, contract: Contract, part: str | None = None, fit: Fit | None = None, *, labelled: bool = True
+) -> Samples:
+    """Open data as the network with this contract takes it; ``part`` is that of data with parts (default: test)."""
+    if isinstance(data, Samples):
+        return data
+    folder = getattr(data, "folder", data)  # a Run has one
+    if isinstance(folder, str | os.PathLike):
+        return _named(os.fspath(folder), contract, part, fit, labelled)
+    if hasattr(data, "digest") and hasattr(data, "subset"):
+        return _of_part(data, type(data).__name__, contract, fit)
+    return samples_of_objects(data, contract, fit)
+
+
+def _named(name: str, contract: Contract, part: str | None, fit: Fit | None, labelled: bool) -> Samples:
+    place = Path(name)
+    if (place / "config.toml").is_file():
+        return _of_run(place, contract, part or "test")
+    if not place.exists():
+        return _data_set(name, contract, part or "test", fit)
+    found = open_samples(place, contract, part, fit, labelled=labelled)
+    trained = _training_data(contract).get("name")
+    if part in (None, "train") and trained and Path(trained).resolve() == Path(found.source).resolve():
+        return replace(found, notes=(*found.notes, "the network was trained on most of this data"))
+    return found
+
+
+def _training_data(contract: Contract) -> dict[str, Any]:
+    """The data section of the configuration that the network was trained with, if the file has it."""
+    data: dict[str, Any] = tomllib.loads(contract.provenance.config or "").get("data", {})
+    return data
+
+
+def _part(name: str, parts: dict[str, Data], part: str) -> Data:
+    if part not in parts:
+        raise AxonnxError(f"{name}: has no part {part!r}; it has {', '.join(parts)}")
+    return parts[part]
+
+
+def _data_set(name: str, contract: Contract, part: str, fit: Fit | None) -> Samples:
+    """A part of a data set by name, loaded as in the file's own training if that was on it."""
+    from axonnx.train.data.sets.registry import load_data_set
+
+    trained = _training_data(contract)
+    own = trained if trained.get("name") == name else {}
+    splits = load_data_set(name, root=own.get("root"), **own.get("options", {}))
+    return _of_part(_part(name, splits.parts, part), f"{name}, {part} part", contract, fit, name)
+
+
+def _of_part(data: Data, source: str, contract: Contract, fit: Fit | None, name: str = "") -> Samples:
+    """The samples of the network's classes, with the numbers that these classes have in the network."""
+    strangers = [each for each in contract.classes if each not in data.classes]
+    if strangers:
+        raise AxonnxError(
+            f"{name or source}: has no class {strangers[0]!r}, which is one of the network's; its classes are "
+            f"{', '.join(data.classes)}"
+        )
+    from axonnx.train.data.splits import with_classes
+
+    kept = with_classes(data, [data.classes.index(each) for each in contract.classes])
+    others = len(data) - len(kept)
+    notes = (f"{others} samples of classes that the network does not have are left out",) if others else ()
+    windows = None if contract.input.binning is None else FirstWindows(contract, fit or Fit())
+    where = name or source
+
+    def some(first: int, last: int) -> Iterator[Batch]:
+        numbers = range(first, last)
+        return batched((_frames(kept, i, where, contract, windows), int(kept.labels[i])) for i in numbers)
+
+    return Samples(source, lambda: kept.digest, len(kept), some, windows, notes, kept.labels)
+
+
+def _frames(
+    data: Data, number: int, where: str, contract: Contract, windows: FirstWindows | None
+) -> NDArray[np.integer]:
+    """One sample [T, …] as the network takes it."""
+    from axonnx.train.data.frames import Frames
+
+    if isinstance(data, Frames) and windows is None:
+        steps: NDArray[np.integer] = as_steps(data.frames[number : number + 1], contract.input, where)[0]
+        return steps
+    if not isinstance(data, Frames) and windows is not None:
+        return windows.frames(Recording(data[number], where, data.sensor), where)
+    takes = describe_input(contract.input) if windows is None else "events"
+    holds = "frames or images" if isinstance(data, Frames) else "events"
+    raise AxonnxError(f"{where}: holds {holds}; the network takes {takes}")
+
+
+def _of_run(run: Path, contract: Contract, part: str) -> Samples:
+    """A part of the data of a run, prepared as in its training."""
+    from axonnx.train.build import prepare
+    from axonnx.train.data.batches import Batches
+    from axonnx.train.output.checkpoint import read_index
+    from axonnx.train.output.run_folder import RunFolder
+
+    config = RunFolder(run).config()
+    prepared = prepare(config.data)
+    data = _part(config.data.name, prepared.splits.parts, part)
+
+    def some(first: int, last: int) -> Iterator[Batch]:
+        few = data.subset(range(first, last))
+        batches = Batches(few, binning=prepared.binning, shuffle=False, dtype="uint8", batch_size=16)
+        for x, labels in batches.epoch(0):
+            frames = np.asarray(x).swapaxes(0, 1) if prepared.steps else np.asarray(x)[:, np.newaxis]
+            yield _fitting(frames, run, contract), labels
+
+    source = f"the {part} part of {config.data.name}"
+    checkpoint = read_index(run / "checkpoint")["files"]["weights"]["sha256"]
+    return Samples(source, lambda: data.digest, len(data), some, known=data.labels, checkpoint=checkpoint)
+
+
+def _fitting(frames: NDArray[Any], run: Path, contract: Contract) -> NDArray[np.integer]:
+    entering = contract.input
+    expected = (entering.steps or 1, *entering.shape)
+    if frames.shape[1:] != expected:
+        raise AxonnxError(
+            f"{run}: its samples are {list(frames.shape[1:])} and the file takes {list(expected)}; name the run that "
+            f"the file was exported from"
+        )
+    return frames
