@@ -44,7 +44,7 @@ def load_data(data: str | os.PathLike[str], part: str = "test") -> Data:
     Examples:
         >>> test = axonnx.load_data("digits-saccade")
         >>> len(test), test[0].dtype.names, int(test.labels[0])
-        (360, ('t', 'x', 'y', 'p'), 7)
+        (360, ('t', 'x', 'y', 'p'), 1)
     """
     from axonnx.train.data.sets.registry import load_data_set
 
