@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, get_args
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_folder
 from axonnx.base.fingerprints import sha256_of
-from axonnx.report.live.panel import try_page
+from axonnx.report.panel import try_page
 from axonnx.runtime.deploy.browser import browser_files
 from axonnx.runtime.deploy.native import cortex_m_files, desktop_files
 from axonnx.runtime.deploy.origin import RECORD, Origin

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
-from axonnx.report.facts.inputs import check_belongs, read_run
-from axonnx.report.facts.material import Material
-from axonnx.report.facts.measure import Measured, Samples, measure, read_samples, samples_of
-from axonnx.report.facts.model_view import ModelView, view_model
+from axonnx.report.material import Material, check_belongs, read_run
+from axonnx.report.measure import Measured, Samples, measure, read_samples, samples_of
+from axonnx.report.model_view import ModelView, view_model
 from axonnx.report.page import render
 from axonnx.runtime.engines.choose import measuring_engine
 from axonnx.runtime.format.contract import Contract

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
 from axonnx.cli.show.live_view import picture_rows
-from axonnx.report.drawing.contact_sheet import contact_sheet
+from axonnx.report.pictures import contact_sheet
 from axonnx.train.data.sets.looking import Look, look_at
 
 SHOWN = 4  # classes that are drawn in a terminal

@@ -20,7 +20,7 @@ from axonnx.cli.options import (
 )
 from axonnx.cli.show.job_progress import watching
 from axonnx.evaluating import evaluate_file
-from axonnx.report.drawing.agreement_picture import agreement_picture
+from axonnx.report.pictures import agreement_picture
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.measure.agreement import agreement_of
 from axonnx.runtime.measure.evaluation import Evaluation

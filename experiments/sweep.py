@@ -15,11 +15,11 @@ from pydantic import PositiveInt
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
+from axonnx.experiments.figures import draw_sweep
 from axonnx.experiments.plan import Job
 from axonnx.experiments.sharing import Tell, records_of
 from axonnx.experiments.statistics import mean_and_std
 from axonnx.experiments.store import Record, Store
-from axonnx.experiments.sweep_figure import draw_sweep
 from axonnx.jobs.work import Pool
 from axonnx.runtime.measure.result_files import Found
 from axonnx.train.build import prepare

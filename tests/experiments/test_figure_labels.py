@@ -7,7 +7,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from axonnx.experiments.figures import STYLE, make_figure
+from axonnx.base.palette import FIGURE_STYLE
+from axonnx.experiments.figures import make_figure
 from axonnx.experiments.plan import read_plan
 from axonnx.experiments.store import read_results
 
@@ -26,7 +27,7 @@ def overhang(figure: Figure) -> float:
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
 def test_everything_drawn_lies_inside_the_figure(path):
     _, records = read_results(path)
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(FIGURE_STYLE):
         assert overhang(make_figure(read_plan(path.stem.removesuffix("-held-out")), records)) <= 0
 
 

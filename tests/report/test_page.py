@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from axonnx.report.facts.material import Material
-from axonnx.report.facts.measure import Measured, Sample, measure, read_samples
-from axonnx.report.facts.model_view import view_model
+from axonnx.report.material import Material
+from axonnx.report.measure import Measured, Sample, measure, read_samples
+from axonnx.report.model_view import view_model
 from axonnx.report.page import ANCHORS, render
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.measure.profile_result import EarlyExit

@@ -7,17 +7,17 @@ import re
 import numpy as np
 import pytest
 
-from axonnx.report.facts.material import Material
-from axonnx.report.facts.model_view import view_model
-from axonnx.report.live.panel import try_page
+from axonnx.report.material import Material
+from axonnx.report.model_view import view_model
 from axonnx.report.page import render
+from axonnx.report.panel import try_page
 from axonnx.runtime.binning import Binning, Sensor, bin_events
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.model import Model
 
-from ...runtime.readers.event_files import csv_bytes, random_events
-from ...runtime.streams.small_models import export, samples
-from ..browser import chromium, visit
+from ..runtime.readers.event_files import csv_bytes, random_events
+from ..runtime.streams.small_models import export, samples
+from .browser import chromium, visit
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium here; install it with apt-get install chromium")
 

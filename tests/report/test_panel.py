@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from axonnx.report.facts.material import Material
-from axonnx.report.facts.model_view import view_model
-from axonnx.report.live.panel import MOST_NUMBERS, Example, Surface, _examples, surface, try_page
+from axonnx.report import panel as panel_module
+from axonnx.report.material import Material
+from axonnx.report.model_view import view_model
 from axonnx.report.page import render
-from axonnx.report.sections import live_section
+from axonnx.report.panel import MOST_NUMBERS, Example, Surface, _examples, surface, try_page
 from axonnx.runtime.binning import Binning, Sensor
 from axonnx.runtime.format.contract import InputContract
 
-from ...runtime.engines.hand_made import contract, neuron_program
-from ..html_check import Page
+from ..runtime.engines.hand_made import contract, neuron_program
+from .html_check import Page
 
 
 def stated(shape, steps=4, kind="spiking", sensor=None, **more):
@@ -43,7 +43,7 @@ def test_what_one_draws_on_follows_from_the_contract(given, expected):
 def test_a_network_that_is_too_large_is_left_out_with_the_command(model, monkeypatch):
     material = Material(view_model(model), "now")
     assert "function saccade" in render(material)
-    monkeypatch.setattr(live_section, "MOST_BYTES", 1000)
+    monkeypatch.setattr(panel_module, "MOST_BYTES", 1000)
     page = render(material)
     assert "function saccade" not in page
     assert Page(page).faults == []

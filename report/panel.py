@@ -10,9 +10,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.report.html.document import document
-from axonnx.report.html.markup import Html, element
-from axonnx.report.html.page_blocks import colour, odds
+from axonnx.base.errors import AxonnxError
+from axonnx.report.markup import Html, document, element, missing, odds, section
+from axonnx.report.material import Material
+from axonnx.report.numbers import size
 from axonnx.runtime.codegen.js.module_text import library, script_text
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.program.instructions import Program
@@ -106,7 +107,7 @@ def live_script(program: Program) -> str:
 
 def part(name: str) -> str:
     """A file of the panel's script."""
-    return resources.files("axonnx.report.live").joinpath(name).read_text("utf-8")
+    return resources.files("axonnx.report").joinpath(name).read_text("utf-8")
 
 
 def _buttons(kind: str) -> Html:
@@ -118,7 +119,7 @@ def _buttons(kind: str) -> Html:
     )
     return element(
         "div",
-        element("button", "▶ Run again", type="button", data_do="again"),
+        element("button", "▶ Play", type="button", data_do="play"),
         element("button", "Clear", type="button", data_do="clear"),
         None if kind == "image" else opener,
         class_="buttons",
@@ -157,7 +158,7 @@ def _odds(classes: tuple[str, ...]) -> Html:
             element("span", element("i", style="width:0"), class_="bar"),
             element("span", "0 %", class_="share"),
             data_class=entry,
-            class_=f"c{colour(entry)}",
+            class_="c0",
         )
         for entry, name in enumerate(shown)
     ]
@@ -206,3 +207,36 @@ def _sparse(frame: NDArray[np.integer]) -> list[int]:
     places = np.flatnonzero(flat)
     pairs: list[int] = np.stack([places, flat[places]], axis=1).ravel().tolist()
     return pairs
+
+
+TITLE = "Live: the network in this page"
+LEAD = "These are the file's own weights, run by JavaScript with the bits of the file. Nothing leaves this page."
+SILENT = "Scripts do not run here; the live panel needs them."
+
+
+def live_section(material: Material) -> Html:
+    """The panel, or why there is none."""
+    place = surface(material.model.contract)
+    if place is None:
+        return _without(NOT_DRAWABLE)
+    try:
+        script = live_script(material.model.program)
+    except AxonnxError as fault:
+        return _without(f"This network cannot run in a page. {fault}.")
+    if len(script) > MOST_BYTES:
+        told = f"As a script this network has {size(len(script))}, and a page takes at most {size(MOST_BYTES)}."
+        command = f"axonnx compile {material.name} -o js --target js"
+        return section("live", TITLE, None, missing(f"{told} As a page of its own:", command))
+    silent = element("noscript", element("p", SILENT, class_="lead"))
+    return section("live", TITLE, LEAD, silent, panel(material.model.program, place, script, _samples(material)))
+
+
+def _samples(material: Material) -> list[Example]:
+    """Those that the report shows, by their true class where it is known."""
+    shown = material.measured.shown if material.measured is not None else ()
+    names = material.model.contract.classes
+    return [Example(names[each.winner if each.label is None else each.label], each.frames) for each in shown]
+
+
+def _without(why: str) -> Html:
+    return section("live", TITLE, None, element("p", why, class_="missing"))
