@@ -148,6 +148,7 @@ function live(panel, network) {
   }
 
   async function read(file) {
+    stop();
     source = file.name;
     try {
       const recording = await readRecording(new Uint8Array(await file.arrayBuffer()), file.name);
@@ -309,9 +310,12 @@ function live(panel, network) {
   panel.style.setProperty('--steps', bins);
   panel.hidden = false;
   show(-1);
-  new IntersectionObserver((entries, observer) => {  // a reader far above would not see it
-    if (!entries.some((entry) => entry.isIntersecting)) return;
-    observer.disconnect();
+  function look() {  // a reader far above would miss it
+    const { top, bottom } = sensor.getBoundingClientRect();
+    if (top >= innerHeight || bottom <= 0) return;
+    removeEventListener('scroll', look);
     open();
-  }).observe(sensor);
+  }
+  addEventListener('scroll', look, { passive: true });
+  look();
 }
