@@ -116,7 +116,7 @@ def _layers(left: Any, right: Any, cases: Cases) -> None:
 
 
 def _bias(left: Any, right: Any, cases: Cases) -> None:
-    """The deepest networks: bias over E[(h/σ)²], and bias against variance at scale 1."""
+    """Draw the deepest networks: bias over E[(h/σ)²], and bias against variance at scale 1."""
     deepest = max(point["depth"] for _, _, own in cases for record in own for point in record["points"])
     for name, colour, own in cases:
         chosen = [[point for point in record["points"] if point["depth"] == deepest] for record in own]

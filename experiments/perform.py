@@ -90,7 +90,7 @@ def _conduct(
     held_out: Sequence[int] = (),
     pool: Pool | None = None,
 ) -> list[Record]:
-    """The records of every case and seed; with ``held_out`` means over these groups, each left out in turn."""
+    """Return the records of every case and seed; with ``held_out`` means over these groups, each left out in turn."""
     store = Store(folder.resolve(), name, scale)  # workers of a cluster may stand elsewhere
     jobs = list(held_out_jobs(plan, scale, held_out) if held_out else jobs_of(plan, scale))
     records = records_of(jobs, plan.measure, store, name, pool, tell)
@@ -104,7 +104,7 @@ def fill(path: Path, name: str, text: str) -> None:
 
 
 def filled(path: Path, name: str) -> str:
-    """What stands between them now."""
+    """Return the text between the document's marks for ``name``."""
     return _parts(path, name)[1].strip("\n")
 
 

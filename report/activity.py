@@ -15,7 +15,7 @@ Value = TypeVar("Value")
 
 
 def activity_section(material: Material) -> Html:
-    """Rates always where they are known; operations and energy from a profile."""
+    """Show rates if they are known, and operations and energy from a profile."""
     profile = material.profile
     command = f"axonnx profile {material.name} --run {material.run_name} -o profile.json"
     lead = f"Profiled on {count(profile.samples)} samples, engine {profile.engine}." if profile else None

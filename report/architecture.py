@@ -123,7 +123,7 @@ def _lanes(spans: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _piece(line: Line, lane: int, row: int, rows: Mapping[str, int]) -> Html | None:
-    """The piece of a connection beside one box: where it leaves, passes or arrives."""
+    """Return the piece of a connection beside one box: where it leaves, passes or arrives."""
     source, target = rows[line.source], rows[line.target]
     if not min(source, target) <= row <= max(source, target):
         return None

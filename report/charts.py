@@ -41,7 +41,7 @@ class Axis:
 def linear_axis(
     values: Iterable[float], label: str = "", *, zero: bool = False, write: Write = number, wanted: int = 4
 ) -> Axis:
-    """An axis over all finite values, its ends on round ones; of nothing, from 0 to 1."""
+    """Return an axis over all finite values, its ends on round ones; of nothing, from 0 to 1."""
     finite = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
     low, high = min(finite), max(finite)
     if zero:
@@ -54,7 +54,7 @@ def linear_axis(
 
 
 def log_axis(values: Iterable[float], label: str = "", *, write: Write = number) -> Axis:
-    """An axis of powers of ten over all positive values."""
+    """Return an axis of powers of ten over all positive values."""
     positive = [value for value in values if math.isfinite(value) and value > 0] or [1.0]
     first, last = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
     last = max(last, first + 1)
@@ -112,9 +112,9 @@ def chart(
     note: Content = None,
     square: bool = False,
 ) -> Html:
-    """A figure with axes, a grid behind the marks, a legend and a note."""
+    """Return a figure with axes, a grid behind the marks, a legend and a note."""
     grid = [_rule(0, FIELD, at, at, "grid") for at in ((1 - y.at(tick)) * FIELD for tick in y.ticks)]
-    drawing = field(title, [*grid, *marks])
+    drawing = canvas(title, [*grid, *marks])
     y_labels = [element("span", y.write(tick), style=f"bottom:{100 * y.at(tick):.2f}%") for tick in y.ticks]
     x_labels = [element("span", x.write(tick), style=f"left:{100 * x.at(tick):.2f}%") for tick in x.ticks]
     widest = max((len(y.write(tick)) for tick in y.ticks), default=0)
@@ -136,8 +136,8 @@ def chart(
     )
 
 
-def field(title: str, marks: Iterable[Html], width: float = FIELD, height: float = FIELD) -> Html:
-    """An SVG that stretches, with a title for screen readers."""
+def canvas(title: str, marks: Iterable[Html], width: float = FIELD, height: float = FIELD) -> Html:
+    """Return an SVG that stretches, with a title for screen readers."""
     return element(
         "svg",
         element("title", title),
@@ -150,7 +150,7 @@ def field(title: str, marks: Iterable[Html], width: float = FIELD, height: float
 
 
 def legend(keys: Sequence[Key]) -> Html | None:
-    """What the colours mean."""
+    """Return what the colours mean."""
     if not keys:
         return None
     items = [element("li", element("i", class_=f"key c{k.colour}"), k.name) for k in keys]
@@ -158,7 +158,7 @@ def legend(keys: Sequence[Key]) -> Html | None:
 
 
 def line(x: Axis, y: Axis, points: Iterable[tuple[float, float]], colour: int) -> Html:
-    """A line through points; what cannot be shown leaves a gap."""
+    """Return a line through points; what cannot be shown leaves a gap."""
     commands, pen = [], "M"
     for across, up in points:
         if not (x.shows(across) and y.shows(up)):
@@ -181,13 +181,13 @@ def dots(x: Axis, y: Axis, points: Iterable[tuple[float, float, str]], colour: i
 
 
 def upright(x: Axis, value: float, kind: str = "mark") -> Html:
-    """A vertical line through the whole field."""
+    """Return a vertical line through the whole field."""
     at = x.at(value) * FIELD
     return _rule(at, at, 0, FIELD, kind)
 
 
 def place(axis: Axis, value: float, flip: bool = False) -> str:
-    """A coordinate in the field, as short as it can be; drawings never leave the field by far."""
+    """Return a coordinate in the field, as short as it can be; drawings never leave the field by far."""
     share = min(max(axis.at(value), -1.0), 2.0)
     return f"{(1 - share if flip else share) * FIELD:.1f}".removesuffix(".0")
 
@@ -239,7 +239,7 @@ def stacked_bar(title: str, parts: Mapping[str, float], whole: float, texts: Map
         marks.append(_block(at, width, f"{name}: {texts[name]}", f"fill c{colour}"))
         at += width
     keys = [Key(f"{name} {texts[name]}", colour) for colour, name in enumerate(parts, 1)]
-    drawing = element("div", field(title, marks), class_="track tall")
+    drawing = element("div", canvas(title, marks), class_="track tall")
     return element("div", drawing, legend(keys), class_="stack")
 
 
@@ -256,7 +256,7 @@ def _bar(bar: Bar, axis: Axis, title: str, blue: bool) -> Html:
         "li",
         element("span", bar.name, class_="name"),
         element("span", bar.text, class_="text"),
-        element("div", field(text, marks), class_="track"),
+        element("div", canvas(text, marks), class_="track"),
         class_="strong" if bar.strong else None,
     )
 
@@ -313,19 +313,19 @@ def finite(series: Series) -> list[float]:
 
 
 def shares(series: Series, label: str = "") -> Axis:
-    """An axis for proportions, that begins where nothing would be cut off and ends at one."""
+    """Return an axis for proportions, that begins where nothing would be cut off and ends at one."""
     values = finite(series)
     low = min(values, default=0.0)
     return share_axis(label, next((start for start in (0.9, 0.5) if low > start + (1 - start) * 0.1), 0.0))
 
 
 def rates(series: Series, label: str = "") -> Axis:
-    """An axis for firing rates: from zero to the highest."""
+    """Return an axis for firing rates: from zero to the highest."""
     return linear_axis(finite(series), label, zero=True, write=lambda value: f"{100 * value:.3g} %")
 
 
 def positive(series: Series, label: str = "") -> Axis:
-    """An axis for magnitudes: of powers of ten where they span more than one."""
+    """Return an axis for magnitudes: of powers of ten where they span more than one."""
     values = [value for value in finite(series) if value > 0]
     wide = bool(values) and max(values) / min(values) > 30
     return log_axis(values, label) if wide else linear_axis(values, label, zero=True)

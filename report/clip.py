@@ -54,7 +54,7 @@ class Clip:
 def decision_clip(
     program: Program, source: str | Path, *, index: int | None = None, fit: Fit | None = None, seed: int = 0
 ) -> str:
-    """The text of an SVG file: the recording's first window, or one sample of frames, step by step."""
+    """Return the text of an SVG file: the recording's first window, or one sample of frames, step by step."""
     contract, path = program.contract, Path(source)
     if contract.input.steps is None:
         taken = describe_input(contract.input)
@@ -75,7 +75,7 @@ def decision_clip(
 
 
 def animation(clip: Clip, seconds: float = 5.0) -> str:
-    """The text of an SVG file."""
+    """Return the text of an SVG file."""
     chosen = np.unique(np.linspace(0, len(clip.frames) - 1, min(MOST_STEPS, len(clip.frames))).round().astype(int))
     odds = clip.probabilities[chosen]
     winners = odds.argmax(1)
@@ -172,7 +172,7 @@ def _odds(name: str, share: float, row: int, number: int, won: bool) -> Html:
 
 
 def _still(share: float, x: float) -> str:
-    """The last step's width, for readers that do not move."""
+    """Return the last step's width, for readers that do not move."""
     return f"matrix({share:.3f} 0 0 1 {x * (1 - share):.1f} 0)"
 
 

@@ -119,7 +119,7 @@ def _early(material: Material, measured: Measured | None) -> Html | None:
 
 
 def _told(points: list[tuple[float, float, float]], steps: int) -> str:
-    """The point to remember: the fewest steps within a point of the best accuracy."""
+    """Return the point to remember: the fewest steps within a point of the best accuracy."""
     if not points:
         return ""
     best = max(accuracy for _, accuracy, _ in points)

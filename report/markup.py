@@ -49,7 +49,7 @@ def joined(content: Content) -> Html:
 def svg_file(
     title: str, width: float, height: float, *content: Content, look: str = "", motion: str = "", fixed: bool = True
 ) -> str:
-    """The text of an SVG file with a style sheet and a ground; one that is not ``fixed`` fills the room it is given.
+    """Return the text of an SVG file with a style sheet and a ground; if not ``fixed``, it fills the available room.
 
     ``look`` are rules beyond those of all files, with colours as ``var(--name)``; ``motion`` is added as it is.
     """
@@ -85,7 +85,7 @@ LONG_NAME = 10  # letters of a class that leave no room for a bar beside them
 
 
 def section(anchor: str, title: str, lead: Content, *body: Content) -> Html:
-    """A part of the page with a heading and a sentence on what it shows."""
+    """Return a part of the page with a heading and a sentence on what it shows."""
     return element(
         "section",
         element("h2", title, id=f"{anchor}-title"),
@@ -97,7 +97,7 @@ def section(anchor: str, title: str, lead: Content, *body: Content) -> Html:
 
 
 def missing(what: str, command: str) -> Html:
-    """Says what is not there and how to get it."""
+    """Say what is missing and which command provides it."""
     return element("p", what, " Run ", element("code", command), class_="missing")
 
 
@@ -112,7 +112,7 @@ def card(*content: Content) -> Html:
 
 
 def tile(name: str, value: str, detail: str = "") -> Html:
-    """A key figure."""
+    """Return a key figure."""
     small = element("dd", detail, class_="detail") if detail else None
     return element("div", element("dt", name), element("dd", value, class_="value"), small, class_="tile")
 
@@ -120,7 +120,7 @@ def tile(name: str, value: str, detail: str = "") -> Html:
 def table(
     head: Sequence[str], rows: Iterable[Sequence[Content]], caption: str, *, names: int = 1, hide_caption: bool = False
 ) -> Html:
-    """A table whose first ``names`` columns are text and whose others are numbers."""
+    """Return a table whose first ``names`` columns are text and whose others are numbers."""
     cells = [element("th", title, scope="col", class_=None if at < names else "n") for at, title in enumerate(head)]
     return element(
         "div",
@@ -151,7 +151,7 @@ def odds(classes: Sequence[str], rows: Sequence[Html], about: str) -> Html:
 
 
 def folded(summary: str, *content: Content) -> Html:
-    """A collapsed block that a click opens."""
+    """Return a collapsed block that a click opens."""
     return element("details", element("summary", summary), content)
 
 
@@ -161,7 +161,7 @@ def listing(text: str) -> Html:
 
 
 def document(title: str, policy: str, *body: Content) -> str:
-    """The text of an HTML file; ``policy`` says what the browser may load and run."""
+    """Return the text of an HTML file; ``policy`` says what the browser may load and run."""
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -175,7 +175,7 @@ def document(title: str, policy: str, *body: Content) -> str:
 
 
 def page_script() -> Html:
-    """What switches between light and dark, and steps through samples; without it everything is still there."""
+    """Return the script that switches between light and dark and steps through samples; the page works without it."""
     return element("script", Html(f"\n{_asset('page.js')}"))
 
 

@@ -1,6 +1,6 @@
 """What training leaves behind, as a report reads it, and whether results are of the file that is reported.
 
-What is missing is not shown; what is there but of another type is refused, with the place of the fault.
+Missing parts are not shown. A value of the wrong type is refused, with its place.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class Material:
         return _at_export(stated[0], text) if stated else None
 
     def rates(self) -> dict[str, float]:
-        """Firing rate of each layer: profiled, or measured here, or from training."""
+        """Return the firing rate of each layer: profiled, or measured here, or from training."""
         if self.profile is not None:
             return {layer.name: layer.rate for layer in self.profile.layers}
         if self.measured is not None:

@@ -34,7 +34,7 @@ ANCHORS = {
 
 
 def render(material: Material) -> str:
-    """The report as the text of one HTML file."""
+    """Return the report as the text of one HTML file."""
     parts = (_header(), _main(material), _footer(material), page_script())
     return document(f"{material.name}: Axonnx report", POLICY, *parts)
 

@@ -23,7 +23,7 @@ ODDS = 24  # classes with a row of their own
 MOST_LAYERS = 6  # with a raster
 MOST_NUMBERS = 40_000  # of all examples together: keeps a page small
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
-NOT_DRAWABLE = "What this network takes is neither a picture nor events that one could draw."
+NOT_DRAWABLE = "The input of this network is neither a picture nor events, so it cannot be drawn."
 HINTS = {
     "camera": "Draw on the sensor, large, or drop a recording here.",
     "paint": "Paint spikes (time goes to the right, channels upwards), or drop a recording here.",
@@ -47,7 +47,7 @@ class Example(NamedTuple):
 
 
 def try_page(program: Program) -> str:
-    """A page to try a network on: the text of an HTML file with the panel, and nothing else."""
+    """Return a page to try a network on: the text of an HTML file with the panel, and nothing else."""
     place, contract = surface(program.contract), program.contract
     lead = f"A {contract.kind} network for {len(contract.classes)} classes, in this page alone: nothing leaves it."
     body = panel(program, place, live_script(program)) if place else element("p", NOT_DRAWABLE, class_="missing")
@@ -98,7 +98,7 @@ def panel(program: Program, place: Surface, script: str, examples: Sequence[Exam
 
 
 def live_script(program: Program) -> str:
-    """The network, readers of recordings and the panel in a function of their own."""
+    """Return the network, readers of recordings and the panel in a function of their own."""
     parts = [part(name) for name in ("camera.js", "canvas.js", "panel.js")]
     network = "{ contract, create, binRecording, countEvents, readRecording, fitRecording }"
     body = "\n".join([script_text(program), library("recordings.js"), *parts])
@@ -106,7 +106,7 @@ def live_script(program: Program) -> str:
 
 
 def part(name: str) -> str:
-    """A file of the panel's script."""
+    """Return a file of the panel's script."""
     return resources.files("axonnx.report").joinpath(name).read_text("utf-8")
 
 
@@ -127,7 +127,7 @@ def _buttons(kind: str) -> Html:
 
 
 def _camera(contract: Contract) -> Html:
-    """A camera that moves is right for data sets of pictures that were recorded so."""
+    """Choose between a moving and a still camera; data sets of recorded pictures were made with a moving one."""
     moving = any(word in (contract.provenance.data or "") for word in ("saccade", "nmnist", "digits"))
     ways = {
         "moves": ("The camera moves over the drawing", moving),
@@ -215,7 +215,7 @@ SILENT = "Scripts do not run here; the live panel needs them."
 
 
 def live_section(material: Material) -> Html:
-    """The panel, or why there is none."""
+    """Return the panel, or why there is none."""
     place = surface(material.model.contract)
     if place is None:
         return _without(NOT_DRAWABLE)
@@ -224,7 +224,7 @@ def live_section(material: Material) -> Html:
     except AxonnxError as fault:
         return _without(f"This network cannot run in a page. {fault}.")
     if len(script) > MOST_BYTES:
-        told = f"As a script this network has {size(len(script))}, and a page takes at most {size(MOST_BYTES)}."
+        told = f"As a script, this network is {size(len(script))} large; a report holds at most {size(MOST_BYTES)}."
         command = f"axonnx compile {material.name} -o js --target js"
         return section("live", TITLE, None, missing(f"{told} As a page of its own:", command))
     silent = element("noscript", element("p", SILENT, class_="lead"))

@@ -52,7 +52,7 @@ def faded(frames: NDArray[np.integer]) -> NDArray[np.float64]:
 
 
 def shrink(frames: NDArray[np.float64], widest: int = WIDEST) -> NDArray[np.float64]:
-    """The same events on a sensor of ``widest`` pixels at the most."""
+    """Return the same events on a sensor of ``widest`` pixels at the most."""
     factor = -(-max(frames.shape[-2:]) // widest)
     if factor == 1:
         return frames
@@ -65,14 +65,14 @@ def shrink(frames: NDArray[np.float64], widest: int = WIDEST) -> NDArray[np.floa
 
 
 def photograph(image: NDArray[np.integer]) -> str:
-    """An image [C, H, W] of values from 0 to 255, grey or in colour, as a data URI."""
+    """Return an image [C, H, W] of values from 0 to 255, grey or in colour, as a data URI."""
     pixels = image.clip(0, 255).astype(np.uint8)
     rows = pixels.transpose(1, 2, 0) if len(pixels) == 3 else pixels.mean(0).astype(np.uint8)[..., None]
     return _uri(_png(np.ascontiguousarray(rows), TRUECOLOUR if rows.shape[2] == 3 else GREY))
 
 
 def data_uri(levels: Levels) -> str:
-    """Indices [h, w] of the palette as a picture that needs no file of its own."""
+    """Return indices [h, w] of the palette as a picture that needs no file of its own."""
     colours, alphas = palette()
     return _uri(_png(levels[..., None], INDEXED, _part(b"PLTE", colours) + _part(b"tRNS", alphas)))
 
@@ -82,7 +82,7 @@ def _uri(data: bytes) -> str:
 
 
 def _png(pixels: Levels, kind: int, extra: bytes = b"") -> bytes:
-    """A PNG of pixels [h, w, samples]."""
+    """Return a PNG of pixels [h, w, samples]."""
     height, width, _ = pixels.shape
     rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1)  # 0: no filter
     header = _part(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0))
@@ -113,7 +113,7 @@ Counts = NDArray[np.integer]
 
 
 def contact_sheet(title: str, samples: Mapping[str, Sequence[Counts]]) -> str:
-    """The text of an SVG file: for each class its samples, counts of events [C, H, W]."""
+    """Return the text of an SVG file: for each class its samples, counts of events [C, H, W]."""
     columns = max(map(len, samples.values()))
     width = SHEET_NAMES + columns * (SIDE + GAP) + GAP
     height = HEAD + len(samples) * (SIDE + GAP)
@@ -151,7 +151,7 @@ AGREEMENT_LOOK = """
 
 
 def agreement_picture(found: Agreement) -> str:
-    """The text of an SVG file."""
+    """Return the text of an SVG file."""
     shown = found.disputed[:MOST].tolist()
     below = _y(len(found.files)) + 20
     width = 2 * PAD + NAMES + max(CELL * (len(found.files) + 1), SMALL * len(shown), 420)
@@ -187,7 +187,7 @@ def _cell(differ: int, most: int, at: int, to: int) -> Html:
 
 
 def _disputed(found: Agreement, shown: list[int], top: float) -> Html:
-    """A column for each sample on which files differ: the truth, and what each file takes it for."""
+    """Return a column for each sample on which files differ: the truth, and what each file takes it for."""
     more = len(found.disputed) - len(shown)
     rest = f"; {more} more are not shown" if more else ""
     head = f"where they do not decide alike (blue: right, orange: wrong){rest}; all wrong alike: {found.wrong_alike}"

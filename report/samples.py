@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.report.charts import Key, field, legend, linear_axis
+from axonnx.report.charts import Key, canvas, legend, linear_axis
 from axonnx.report.markup import Content, Html, element, missing, odds, section
 from axonnx.report.material import Material
 from axonnx.report.measure import Sample
@@ -60,7 +60,7 @@ def _button(sample: Sample, material: Material, first: bool) -> Html:
 
 
 def _busiest(sample: Sample) -> int:
-    """The step with the most events just behind it."""
+    """Return the step with the most events just behind it."""
     counts = np.abs(sample.frames.astype(np.int64)).reshape(len(sample.frames), -1).sum(1)
     return int(np.convolve(counts, np.ones(3))[: len(counts)].argmax())
 
@@ -109,7 +109,7 @@ def _picture(sample: Sample, timed: bool) -> Html | None:
 
 
 def _style(sample: Sample, step: str) -> str | None:
-    """The picture of a step, out of the row of all of them; nothing where samples are no pictures."""
+    """Return the picture of a step, out of the row of all of them; nothing where samples are no pictures."""
     frames = _as_pictures(sample.frames)
     height, width = frames.shape[-2:]
     if min(height, width) < 2:
@@ -226,7 +226,7 @@ def _membranes(name: str, sample: Sample, material: Material) -> list[Html]:
 
 
 def telling_neurons(spikes: NDArray[np.bool_], values: NDArray[np.float32]) -> list[int]:
-    """The busiest neuron, one in the middle of those that fire, and the one that came closest without firing."""
+    """Return the busiest neuron, one in the middle of those that fire, and the one that came closest without firing."""
     counts = spikes.sum(0)
     firing = np.flatnonzero(counts)[np.argsort(-counts[counts > 0], kind="stable")]
     silent = np.flatnonzero(counts == 0)
@@ -237,7 +237,7 @@ def telling_neurons(spikes: NDArray[np.bool_], values: NDArray[np.float32]) -> l
 
 
 def _activity(sample: Sample, material: Material) -> list[Html]:
-    """What stands in the place of strips where there is no time: the active neurons of each layer."""
+    """Return what stands in the place of strips where there is no time: the active neurons of each layer."""
     found = []
     for name in (layer.name for layer in material.model.layers if layer.name in sample.spikes):
         active = sample.spikes[name][0]
@@ -273,9 +273,9 @@ def strip(
     side: Content = None,
     cursor: bool = True,
 ) -> Html:
-    """A strip with its title above, labels beside it, and the line that marks the chosen moment."""
+    """Return a strip with its title above, labels beside it, and the line that marks the chosen moment."""
     pointer = element("line", x1=0.5, x2=0.5, y1=0, y2=units, class_="cursor") if cursor else Html("")
-    drawing = field(title, [*marks, pointer], steps, units)
+    drawing = canvas(title, [*marks, pointer], steps, units)
     return element(
         "div",
         element("p", title),
@@ -285,7 +285,7 @@ def strip(
 
 
 def raster(title: str, spikes: Spikes, rows: int) -> Html:
-    """A dash for each spike [T, neurons]; of many neurons, ``rows`` that stand for all."""
+    """Return a dash for each spike [T, neurons]; of many neurons, ``rows`` that stand for all."""
     shown = evenly(spikes.shape[1], rows)
     height = int(min(192, max(40, 1.5 * len(shown))))
     dashes = "".join(f"M{step} {row}h.8" for step, row in np.argwhere(spikes[:, shown]).tolist())
@@ -350,7 +350,7 @@ def decision(title: str, probabilities: Floats, names: Sequence[str], wanted: in
 
 
 def time_axis(steps: int, step_ms: float | None) -> Html:
-    """Marks under the last strip: milliseconds where they are known, steps otherwise."""
+    """Draw marks under the last strip: milliseconds if they are known, else steps."""
     whole = steps * (step_ms or 1.0)
     marks = [tick for tick in linear_axis([0.0, whole], wanted=6).ticks if tick < 0.97 * whole]
     unit = " ms" if step_ms else ""

@@ -20,7 +20,7 @@ MODES = {
 
 
 def in_a_sentence(material: Material) -> str:
-    """What kind of network this is."""
+    """Return what kind of network this is."""
     contract, neurons = material.model.contract, sum(layer.neurons for layer in material.model.layers)
     of = f" of {contract.provenance.data}" if contract.provenance.data else ""
     return (
@@ -30,11 +30,13 @@ def in_a_sentence(material: Material) -> str:
 
 
 def verdict(material: Material) -> Html:
-    """Big and green, or red with the first divergence, or how to get one."""
+    """Show that the file is verified, or the first divergence, or how to verify it."""
     verify = material.verify
     if verify is None:
         command = f"axonnx verify {material.name} --run {material.run_name} -o verify.json"
-        return _banner("open", "Not verified", missing("Nothing shows yet that the file is what was trained.", command))
+        return _banner(
+            "open", "Not verified", missing("Nothing proves yet that the file equals the trained network.", command)
+        )
     if verify.verdict == "equal":
         return _banner("good", f"Verified: {count(verify.mismatches)} mismatches", f"in {_compared(verify)}")
     found = "the file differs" if not verify.mismatches else f"{count(verify.mismatches)} mismatches"
@@ -42,12 +44,12 @@ def verdict(material: Material) -> Html:
 
 
 def key_figures(material: Material) -> Html:
-    """The tiles."""
+    """Return the tiles."""
     return element("dl", _tiles(material), class_="tiles")
 
 
 def pipeline(material: Material) -> Html:
-    """What was done, step by step, and what was not."""
+    """Return what was done, step by step, and what was not."""
     contract = material.model.contract
     collapse = contract.collapse
     members = f", {collapse.members} members" if collapse.members > 1 else ""
@@ -117,7 +119,7 @@ def _compared(verify: VerifyResult) -> str:
 
 def _divergence(first: Divergence | None) -> str:
     if first is None:
-        return "No single value was named; see the stages."
+        return "No single value is the cause; see the stages."
     where = [(name, getattr(first, name)) for name in ("layer", "sample", "step", "neuron")]
     place = ", ".join(f"{name} {value}" for name, value in where if value is not None)
     values = f"expected {_exactly(first.expected)}, found {_exactly(first.found)}"
@@ -177,7 +179,7 @@ def _lines(lines: tuple[str, ...]) -> Html | None:
 
 
 TITLE = "Training"
-UNKNOWN = "No numbers of it in results.csv."
+UNKNOWN = "results.csv has no values for this chart."
 LOSSES = {"loss": "loss", "cross_entropy": "cross-entropy", "validation_nll": "validation NLL", "test_nll": "test NLL"}
 ACCURACIES = {"train_accuracy": "training", "validation_accuracy": "validation", "test_accuracy": "test"}
 
@@ -191,7 +193,7 @@ def training_section(run: RunFiles | None) -> Html:
 
 
 def column(rows: Sequence[Row], name: str) -> list[float]:
-    """A column as numbers; what is none is NaN."""
+    """Return a column as numbers; what is none is NaN."""
     return [_number(row.get(name)) for row in rows]
 
 

@@ -44,7 +44,7 @@ def page_text() -> str:
 
 
 def make_app(service: Service, token: str | None = None, loopback: bool = True) -> Starlette:
-    """The application of one service."""
+    """Return the application of one service."""
     page = page_text()
 
     async def show(request: Request) -> Response:
@@ -86,7 +86,7 @@ def health_of(service: Service) -> dict[str, object]:
 
 
 def gauges(service: Service) -> dict[str, tuple[str, float]]:
-    """What goes up and down."""
+    """Return the figures that go up and down."""
     return {
         "streams_open": ("Streams under way", len(service.streams)),
         "sessions_on_disk": ("Sessions that can be resumed", service.saved.count()),

@@ -167,7 +167,7 @@ def test_a_run_of_one_epoch_is_drawn():
     page = Page(training_section(RunFiles(path=Path("run"), rows=rows)))
     assert page.faults == []
     assert page.count("path", "dot") == 3
-    assert "No numbers of it in results.csv" in page.text  # gradients
+    assert "results.csv has no values for this chart" in page.text  # gradients
 
 
 def test_values_of_training_that_are_none_leave_gaps():

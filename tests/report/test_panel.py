@@ -47,7 +47,7 @@ def test_a_network_that_is_too_large_is_left_out_with_the_command(model, monkeyp
     page = render(material)
     assert "function saccade" not in page
     assert Page(page).faults == []
-    assert "and a page takes at most 1" in Page(page).text
+    assert "a report holds at most 1" in Page(page).text
     assert "axonnx compile tiny.onnx -o js --target js" in Page(page).text
 
 
@@ -57,7 +57,7 @@ def test_a_network_that_cannot_be_drawn_for_is_told():
     )
     page = Page(try_page(program))
     assert page.faults == []
-    assert "neither a picture nor events" in page.text
+    assert "neither a picture nor events, so it cannot be drawn" in page.text
 
 
 def test_samples_that_a_page_has_no_room_for_are_left_out():
