@@ -107,7 +107,7 @@ def test_a_divergence_is_red_and_exact(material):
 def test_a_failed_structure_has_no_divergence_to_name(material):
     page = Page(render(replace(material, verify=VerifyResult(model="m", verdict="different"))))
     assert "Not equal: the file differs" in page.text
-    assert "No single value was named" in page.text
+    assert "No single value is the cause" in page.text
 
 
 def test_without_a_profile_rates_are_those_measured_here(material):
