@@ -11,7 +11,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_folder
 from axonnx.base.fingerprints import sha256_of
 from axonnx.model import Target
-from axonnx.report.live.panel import try_page
+from axonnx.report.panel import try_page
 from axonnx.runtime.deploy.browser import browser_files
 from axonnx.runtime.deploy.native import cortex_m_files, desktop_files
 from axonnx.runtime.deploy.origin import RECORD, Origin

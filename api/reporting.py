@@ -11,10 +11,9 @@ from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
 from axonnx.base.progress import Progress
 from axonnx.loading import samples_for
-from axonnx.report.facts.inputs import check_belongs, read_run
-from axonnx.report.facts.material import Material
-from axonnx.report.facts.measure import measure
-from axonnx.report.facts.model_view import view_model
+from axonnx.report.material import Material, check_belongs, read_run
+from axonnx.report.measure import measure
+from axonnx.report.model_view import view_model
 from axonnx.report.page import render
 from axonnx.runtime.engines.choose import measuring_engine
 from axonnx.runtime.format.contract import Contract

@@ -110,7 +110,7 @@ def data(options: Options) -> int:
 
 def draw(look: Look, output: str) -> None:
     """Samples of each class as an SVG file."""
-    from axonnx.report.drawing.contact_sheet import contact_sheet
+    from axonnx.report.pictures import contact_sheet
 
     if not output.endswith(".svg"):
         raise AxonnxError(

@@ -11,7 +11,7 @@ from axonnx.base.files import replacing, write_text
 from axonnx.cli.guard import FAILED, FINE
 from axonnx.cli.options import Options, set_torch_threads
 from axonnx.model import load, verify_file
-from axonnx.report.drawing.agreement_picture import agreement_picture
+from axonnx.report.pictures import agreement_picture
 from axonnx.run import Run
 from axonnx.runtime.binning.settings import Binning
 from axonnx.runtime.format.contract import AccuracyContract, Contract, LayerContract

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import replacing
+from axonnx.base.palette import FIGURE_STYLE, SERIES, groups_of_series
 from axonnx.experiments.plan import Plan
 from axonnx.experiments.store import Record
 from axonnx.experiments.tables import attenuation, gradient_norms
@@ -17,40 +19,73 @@ from axonnx.experiments.tables import attenuation, gradient_norms
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STYLE = {"svg.hashsalt": "axonnx", "svg.fonttype": "none", "font.size": 9}
+Measured = Sequence[tuple[Mapping[str, Any], Sequence[float]]]  # settings of a point, accuracies of its seeds
+Cases = Sequence[tuple[str, str, list[Record]]]  # label, colour and records
 
 
 def draw(path: Path, plan: Plan, records: Sequence[Record]) -> None:
     """Write the experiment's figure as SVG."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _save(path, lambda: make_figure(plan, records))
+
+
+def _save(path: Path, make: Callable[[], Figure], **metadata: str) -> None:
     try:
         import matplotlib
     except ModuleNotFoundError:
         raise AxonnxError("figures need matplotlib: pip install 'axonnx[report]'") from None
-    with matplotlib.rc_context(STYLE):
-        figure = make_figure(plan, records)
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with matplotlib.rc_context(FIGURE_STYLE):
+        figure = make()
         with replacing(path) as temporary:
-            figure.savefig(temporary, format="svg", metadata={"Date": None})
+            figure.savefig(temporary, format="svg", metadata={"Date": None, **metadata})
 
 
 def make_figure(plan: Plan, records: Sequence[Record]) -> Figure:
-    """Two panels and one legend; every label lies inside the figure."""
+    """Draw two measures side by side for each group of cases; the groups share their axes, so they can be compared.
+
+    A panel shows at most ``SERIES`` cases. Where more cases have names like "training: collapse", each collapse has its
+    panels and each training its colour; otherwise they are divided in their order.
+    """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 3.8), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    FIGURES[plan.figure](left, right, plan, [record for record in records if "failed" not in record])
-    for axes in (left, right):
-        axes.grid(alpha=0.3)
-    handles, names = left.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside right center", fontsize="small", frameon=False)
+    groups = case_groups([case.name for case in plan.cases if any(_shown(record, case.name) for record in records)])
+    figure = Figure(figsize=(10, 0.8 + 2.8 * len(groups)), layout="constrained")
+    rows = figure.subplots(len(groups), 2, sharex="col", sharey="col", squeeze=False)
+    drawn: list[str] = []
+    for row, (title, names) in zip(rows, groups.items(), strict=True):
+        cases = [
+            (label, f"C{number}", [record for record in records if _shown(record, name)])
+            for number, (name, label) in enumerate(names.items())
+        ]
+        FIGURES[plan.figure](row[0], row[1], cases)
+        row[0].set_title(title, loc="left")
+        handles, labels = row[0].get_legend_handles_labels()
+        if labels != drawn:  # the same cases in all rows need one legend
+            row[1].legend(handles, labels, loc="upper left", bbox_to_anchor=(1.02, 1.02))
+        drawn = labels
+    for axes in rows[:-1].flat:
+        axes.set_xlabel("")  # stands below the last row
     return figure
 
 
-def _cases(plan: Plan, records: Sequence[Record]) -> list[tuple[str, str, list[Record]]]:
-    """Name, colour and records of each case that has some."""
-    found = [(case.name, [record for record in records if record["case"] == case.name]) for case in plan.cases]
-    return [(name, f"C{number}", own) for number, (name, own) in enumerate(found) if own]
+def case_groups(names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return for each group of cases its title, and for each case in it the label."""
+    if len(names) <= SERIES:
+        return {"": {name: name for name in names}}
+    kinds: dict[str, dict[str, str]] = {}
+    for name in names:
+        label, _, kind = name.rpartition(": ")
+        kinds.setdefault(kind, {})[name] = label
+    if all(label for cases in kinds.values() for label in cases.values()) and max(map(len, kinds.values())) <= SERIES:
+        return kinds
+    return {
+        f"{names.index(group[0]) + 1} to {names.index(group[-1]) + 1} of {len(names)}": {name: name for name in group}
+        for group in groups_of_series(names)
+    }
+
+
+def _shown(record: Record, name: str) -> bool:
+    return record["case"] == name and "failed" not in record
 
 
 def _band(axes: Any, x: Any, values: Any, name: str, colour: str) -> None:
@@ -60,8 +95,8 @@ def _band(axes: Any, x: Any, values: Any, name: str, colour: str) -> None:
     axes.fill_between(x, mean - std, mean + std, color=colour, alpha=0.15, linewidth=0)
 
 
-def _curves(left: Any, right: Any, plan: Plan, records: Sequence[Record]) -> None:
-    for name, colour, own in _cases(plan, records):
+def _curves(left: Any, right: Any, cases: Cases) -> None:
+    for name, colour, own in cases:
         epochs = [row["epoch"] for row in own[0]["epochs"]]
         _band(left, epochs, [[row["cross_entropy"] for row in record["epochs"]] for record in own], name, colour)
         accuracy = [[100 * row["test_accuracy"] for row in record["epochs"]] for record in own]
@@ -70,8 +105,8 @@ def _curves(left: Any, right: Any, plan: Plan, records: Sequence[Record]) -> Non
     right.set(xlabel="epoch", ylabel="test accuracy, mean-field (%)")
 
 
-def _layers(left: Any, right: Any, plan: Plan, records: Sequence[Record]) -> None:
-    for name, colour, own in _cases(plan, records):
+def _layers(left: Any, right: Any, cases: Cases) -> None:
+    for name, colour, own in cases:
         last = [gradient_norms(record["epochs"][-1]) for record in own]
         _band(left, range(1, len(last[0]) + 1), last, name, colour)
         epochs = [row["epoch"] for row in own[0]["epochs"]]
@@ -80,10 +115,10 @@ def _layers(left: Any, right: Any, plan: Plan, records: Sequence[Record]) -> Non
     right.set(xlabel="epoch", ylabel="first layer / last hidden layer", yscale="log")
 
 
-def _bias(left: Any, right: Any, plan: Plan, records: Sequence[Record]) -> None:
-    """The deepest networks: bias over E[(h/σ)²], and bias against variance at scale 1."""
-    deepest = max(point["depth"] for record in records for point in record["points"])
-    for name, colour, own in _cases(plan, records):
+def _bias(left: Any, right: Any, cases: Cases) -> None:
+    """Draw the deepest networks: bias over E[(h/σ)²], and bias against variance at scale 1."""
+    deepest = max(point["depth"] for _, _, own in cases for record in own for point in record["points"])
+    for name, colour, own in cases:
         chosen = [[point for point in record["points"] if point["depth"] == deepest] for record in own]
         if chosen[0][0]["bias"] is None:  # sampled, unbiased
             unit = [point["variance"] for points in chosen for point in points if point["scale"] == 1.0]
@@ -105,8 +140,8 @@ def _bias(left: Any, right: Any, plan: Plan, records: Sequence[Record]) -> None:
     right.set(xlabel="relative variance (median)", ylabel="relative bias (median)", xscale="log", yscale="log")
 
 
-def _rejection(left: Any, right: Any, plan: Plan, records: Sequence[Record]) -> None:
-    for number, (name, colour, own) in enumerate(_cases(plan, records)):
+def _rejection(left: Any, right: Any, cases: Cases) -> None:
+    for number, (name, colour, own) in enumerate(cases):
         shares = [100 * float(share) for share in own[0]["rejection"]]
         _band(left, shares, [[100 * v for v in record["rejection"].values()] for record in own], name, colour)
         for shift, key in ((-0.2, "auroc_entropy"), (0.2, "auroc_mutual_information")):
@@ -119,20 +154,61 @@ def _rejection(left: Any, right: Any, plan: Plan, records: Sequence[Record]) -> 
     right.set(ylabel="AUROC, unknown classes\n(hatched: mutual information)", ylim=(0.4, 1.0), xticks=[])
 
 
-def _pareto(left: Any, right: Any, plan: Plan, records: Sequence[Record]) -> None:
-    for name, colour, own in _cases(plan, records):
+def _pareto(left: Any, right: Any, cases: Cases) -> None:
+    for name, colour, own in cases:
         for axes, key in ((left, "spikes"), (right, "energy_nj")):
             x, y = [record[key] for record in own], [100 * record["accuracy"] for record in own]
             axes.plot(x, y, "o", color=colour, alpha=0.4, markersize=4)
             axes.plot(np.mean(x), np.mean(y), "D", color=colour, label=name)
+    left.locator_params(axis="x", nbins=6)
     left.set(xlabel="spikes an inference", ylabel="accuracy of the file (%)")
     right.set(xlabel="energy of an inference (nJ, 45 nm)", ylabel="accuracy of the file (%)")
 
 
-FIGURES: dict[str, Callable[[Any, Any, Plan, Sequence[Record]], None]] = {
+FIGURES: dict[str, Callable[[Any, Any, Cases], None]] = {
     "curves": _curves,
     "layers": _layers,
     "bias": _bias,
     "rejection": _rejection,
     "pareto": _pareto,
 }
+
+
+def draw_sweep(path: Path, axes: Mapping[str, Sequence[Any]], points: Measured) -> None:
+    """Write a sweep as SVG: accuracy over the first setting, a line for each combination of the others.
+
+    A dot is a run; lines go through the means. More than ``SERIES`` lines are divided among panels with the same axes.
+    """
+    _save(path, lambda: _sweep_figure(axes, points), Title="accuracy on the validation part")
+
+
+def _sweep_figure(settings: Mapping[str, Sequence[Any]], points: Measured) -> Figure:
+    from matplotlib.figure import Figure
+
+    first = next(iter(settings), None)
+    values = list(settings[first]) if first else [0]
+    numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    at = values if numeric and first else list(range(len(values)))
+    lines: dict[str, list[tuple[float, Sequence[float]]]] = {}
+    for point, accuracies in points:
+        place = at[values.index(point[first])] if first else 0
+        others = ", ".join(f"{key.split('.')[-1]} {value}" for key, value in point.items() if key != first)
+        lines.setdefault(others, []).append((place, accuracies))
+    groups = groups_of_series(list(lines))
+    figure = Figure(figsize=(7, 1.0 + 2.8 * len(groups)), layout="constrained")
+    panels = figure.subplots(len(groups), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes, names in zip(panels, groups, strict=True):
+        for number, name in enumerate(names):
+            known = [(place, accuracies) for place, accuracies in lines[name] if accuracies]
+            colour = f"C{number}"
+            axes.plot([p for p, _ in known], [100 * np.mean(a) for _, a in known], color=colour, label=name or None)
+            axes.plot([p for p, a in known for _ in a], [100 * v for _, a in known for v in a], ".", color=colour)
+        axes.set(ylabel="accuracy on the validation part (%)")
+        if len(lines) > 1:
+            axes.legend()
+    if not numeric:
+        panels[-1].set_xticks(at, [value if isinstance(value, str) else json.dumps(value) for value in values])
+    elif min(at) > 0 and max(at) >= 10 * min(at):
+        panels[-1].set_xscale("log")
+    panels[-1].set(xlabel=first or "")
+    return figure

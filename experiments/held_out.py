@@ -17,7 +17,7 @@ FEWEST_SEEDS = 3
 
 
 def groups_of(plan: Plan, scale: Scale, chosen: str) -> list[int]:
-    """The groups that ``chosen`` names: all of the plan's training part, or some, as 1,4,7."""
+    """Return the groups that ``chosen`` names: all of the plan's training part, or some, as 1,4,7."""
     first = next(jobs_of(plan, scale))
     known = prepare(check_config(first.settings, first.case).data).splits.groups
     if chosen == "all":
@@ -52,7 +52,7 @@ def _mean(records: Sequence[Record]) -> Record:
 
 
 def _mean_of(values: Sequence[Any]) -> Any:
-    """The mean of numbers, of each entry of tables and of each place of lists of one length; else the first."""
+    """Return the mean of numbers, of each entry of tables and of each place of lists of one length; else the first."""
     first = values[0]
     if isinstance(first, bool) or not all(type(value) is type(first) for value in values):
         return first

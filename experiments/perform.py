@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from axonnx.experiments.conduct import conduct
-from axonnx.experiments.document import fill
+from axonnx.base.errors import AxonnxError
+from axonnx.base.files import write_text
 from axonnx.experiments.figures import draw
-from axonnx.experiments.held_out import groups_of
-from axonnx.experiments.plan import Plan, Scale, read_plan, size_of
-from axonnx.experiments.store import read_results, write_results
+from axonnx.experiments.held_out import groups_of, held_out_jobs, mean_over_groups
+from axonnx.experiments.plan import Plan, Scale, jobs_of, read_plan, size_of
+from axonnx.experiments.sharing import records_of
+from axonnx.experiments.store import Record, Store, read_results, write_results
 from axonnx.experiments.tables import block
 from axonnx.jobs.work import Pool
 
@@ -49,7 +50,7 @@ def perform(
     size_of(plan, scale)
     groups = groups_of(plan, scale, hold_out) if hold_out else []
     stored = _stored(name, scale, folder, results, hold_out)
-    records = conduct(plan, stored.stem, scale, Path(folder), tell, groups, pool)
+    records = _conduct(plan, stored.stem, scale, Path(folder), tell, groups, pool)
     write_results(stored, stored.stem, scale, records)
     return _drawn(plan, stored, document)
 
@@ -78,3 +79,39 @@ def _drawn(plan: Plan, stored: Path, document: str | Path | None) -> Performed:
     if document:
         fill(Path(document), stored.stem, text)
     return Performed(plan.title, text, stored, figure)
+
+
+def _conduct(
+    plan: Plan,
+    name: str,
+    scale: Scale,
+    folder: Path,
+    tell: Tell = lambda _line: None,
+    held_out: Sequence[int] = (),
+    pool: Pool | None = None,
+) -> list[Record]:
+    """Return the records of every case and seed; with ``held_out`` means over these groups, each left out in turn."""
+    store = Store(folder.resolve(), name, scale)  # workers of a cluster may stand elsewhere
+    jobs = list(held_out_jobs(plan, scale, held_out) if held_out else jobs_of(plan, scale))
+    records = records_of(jobs, plan.measure, store, name, pool, tell)
+    return mean_over_groups(records) if held_out else records
+
+
+def fill(path: Path, name: str, text: str) -> None:
+    """Put ``text`` between the document's marks for ``name``."""
+    before, _, after = _parts(path, name)
+    write_text(path, f"{before}\n{text}\n{after}")
+
+
+def filled(path: Path, name: str) -> str:
+    """Return the text between the document's marks for ``name``."""
+    return _parts(path, name)[1].strip("\n")
+
+
+def _parts(path: Path, name: str) -> tuple[str, str, str]:
+    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+    whole = path.read_text("utf-8") if path.is_file() else ""
+    if whole.count(begin) != 1 or whole.count(end) != 1 or whole.index(end) < whole.index(begin):
+        raise AxonnxError(f"{path}: expected one line {begin!r} and, after it, one line {end!r}")
+    first, second = whole.index(begin) + len(begin), whole.index(end)
+    return whole[:first], whole[first:second], whole[second:]

@@ -85,7 +85,7 @@ class Job(NamedTuple):
 
 
 def digest_of(tree: Any) -> str:
-    """A short hash of settings."""
+    """Return a short hash of settings."""
     return hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -114,7 +114,7 @@ ORDER = (
 
 
 def read_plan(name: str) -> Plan:
-    """The plan of that name."""
+    """Return the plan of that name."""
     known = plan_names()
     if name not in known:
         near = get_close_matches(name, known, n=1)
@@ -140,7 +140,7 @@ def jobs_of(plan: Plan, scale: Scale, at_least: int = 1) -> Iterator[Job]:
 
 
 def size_of(plan: Plan, scale: Scale) -> Size:
-    """The scale's settings."""
+    """Return the scale's settings."""
     if scale not in plan.scales:
         raise AxonnxError(f"this experiment has no scale {scale!r}; it has {', '.join(plan.scales)}")
     return plan.scales[scale]

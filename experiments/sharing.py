@@ -34,7 +34,7 @@ def records_of(
     pool: work.Pool | None = None,
     tell: Tell = lambda _line: None,
 ) -> list[Record]:
-    """The record of every job, in their order. One that fails is tried once more and told at the end."""
+    """Return the records of all jobs, in order; a job that fails is tried once more and reported at the end."""
     records: dict[str, Record] = {}
     failed: dict[str, str] = {}
     pace = Pace(len(jobs))
@@ -57,7 +57,7 @@ def records_of(
 
 
 def done(job: Job, measure: str, store: Store, wait: bool) -> dict[str, Any] | None:
-    """A job's record and how long it took (None: it was there); None where another process is at it.
+    """Return a job's record and how long it took (None: it was there); None where another process is at it.
 
     Cases that train alike share a run, so it is the run that is locked.
     """
@@ -76,7 +76,7 @@ def done(job: Job, measure: str, store: Store, wait: bool) -> dict[str, Any] | N
 
 
 def _measured(name: str, job: Job, runs: Path) -> Record:
-    """A job's record. A run that was stopped because something was not finite has no figures; that it was is kept."""
+    """Return a job's record; of a run that stopped because a value was not finite, only that it failed."""
     measure = importlib.import_module(f"axonnx.experiments.measures.{name}").measure
     try:
         with one_thread():
@@ -106,7 +106,7 @@ def _shown(record: Record) -> str:
 
 
 def _told(failed: dict[str, str], count: int) -> str:
-    """The faults, each once."""
+    """Return the faults, each once."""
     lines = [f"{name}: {fault}" for fault, name in {fault: name for name, fault in failed.items()}.items()]
     more = "" if len(lines) == len(failed) else " (the same fault is told once)"
     return f"{len(failed)} of {count} jobs failed, tried twice{more}; the records of the others are kept:\n  " + (

@@ -54,7 +54,7 @@ def mean_and_std(values: Sequence[float]) -> tuple[float, float]:
 
 
 def decide(claims: Sequence[Claim], records: Sequence[Record]) -> list[Verdict]:
-    """A verdict on each claim whose cases have two seeds or more, corrected for their number.
+    """Return a verdict on each claim whose cases have two seeds or more, corrected for their number.
 
     ``higher`` is confirmed where the difference is above 0 and refuted where it is not. ``equal`` is confirmed where it
     lies within ± margin and refuted where it lies outside; each where p, corrected by Holm, is below 5 %. For a single
@@ -94,14 +94,14 @@ class Difference:
         return min(1.0, 2.0 * float(stats.t.sf((self.value - at) / self.error, self.freedom)))
 
     def below(self, at: float) -> float:
-        """The same of a difference not above ``at``."""
+        """Return the same of a difference not above ``at``."""
         if self.error < 1e-9:
             return 0.0 if self.value <= at else 1.0
         return min(1.0, 2.0 * float(stats.t.cdf((self.value - at) / self.error, self.freedom)))
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 %"""
+        """Return the 95 % confidence interval."""
         reach = 0.0 if self.error < 1e-9 else float(stats.t.ppf((1 + SURE) / 2, self.freedom)) * self.error
         return self.value - reach, self.value + reach
 
@@ -125,7 +125,7 @@ def _difference(claim: Claim, records: Sequence[Record]) -> Difference | None:
 
 
 def _sides(claim: Claim, found: Difference) -> tuple[float, float]:
-    """The p that confirms a claim, and the p that refutes it."""
+    """Return the p that confirms a claim, and the p that refutes it."""
     if claim.expect == "higher":
         return found.above(0.0), found.below(0.0)
     inside = max(found.above(-claim.margin), found.below(claim.margin))

@@ -24,7 +24,7 @@ class Store:
         self.runs = folder / scale / "runs"
 
     def find(self, job: Job) -> Record | None:
-        """The record of a job that was done before, in the same way."""
+        """Return the record of a job that was done before, in the same way."""
         path = self._path(job)
         if not path.is_file():
             return None
@@ -58,7 +58,7 @@ def write_results(path: Path, name: str, scale: str, records: Iterable[Record]) 
 
 
 def read_results(path: Path) -> tuple[str, list[Record]]:
-    """The scale and the records of a results file."""
+    """Return the scale and the records of a results file."""
     if not path.is_file():
         raise AxonnxError(f"{path}: no stored results; run the experiment first")
     try:

@@ -1,4 +1,4 @@
-"""``sweep_runs``: train with every combination of some settings and with several seeds; which is the best?
+"""``sweep_runs``: train with every combination of some settings and several seeds, and choose the best.
 
 The choice is made on the validation part alone. The test part of the best run is looked at once, after the choice.
 """
@@ -15,11 +15,11 @@ from pydantic import PositiveInt
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
+from axonnx.experiments.figures import draw_sweep
 from axonnx.experiments.plan import Job
 from axonnx.experiments.sharing import Tell, records_of
 from axonnx.experiments.statistics import mean_and_std
 from axonnx.experiments.store import Record, Store
-from axonnx.experiments.sweep_figure import draw_sweep
 from axonnx.jobs.work import Pool
 from axonnx.runtime.measure.result_files import Found
 from axonnx.train.build import prepare
@@ -65,7 +65,7 @@ class SweepResult(Found):
 
     @property
     def best_settings(self) -> str:
-        """As ``optimiser.learning_rate=0.001 …``"""
+        """Return the settings as ``optimiser.learning_rate=0.001 …``."""
         return written(self.best.settings)
 
 
@@ -112,7 +112,7 @@ def sweep_runs(
 
 
 def best_of(points: Sequence[SweepPoint]) -> tuple[SweepPoint, SweepRun]:
-    """The best point and, of its runs, the best: by what the validation part says of them."""
+    """Return the best point and, of its runs, the best: by what the validation part says of them."""
     finished = [point for point in points if point.accuracy is not None]
     if not finished:
         raise AxonnxError(f"every run was stopped: {points[0].runs[0].failed}")
@@ -121,7 +121,7 @@ def best_of(points: Sequence[SweepPoint]) -> tuple[SweepPoint, SweepRun]:
 
 
 def written(settings: Mapping[str, Any]) -> str:
-    """Settings as they are typed."""
+    """Return settings as they are typed."""
     return " ".join(f"{key}={json.dumps(value)}" for key, value in settings.items())
 
 
@@ -143,14 +143,14 @@ def _points(axes: Mapping[str, Sequence[Any]], seeds: int) -> list[dict[str, Any
 
 
 def _with_validation(config: Config) -> tuple[dict[str, Any], str]:
-    """What every run sets aside for the choice, and how that is told."""
+    """Return what every run sets aside for the choice, and how that is told."""
     if prepare(config.data).splits.validation is not None:
         return {}, "the validation part, as the data or the configuration has it"
     return {"data.validation.share": SHARE}, f"a stratified {SHARE:.0%} of the training part, set aside for validation"
 
 
 def _settings(configuration: str | Path, base: Mapping[str, Any], point: Mapping[str, Any]) -> dict[str, Any]:
-    """The whole configuration of a point; what is wrong in it is told before the work."""
+    """Return the whole configuration of a point; what is wrong in it is told before the work."""
     config = read_config(str(configuration), merged(as_tree(base), as_tree(point)))
     tree = config.model_dump(mode="json", exclude_none=True)
     return {key: value for key, value in tree.items() if key != "seed"}

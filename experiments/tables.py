@@ -13,7 +13,7 @@ Column = tuple[str, Callable[[Record], Any], str]  # heading, figure of a record
 
 
 def block(plan: Plan, scale: str, records: Sequence[Record]) -> str:
-    """An experiment's table and verdicts, as Markdown."""
+    """Return an experiment's table and verdicts, as Markdown."""
     size = plan.scales[scale]  # type: ignore[index]
     seeds = len({record["seed"] for record in records})
     minutes = sum(record.get("seconds", 0.0) for record in _once(records)) / 60
@@ -32,7 +32,7 @@ def block(plan: Plan, scale: str, records: Sequence[Record]) -> str:
 
 
 def table(plan: Plan, records: Sequence[Record]) -> list[str]:
-    """A row for each case, mean ± standard deviation over seeds."""
+    """Return a row for each case, mean ± standard deviation over seeds."""
     columns = COLUMNS[plan.measure]
     lines = ["| | " + " | ".join(name for name, _, _ in columns) + " |", "| --- |" + " ---: |" * len(columns)]
     for case in plan.cases:

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.report.drawing.png import data_uri, faded, picture_levels
-from axonnx.report.facts.measure import measure
-from axonnx.report.html.markup import Html, element, svg_file
+from axonnx.report.markup import Html, element, svg_file
+from axonnx.report.measure import measure
+from axonnx.report.pictures import data_uri, faded, picture_levels
 from axonnx.runtime.engines.choose import measuring_engine
 from axonnx.runtime.format.network_input import describe_input
 from axonnx.runtime.measure.samples import Chosen, FirstWindows
@@ -31,13 +31,10 @@ COLUMN, BAR, ROW = 2 * PAD + SIDE, 200, 20
 MOST_STEPS, MOST_CLASSES, LONGEST = 120, 10, 16
 MOVING = 0.75  # share of the time in which steps pass; the rest shows the decision
 LOOK = """
-text{font:13px system-ui,sans-serif;fill:#1c1e21}
-.soft{fill:#666c75}.name{text-anchor:end}.label{font-size:26px;font-weight:650}
-.ground{fill:#fbfbfa}.screen{fill:#e9ecf1}.rail{fill:#dfe2e6}.bar{fill:#8fa3bf}.won .bar{fill:#2f6fde}
-.won text{font-weight:650}
-image{image-rendering:pixelated}
-@media(prefers-color-scheme:dark){text{fill:#e8eaed}.soft{fill:#9aa2ad}.ground{fill:#14181d}.screen{fill:#22272f}
- .rail{fill:#2b313a}}
+.name{text-anchor:end}.label{font-size:26px;font-weight:650}.rail{fill:var(--line)}.bar{fill:var(--c0)}
+.won .bar{fill:var(--c1)}.won text{font-weight:650}
+"""
+MOTION = """
 @media(prefers-reduced-motion:reduce){*{animation:none!important}}
 @media print{*{animation:none!important}}
 """
@@ -57,7 +54,7 @@ class Clip:
 def decision_clip(
     program: Program, source: str | Path, *, index: int | None = None, fit: Fit | None = None, seed: int = 0
 ) -> str:
-    """The text of an SVG file: the recording's first window, or one sample of frames, step by step."""
+    """Return the text of an SVG file: the recording's first window, or one sample of frames, step by step."""
     contract, path = program.contract, Path(source)
     if contract.input.steps is None:
         taken = describe_input(contract.input)
@@ -78,7 +75,7 @@ def decision_clip(
 
 
 def animation(clip: Clip, seconds: float = 5.0) -> str:
-    """The text of an SVG file."""
+    """Return the text of an SVG file."""
     chosen = np.unique(np.linspace(0, len(clip.frames) - 1, min(MOST_STEPS, len(clip.frames))).round().astype(int))
     odds = clip.probabilities[chosen]
     winners = odds.argmax(1)
@@ -86,7 +83,6 @@ def animation(clip: Clip, seconds: float = 5.0) -> str:
     stage = _Stage(len(chosen), seconds)
     return svg_file(
         f"{clip.title}: decided for {clip.classes[int(winners[-1])]}",
-        LOOK + stage.rules(odds, shown),
         WIDTH,
         HEIGHT,
         _pictures(clip.frames, chosen, stage),
@@ -94,6 +90,8 @@ def animation(clip: Clip, seconds: float = 5.0) -> str:
         [_label(clip.classes[winner], first, last, stage) for winner, first, last in _stretches(winners)],
         [_odds(clip.classes[each], odds[-1, each], row, each, each == winners[-1]) for row, each in enumerate(shown)],
         [_time(clip.times[step], at, stage) for at, step in enumerate(chosen.tolist())],
+        look=LOOK,
+        motion=MOTION + stage.rules(odds, shown),
         fixed=False,
     )
 
@@ -154,7 +152,7 @@ def _pictures(frames: NDArray[np.integer], chosen: NDArray[np.integer], stage: _
         element("image", href=data_uri(each), preserveAspectRatio="none", **size, **stage.visible(step, step))
         for step, each in enumerate(levels)
     ]
-    return element("g", element("rect", rx=6, class_="screen", **size), images)
+    return element("g", element("rect", rx=6, class_="plain", **size), images)
 
 
 def _label(name: str, first: int, last: int, stage: _Stage) -> Html:
@@ -174,7 +172,7 @@ def _odds(name: str, share: float, row: int, number: int, won: bool) -> Html:
 
 
 def _still(share: float, x: float) -> str:
-    """The last step's width, for readers that do not move."""
+    """Return the last step's width, for readers that do not move."""
     return f"matrix({share:.3f} 0 0 1 {x * (1 - share):.1f} 0)"
 
 

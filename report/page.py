@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from axonnx.report.facts.material import Material
-from axonnx.report.html.document import document, page_script
-from axonnx.report.html.markup import Html, element
-from axonnx.report.sections.activity import activity_section
-from axonnx.report.sections.architecture import architecture_section
-from axonnx.report.sections.decisions import decisions_section
-from axonnx.report.sections.layer_table import layers_section
-from axonnx.report.sections.live_section import live_section
-from axonnx.report.sections.provenance import provenance_section
-from axonnx.report.sections.samples import samples_section
-from axonnx.report.sections.summary import in_a_sentence, key_figures, pipeline, verdict, verification
-from axonnx.report.sections.training import training_section
+from axonnx.report.activity import activity_section
+from axonnx.report.architecture import architecture_section, layers_section
+from axonnx.report.decisions import decisions_section
+from axonnx.report.markup import Html, document, element, page_script
+from axonnx.report.material import Material
+from axonnx.report.panel import live_section
+from axonnx.report.samples import samples_section
+from axonnx.report.summary import (
+    in_a_sentence,
+    key_figures,
+    pipeline,
+    provenance_section,
+    training_section,
+    verdict,
+    verification,
+)
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 ANCHORS = {
@@ -30,7 +34,7 @@ ANCHORS = {
 
 
 def render(material: Material) -> str:
-    """The report as the text of one HTML file."""
+    """Return the report as the text of one HTML file."""
     parts = (_header(), _main(material), _footer(material), page_script())
     return document(f"{material.name}: Axonnx report", POLICY, *parts)
 

@@ -19,6 +19,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from axonnx.base.palette import colour_variables
 from axonnx.serve.connection import follow, refuse
 from axonnx.serve.counters import CONTENT_TYPE
 from axonnx.serve.limits import resident_bytes
@@ -37,9 +38,14 @@ PAGE_RULES = {
 }
 
 
+def page_text() -> str:
+    """Return the page at ``/`` with the colours of all our pictures."""
+    return (files("axonnx.serve") / "page.html").read_text("utf-8").replace("/* colours */", colour_variables())
+
+
 def make_app(service: Service, token: str | None = None, loopback: bool = True) -> Starlette:
-    """The application of one service."""
-    page = (files("axonnx.serve") / "page.html").read_text("utf-8")
+    """Return the application of one service."""
+    page = page_text()
 
     async def show(request: Request) -> Response:
         return HTMLResponse(page, headers=PAGE_RULES)
@@ -80,7 +86,7 @@ def health_of(service: Service) -> dict[str, object]:
 
 
 def gauges(service: Service) -> dict[str, tuple[str, float]]:
-    """What goes up and down."""
+    """Return the figures that go up and down."""
     return {
         "streams_open": ("Streams under way", len(service.streams)),
         "sessions_on_disk": ("Sessions that can be resumed", service.saved.count()),

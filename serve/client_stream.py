@@ -39,7 +39,7 @@ class Stream:
         self._left: Iterator[Decision] = iter(())
 
     def take(self, data: bytes) -> Block:
-        """The first decisions of a message of records."""
+        """Return the first decisions of a message of records."""
         if len(data) % RECORD.itemsize:
             raise RefusedError(
                 MALFORMED,
@@ -54,15 +54,15 @@ class Stream:
         return self._begin(self.session.stream(moved))
 
     def advance(self, t_us: int) -> Block:
-        """The decisions of bins that end at or before ``t_us``: no event of them is to come."""
+        """Return the decisions of bins that end at or before ``t_us``: no event of them is to come."""
         return self._begin(iter(self.session.advance(t_us)))
 
     def end(self) -> Block:
-        """The decisions of what is left."""
+        """Return the decisions of what is left."""
         return self._begin(iter(self.session.flush()))
 
     def more(self) -> Block:
-        """The next decisions of the same message."""
+        """Return the next decisions of the same message."""
         decisions = list(islice(self._left, BLOCK))
         for view in self.views:
             view.add_decisions(decisions)

@@ -88,7 +88,7 @@ class Connection:
         await self._leave()
 
     async def _receive(self) -> bytes | Order | None:
-        """The next message; None where the server stops meanwhile."""
+        """Return the next message; None where the server stops meanwhile."""
         try:
             with self.service.waiting(self.stream):
                 received = await self.socket.receive()

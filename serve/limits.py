@@ -52,7 +52,7 @@ def resident_bytes() -> int:
 
 
 def make_room_for_files(clients: int) -> None:
-    """A stream is an open file: have the system allow as many, up to what it lets us ask for."""
+    """Raise the limit of open files to the number of streams, as far as the system allows."""
     if resource is None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -42,7 +42,7 @@ class Order(NamedTuple):
 
 
 def message(kind: str, **facts: Any) -> str:
-    """A JSON object with its type first."""
+    """Return a JSON object with its type first."""
     return json.dumps({"type": kind, **facts})
 
 
@@ -52,7 +52,7 @@ def decision_message(decision: Decision) -> str:
 
 
 def read_order(text: str) -> Order:
-    """The order that a text message holds."""
+    """Return the order that a text message holds."""
     try:
         found: Any = json.loads(text)
     except (ValueError, RecursionError):

@@ -23,7 +23,7 @@ class SavedSessions:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def new_key(self) -> str:
-        """A name that nobody can guess."""
+        """Return a name that nobody can guess."""
         return secrets.token_urlsafe(16)
 
     def count(self) -> int:
@@ -38,7 +38,7 @@ class SavedSessions:
         state.write(path)
 
     def read(self, key: str) -> SessionState:
-        """A session as it was saved."""
+        """Return a session as it was saved."""
         path = self._path(key)
         if not path.is_file():
             raise RefusedError(NOT_ALLOWED, "session", "no such session is saved here; begin a new one")

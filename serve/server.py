@@ -63,7 +63,7 @@ class Server(uvicorn.Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket bound to an address; port 0 is any free one."""
+    """Return a socket bound to an address; port 0 is any free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -87,7 +87,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def make_server(service: Service, host: str, token: str | None) -> Server:
-    """A server that is to be run on a socket of ``listen``."""
+    """Return a server that is to be run on a socket of ``listen``."""
     app = make_app(service, token, loopback=host in LOOPBACK)
     config = uvicorn.Config(
         app,

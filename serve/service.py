@@ -77,11 +77,11 @@ class Service:
         return binning
 
     async def work(self, function: Callable[[*Arguments], Result], *words: *Arguments) -> Result:
-        """The result of a function that runs in a thread."""
+        """Return the result of a function that runs in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *words)
 
     async def open(self, asked: Mapping[str, str]) -> Stream:
-        """A stream that begins, or one that goes on, as an address asks; ``RefusedError`` where there is no room."""
+        """Start a stream, or resume one, as an address asks; raise ``RefusedError`` if there is no room."""
         every_bin, key = _every_bin(asked), asked.get("session")
         if key is not None:
             await self._handed_over(key)

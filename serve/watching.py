@@ -51,7 +51,7 @@ async def _pictures(socket: WebSocket, service: Service, number: int | None) -> 
 
 
 def _chosen(service: Service, number: int | None) -> Stream | None:
-    """The stream of that number while it is under way, else the newest."""
+    """Return the stream of that number while it is under way, else the newest."""
     if number is not None and number in service.streams:
         return service.streams[number]
     return service.streams[next(reversed(service.streams))] if service.streams else None

@@ -19,7 +19,7 @@ FIGURES = ("accuracy", "nll", "ece", "brier", "samples")
 
 
 def trained_run(job: Job, runs: Path) -> Path:
-    """The folder of the run with the job's settings. What was interrupted is taken up again, to the same bits."""
+    """Return the folder of the run with the job's settings; an interrupted run is resumed, to the same bits."""
     config = check_config(job.settings, job.case)
     folder = RunFolder(runs / digest_of(job.settings))
     if not (folder.path / "metrics.json").is_file():
@@ -29,7 +29,7 @@ def trained_run(job: Job, runs: Path) -> Path:
 
 
 def measure(job: Job, runs: Path) -> Record:
-    """Final accuracy as the network was trained (with or without noise), both ways beside it, and every epoch."""
+    """Return the final accuracy as trained (with or without noise), the accuracy both ways, and every epoch."""
     path = trained_run(job, runs)
     metrics = json.loads((path / "metrics.json").read_text("utf-8"))
     rows = RunFolder(path).read_results(_epochs(job))

@@ -68,7 +68,7 @@ def _accuracy_at(uncertain: Floats, right: NDArray[np.bool_], coverage: float) -
 
 
 def _passes(trained: Trained, job: Job) -> Passes:
-    """The logits of every pass or member, for one way to predict."""
+    """Return the logits of every pass or member, for one way to predict."""
     how, number = job.options["predict"], job.options.get("passes", 8)
     if how == "mean-field":
         return lambda x: [trained.network(x, MEAN_FIELD).logits]
@@ -84,12 +84,12 @@ def _passes(trained: Trained, job: Job) -> Passes:
 
 @torch.no_grad()
 def _probabilities(passes: Passes, data: Sampled) -> tuple[Floats, NDArray[np.int64]]:
-    """[passes, N, classes] and the labels."""
+    """Return probabilities [passes, N, classes] and the labels."""
     found = [torch.stack([torch.softmax(logits.double(), -1) for logits in passes(x)]).numpy() for x, _ in data]
     return np.concatenate(found, 1), np.concatenate([labels.numpy() for _, labels in data])
 
 
 def _unknown(trained: Trained, classes: list[int]) -> Trained:
-    """The same data set with classes that the network was not trained on."""
+    """Return the same data set with classes that the network was not trained on."""
     config = trained.config.model_copy(update={"data": trained.config.data.model_copy(update={"classes": classes})})
     return replace(trained, config=config, prepared=prepare(config.data))

@@ -14,7 +14,7 @@ import torch
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli.command import run_verb
-from axonnx.report.facts.inputs import read_run
+from axonnx.report.material import read_run
 from axonnx.train.loop import new_training
 from axonnx.train.output.checkpoint import INDEX, _index_hash
 from axonnx.train.output.run_folder import RunFolder

@@ -49,20 +49,20 @@ def conv_moments(
 class _ConvMoments(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, window: Window, active: bool
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, window: Window, noisy: bool
     ) -> tuple[Tensor, Tensor | None]:
         ctx.set_materialize_grads(False)
         ctx.window, ctx.biased = window, bias is not None
         ctx.native = x.dim() > 3 and x.numel() > 0 and core.covers(x, weight, bias)
         if not ctx.native:
             ctx.save_for_backward(x, weight)
-            return _in_torch(x, weight, bias, window, active)
+            return _in_torch(x, weight, bias, window, noisy)
         images = _images(x)
         active = core.active_of(images)
         kept = active.bits if active.binary else core.channels_last(images)
         ctx.convolution = convolution = _Convolution(x.shape, active, weight.shape, window)
         ctx.save_for_backward(kept, weight)
-        return convolution.forward(kept, weight, bias, active)
+        return convolution.forward(kept, weight, bias, noisy)
 
     @staticmethod
     def backward(ctx: Any, by_mean: Tensor | None, by_activity: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -107,7 +107,7 @@ class _Convolution:
         self.spikes, self.density = active.binary, active.density(shape.numel())
         self.work = shape.numel() * self.outputs
 
-    def forward(self, kept: Tensor, weight: Tensor, bias: Tensor | None, active: bool) -> tuple[Tensor, Tensor | None]:
+    def forward(self, kept: Tensor, weight: Tensor, bias: Tensor | None, noisy: bool) -> tuple[Tensor, Tensor | None]:
         """The product and, if it is wanted, the activity."""
         dense = self.density > FORWARD_BY_EVENTS
         packed = torch.empty(self.sizes.dense_weights if dense else self.sizes.event_weights)
@@ -115,7 +115,7 @@ class _Convolution:
             "conv_pack", self.window, weight.contiguous(), None if dense else packed, packed if dense else None, None
         )
         out = torch.empty(*self.lead, *self.sides, self.outputs)
-        activity = torch.empty(*self.lead, 1, *self.sides) if active else None
+        activity = torch.empty(*self.lead, 1, *self.sides) if noisy else None
         inputs, bias = self._inputs(kept), None if bias is None else bias.contiguous()
 
         def pass_of(begin: int, end: int) -> None:
@@ -205,9 +205,9 @@ def _in_torch(
 def _gradients_in_torch(
     x: Tensor, weight: Tensor, by_mean: Tensor | None, by_activity: Tensor | None, window: Window, wanted: list[bool]
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    shape, (x, by_mean, by_activity) = (
-        x.shape,
-        (None if part is None else part.reshape(-1, *part.shape[-3:]) for part in (x, by_mean, by_activity)),
+    shape, x = x.shape, x.reshape(-1, *x.shape[-3:])
+    by_mean, by_activity = (
+        None if part is None else part.reshape(-1, *part.shape[-3:]) for part in (by_mean, by_activity)
     )
     by_x, by_weight, by_bias = None, None, None
     if by_mean is not None:

@@ -70,6 +70,9 @@ class PackedState(State):
 class CountedActivity(Activity):
     """Counts of one chunk [B, rows], sorted by layer and synapse when asked for."""
 
+    counts: Counts
+    plan: Plan
+
     def __init__(self, counts: Counts, plan: Plan) -> None:
         # A frozen class guards every assignment of its own, and a stream makes two of these for each bin.
         self.__dict__.update(counts=counts, plan=plan)

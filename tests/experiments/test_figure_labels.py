@@ -1,4 +1,4 @@
-"""No label of a figure in docs/results is cut."""
+"""Figures in docs/results: no label is cut, and no panel has more series than there are colours."""
 
 from pathlib import Path
 
@@ -7,10 +7,12 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from axonnx.experiments.figures import STYLE, make_figure
+from axonnx.base.palette import FIGURE_STYLE, LIGHT, SERIES
+from axonnx.experiments.figures import case_groups, make_figure
 from axonnx.experiments.plan import read_plan
 from axonnx.experiments.store import read_results
 
+COLOURS = {f"C{number}" for number in range(SERIES)} | {LIGHT[f"c{number}"] for number in range(1, SERIES + 1)}
 STORED = sorted((Path(__file__).parents[2] / "docs/results").glob("*.json"))
 
 
@@ -25,9 +27,36 @@ def overhang(figure: Figure) -> float:
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
 def test_everything_drawn_lies_inside_the_figure(path):
+    assert overhang(stored_figure(path)) <= 0
+
+
+def stored_figure(path: Path) -> Figure:
     _, records = read_results(path)
-    with matplotlib.rc_context(STYLE):
-        assert overhang(make_figure(read_plan(path.stem.removesuffix("-held-out")), records)) <= 0
+    with matplotlib.rc_context(FIGURE_STYLE):
+        return make_figure(read_plan(path.stem.removesuffix("-held-out")), records)
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_a_panel_has_at_most_six_series_of_different_colours(path):
+    _, records = read_results(path)
+    shown = []
+    for axes in stored_figure(path).axes[::2]:  # the left panels, whose labels make the legend
+        handles, labels = axes.get_legend_handles_labels()
+        assert 1 <= len(labels) <= SERIES
+        assert len({handle.get_color() for handle in handles}) == len(labels)
+        assert all(handle.get_color() in COLOURS for handle in handles)
+        shown += [f"{label}: {axes.get_title(loc='left')}" for label in labels]
+    cases = {record["case"] for record in records if "failed" not in record}
+    assert len(shown) == len(cases)
+
+
+def test_cases_of_two_words_are_grouped_by_the_second():
+    names = [f"training {a}: collapse {b}" for a in range(5) for b in range(3)]
+    groups = case_groups(names)
+    assert list(groups) == ["collapse 0", "collapse 1", "collapse 2"]
+    assert groups["collapse 1"]["training 4: collapse 1"] == "training 4"
+    assert case_groups(["a", "b"]) == {"": {"a": "a", "b": "b"}}
+    assert list(case_groups([*map(str, range(7))])) == ["1 to 3 of 7", "4 to 7 of 7"]
 
 
 def test_the_check_bites():

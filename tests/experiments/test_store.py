@@ -5,7 +5,7 @@ import json
 import pytest
 
 from axonnx.base.errors import AxonnxError
-from axonnx.experiments.document import fill, part
+from axonnx.experiments.perform import fill, filled
 from axonnx.experiments.plan import Job
 from axonnx.experiments.store import Store, read_results, write_results
 
@@ -67,7 +67,7 @@ def test_a_documents_part_is_replaced_and_the_rest_is_kept(tmp_path):
     path.write_text("# Title\n\n<!-- begin a -->\nold\n<!-- end a -->\n\nwords\n")
     fill(path, "a", "new\nlines")
     assert path.read_text() == "# Title\n\n<!-- begin a -->\nnew\nlines\n<!-- end a -->\n\nwords\n"
-    assert part(path, "a") == "new\nlines"
+    assert filled(path, "a") == "new\nlines"
     fill(path, "a", "new\nlines")
     assert path.read_text().count("new") == 1
 

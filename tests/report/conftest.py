@@ -10,10 +10,9 @@ import torch
 
 from axonnx.base.fingerprints import sha256_of
 from axonnx.cli import main
-from axonnx.report.facts.inputs import read_run
-from axonnx.report.facts.material import Material
-from axonnx.report.facts.measure import measure
-from axonnx.report.facts.model_view import view_model
+from axonnx.report.material import Material, read_run
+from axonnx.report.measure import measure
+from axonnx.report.model_view import view_model
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.measure.energy import Hardware

@@ -8,13 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axonnx.report.drawing.axes import count_axis, linear_axis, log_axis, round_step, share_axis
-from axonnx.report.drawing.bars import Bar, bar_chart, stacked_bar
-from axonnx.report.drawing.chart import line
-from axonnx.report.drawing.line_charts import curves, positive, rates, shares
-from axonnx.report.drawing.strips import decision, evenly, membrane, raster, time_axis
-from axonnx.report.facts.inputs import PartMetrics, RunFiles
-from axonnx.report.sections.training import training_section
+from axonnx.base.palette import SERIES
+from axonnx.report.charts import (
+    Bar,
+    bar_chart,
+    count_axis,
+    curves,
+    line,
+    linear_axis,
+    log_axis,
+    positive,
+    rates,
+    round_step,
+    share_axis,
+    shares,
+    stacked_bar,
+)
+from axonnx.report.material import PartMetrics, RunFiles
+from axonnx.report.samples import decision, evenly, membrane, raster, time_axis
+from axonnx.report.summary import training_section
 
 from .html_check import Page
 
@@ -76,11 +88,17 @@ def test_zero_has_no_place_on_a_log_axis():
     assert Page(drawn).count("path", "dot") == 2
 
 
-def test_series_beyond_the_colours_are_dashed():
-    series = {str(number): [0.1, 0.2] for number in range(10)}
-    page = Page(curves("t", count_axis(1, 2, ""), [1, 2], series, rates(series)))
-    assert page.count("path", "dash") == 2
-    assert page.count("li") == 10
+@pytest.mark.parametrize("number", [1, 6, 7, 15, 26])
+def test_more_series_than_colours_are_charts_of_their_own(number):
+    series = {f"s{at}": [0.1, 0.2] for at in range(number)}
+    drawn = curves("t", count_axis(1, 2, ""), [1, 2], series, rates(series), note="once")
+    figures = drawn.split("<figure")[1:]
+    assert len(figures) == -(-number // SERIES)
+    assert all(Page(f"<figure{figure}").count("path", "line") <= SERIES for figure in figures)
+    page = Page(drawn)
+    assert page.faults == []
+    assert page.count("path", "line") == page.count("li") == number
+    assert page.text.count("once") == 1
 
 
 def test_accuracies_begin_where_nothing_is_cut_off():
@@ -149,7 +167,7 @@ def test_a_run_of_one_epoch_is_drawn():
     page = Page(training_section(RunFiles(path=Path("run"), rows=rows)))
     assert page.faults == []
     assert page.count("path", "dot") == 3
-    assert "No numbers of it in results.csv" in page.text  # gradients
+    assert "results.csv has no values for this chart" in page.text  # gradients
 
 
 def test_values_of_training_that_are_none_leave_gaps():

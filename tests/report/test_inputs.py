@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from axonnx.base.errors import AxonnxError
-from axonnx.report.facts.inputs import read_run
-from axonnx.report.facts.model_view import view_model
+from axonnx.report.material import read_run
+from axonnx.report.model_view import view_model
 from axonnx.runtime.measure.comparison import Difference
 from axonnx.runtime.measure.profile_result import ProfileResult
 from axonnx.runtime.measure.result_files import read_result

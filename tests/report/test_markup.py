@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from axonnx.report.html import numbers
-from axonnx.report.html.markup import Html, element, joined
+from axonnx.report import numbers
+from axonnx.report.markup import Html, element, joined
 
 from .html_check import Page
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from axonnx.base.errors import AxonnxError
-from axonnx.report.drawing.reliability import calibration_bins, reliability
-from axonnx.report.facts.measure import choose, measure
-from axonnx.report.facts.model_view import view_model
-from axonnx.report.sections.samples import telling_neurons
+from axonnx.report.decisions import calibration_bins, reliability
+from axonnx.report.measure import choose, measure
+from axonnx.report.model_view import view_model
+from axonnx.report.samples import telling_neurons
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.frame_pipeline import FramePipeline
 from axonnx.runtime.measure.metrics import expected_calibration_error

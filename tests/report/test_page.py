@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from axonnx.report.facts.material import Material
-from axonnx.report.facts.measure import Measured, Sample, measure
-from axonnx.report.facts.model_view import view_model
+from axonnx.report.material import Material
+from axonnx.report.measure import Measured, Sample, measure
+from axonnx.report.model_view import view_model
 from axonnx.report.page import ANCHORS, render
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.measure.comparison import Difference
@@ -109,7 +109,7 @@ def test_a_divergence_is_red_and_exact(material):
 def test_a_failed_structure_has_no_divergence_to_name(material):
     page = Page(render(replace(material, verify=VerifyResult(model="m", verdict="different"))))
     assert "Not equal: the file differs" in page.text
-    assert "No single value was named" in page.text
+    assert "No single value is the cause" in page.text
 
 
 def test_without_a_profile_rates_are_those_measured_here(material):

@@ -5,7 +5,7 @@ import zlib
 import numpy as np
 import pytest
 
-from axonnx.report.drawing.png import LEVELS, WIDEST, faded, palette, photograph, picture_levels, shrink, sprite
+from axonnx.report.pictures import LEVELS, WIDEST, faded, palette, photograph, picture_levels, shrink, sprite
 
 
 def decode(uri: str) -> tuple[np.ndarray, dict[str, bytes]]:

@@ -10,7 +10,7 @@ import pytest
 import axonnx
 from axonnx.base.fingerprints import sha256_of
 from axonnx.cli import main
-from axonnx.report.facts.model_view import view_model
+from axonnx.report.model_view import view_model
 from axonnx.reporting import other_weights
 
 from .conftest import profile, verification, write_json

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from axonnx.experiments.document import part
+from axonnx.experiments.perform import filled
 from axonnx.experiments.plan import jobs_of, plan_names, read_plan
 from axonnx.experiments.store import read_results
 from axonnx.experiments.tables import block
@@ -15,7 +15,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 @pytest.mark.parametrize("name", plan_names())
 def test_tables_follow_from_the_stored_records(name):
     scale, records = read_results(DOCS / "results" / f"{name}.json")
-    assert part(DOCS / "results.md", name) == block(read_plan(name), scale, records)
+    assert filled(DOCS / "results.md", name) == block(read_plan(name), scale, records)
     assert (DOCS / "results" / f"{name}.svg").is_file()
 
 

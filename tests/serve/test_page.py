@@ -6,7 +6,6 @@ import subprocess
 import threading
 from base64 import b64decode
 from contextlib import contextmanager
-from pathlib import Path
 from urllib.request import urlopen
 
 import numpy as np
@@ -16,6 +15,7 @@ from websockets.sync.client import connect
 from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.events.records import to_records
 from axonnx.runtime.events.sensor import Sensor
+from axonnx.serve.app import page_text
 from axonnx.serve.limits import Limits
 from axonnx.serve.view import View
 
@@ -23,7 +23,7 @@ from ..report.browser import QUIET, chromium
 from ..runtime.streams.small_models import CLASSES
 from .live import HOST, everything, serving, told
 
-PAGE = (Path(__file__).parents[2] / "serve" / "page.html").read_text("utf-8")
+PAGE = page_text()
 
 
 def counts(view, plane):

@@ -7,36 +7,49 @@ from pathlib import Path
 from typing import Any
 
 from axonnx.base.files import replacing
+from axonnx.base.palette import FIGURE_STYLE, LIGHT, SERIES
 
 
 def draw_curves(path: Path, rows: Sequence[dict[str, Any]], title: str) -> bool:
     """Write a PNG; False where matplotlib is not installed."""
     try:
+        import matplotlib
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
         return False
-    figure = Figure(figsize=(11, 3.2), layout="constrained")
+    with matplotlib.rc_context(FIGURE_STYLE):
+        figure = Figure(figsize=(11, 3.2), layout="constrained")
+        _plot(figure, rows)
+        figure.suptitle(title)
+        with replacing(path) as temporary:
+            figure.savefig(temporary, format="png", dpi=110)
+    return True
+
+
+def _plot(figure: Any, rows: Sequence[dict[str, Any]]) -> None:
+    """Draw loss, accuracy and the firing rates of the layers; of many layers, ``SERIES`` from the first to the last."""
     loss, accuracy, rates = figure.subplots(1, 3)
     epochs = [row["epoch"] for row in rows]
     loss.plot(epochs, [row["cross_entropy"] for row in rows], label="training cross-entropy")
     loss.plot(epochs, [row["test_nll"] for row in rows], label="test NLL")
     accuracy.plot(epochs, [100 * row["train_accuracy"] for row in rows], label="training")
     accuracy.plot(epochs, [100 * row["test_accuracy"] for row in rows], label="test, mean-field")
-    for name in (name for name in rows[0] if name.startswith("rate/")):
+    layers = [name for name in rows[0] if name.startswith("rate/")]
+    step = max(1.0, (len(layers) - 1) / (SERIES - 1))
+    shown = [layers[round(at * step)] for at in range(min(SERIES, len(layers)))]
+    for name in shown:
         rates.plot(epochs, [row[name] for row in rows], label=name.removeprefix("rate/"))
-    for axes, what in ((loss, "loss"), (accuracy, "accuracy (%)"), (rates, "firing rate")):
+    for axes, what in ((loss, "loss"), (accuracy, "accuracy (%)"), (rates, _rate_title(shown, layers))):
         axes.set(xlabel="epoch", title=what)
-        axes.grid(alpha=0.3)
-        if len(axes.lines) <= 8:
-            axes.legend(fontsize="small")
+        axes.legend()
         _mark_finetuning(axes, rows)
-    figure.suptitle(title)
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=110)
-    return True
+
+
+def _rate_title(shown: Sequence[str], layers: Sequence[str]) -> str:
+    return "firing rate" if len(shown) == len(layers) else f"firing rate, {len(shown)} of {len(layers)} layers"
 
 
 def _mark_finetuning(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
     first = next((row["epoch"] for row in rows if row["phase"] == "finetune"), None)
     if first is not None:
-        axes.axvline(first - 0.5, color="grey", linestyle=":", linewidth=1)
+        axes.axvline(first - 0.5, color=LIGHT["muted"], linestyle=":", linewidth=1)

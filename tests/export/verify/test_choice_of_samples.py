@@ -7,7 +7,7 @@ import torch
 
 from axonnx import profiling, reporting
 from axonnx.cli import main
-from axonnx.report.facts.model_view import view_model
+from axonnx.report.model_view import view_model
 from axonnx.runtime.measure.metrics import wilson_interval
 from axonnx.runtime.measure.sample_choice import choose_samples
 from axonnx.runtime.program.compilation import compile_file

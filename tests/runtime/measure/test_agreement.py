@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from axonnx.base.errors import AxonnxError
-from axonnx.report.drawing.agreement_picture import agreement_picture
+from axonnx.report.pictures import agreement_picture
 from axonnx.runtime.measure.agreement import agreement_of
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -90,7 +90,7 @@ def measure(engine: Engine, samples: Chosen, shown: int, seed: int = 0, tell: Te
 
 
 def choose(decided: Integers, labels: Integers | None, wanted: int) -> list[int]:
-    """Samples worth showing: the first of each class, and the first one that was decided wrongly."""
+    """Choose samples to show: the first of each class, and the first one that was decided wrongly."""
     groups = decided if labels is None else labels
     firsts = [int(np.flatnonzero(groups == group)[0]) for group in np.unique(groups)]
     wrong = [] if labels is None else [int(number) for number in np.flatnonzero(decided != labels)]

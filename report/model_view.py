@@ -170,7 +170,7 @@ def wires(program: Program) -> tuple[Wire, ...]:
 
 
 def _sum(i: Neurons, program: Program, ways: dict[str, frozenset[Route]]) -> frozenset[Route]:
-    """What a layer adds up, without its own state."""
+    """Return what a layer adds up, without its own state."""
     computed = [name for name in i.reads if name in program.buffers and program.buffers[name].role != "state"]
     return frozenset(way for name in computed for way in ways.get(name, frozenset()))
 
@@ -182,7 +182,7 @@ def _through(i: Instruction, way: Route) -> Route:
 
 
 def _arriving(target: str, arriving: frozenset[Route], had: dict[Route, str]) -> list[Wire]:
-    """New ways are wires of their own; all that others had come as one stream from the last of them."""
+    """Make a wire of each new route; routes that other layers had arrive as one stream from the last of them."""
     ordered = sorted(arriving, key=lambda way: (way.before, way.source, way.synapse or ""))
     new = [way for way in ordered if way not in had]
     found = [Wire(way.source, target, "recurrent" if way.before else "forward", way.synapse, way.pooled) for way in new]

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from axonnx.report.drawing.axes import count_axis, linear_axis
-from axonnx.report.drawing.bars import Bar, bar_chart, stacked_bar
-from axonnx.report.drawing.line_charts import Series, curves, rates
-from axonnx.report.facts.material import Material
-from axonnx.report.html.markup import Html, element
-from axonnx.report.html.numbers import count, energy, number, percent, short, size
-from axonnx.report.html.page_blocks import card, cards, colour, folded, missing, section, table, tile
+from axonnx.report.charts import Bar, Series, bar_chart, count_axis, curves, linear_axis, rates, stacked_bar
+from axonnx.report.markup import Html, card, cards, element, folded, missing, section, table, tile
+from axonnx.report.material import Material
+from axonnx.report.numbers import count, energy, number, percent, short, size
 from axonnx.runtime.measure.profile_result import Energy, ProfileResult
 
 Value = TypeVar("Value")
 
 
 def activity_section(material: Material) -> Html:
-    """Rates always where they are known; operations and energy from a profile."""
+    """Show rates if they are known, and operations and energy from a profile."""
     profile = material.profile
     command = f"axonnx profile {material.name} --run {material.run_name} -o profile.json"
     lead = f"Profiled on {count(profile.samples)} samples, engine {profile.engine}." if profile else None
@@ -37,7 +34,7 @@ def _rates(material: Material) -> Html | None:
     found = _first_member(material.rates(), [layer.name for layer in material.model.layers])
     if not found:
         return None
-    bars = [Bar(name, rate, percent(rate), colour=colour(at)) for at, (name, rate) in enumerate(found.items())]
+    bars = [Bar(name, rate, percent(rate)) for name, rate in found.items()]
     axis = linear_axis(list(found.values()), zero=True)
     return bar_chart("Firing rate of each layer", bars, axis, unit="spikes per neuron and step")
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from axonnx.report.facts.material import Material
-from axonnx.report.html.markup import Content, Html, element
-from axonnx.report.html.numbers import DASH, count, energy, interval, number, percent, short, si, size
-from axonnx.report.html.page_blocks import missing, table, tile
+import json
+import math
+from collections.abc import Sequence
+
+from axonnx.report.charts import Axis, Series, count_axis, curves, finite, nothing, positive, rates, shares
+from axonnx.report.markup import Content, Html, card, cards, element, folded, listing, missing, section, table, tile
+from axonnx.report.material import Material, PartMetrics, Row, RunFiles
+from axonnx.report.numbers import DASH, count, energy, interval, number, percent, short, si, size
 from axonnx.runtime.measure.comparison import Difference
 from axonnx.runtime.measure.verify_result import Implementation, VerifyResult
 
@@ -17,7 +21,7 @@ MODES = {
 
 
 def in_a_sentence(material: Material) -> str:
-    """What kind of network this is."""
+    """Return what kind of network this is."""
     contract, neurons = material.model.contract, sum(layer.neurons for layer in material.model.layers)
     of = f" of {contract.provenance.data}" if contract.provenance.data else ""
     return (
@@ -27,11 +31,13 @@ def in_a_sentence(material: Material) -> str:
 
 
 def verdict(material: Material) -> Html:
-    """Big and green, or red with the first divergence, or how to get one."""
+    """Show that the file is verified, or the first divergence, or how to verify it."""
     verify = material.verify
     if verify is None:
         command = f"axonnx verify {material.name} --run {material.run_name} -o verify.json"
-        return _banner("open", "Not verified", missing("Nothing shows yet that the file is what was trained.", command))
+        return _banner(
+            "open", "Not verified", missing("Nothing proves yet that the file equals the trained network.", command)
+        )
     if verify.verdict == "equal":
         return _banner("good", f"Verified: {count(verify.mismatches)} mismatches", f"in {_compared(verify)}")
     found = "the file differs" if not verify.mismatches else f"{count(verify.mismatches)} mismatches"
@@ -39,12 +45,12 @@ def verdict(material: Material) -> Html:
 
 
 def key_figures(material: Material) -> Html:
-    """The tiles."""
+    """Return the tiles."""
     return element("dl", _tiles(material), class_="tiles")
 
 
 def pipeline(material: Material) -> Html:
-    """What was done, step by step, and what was not."""
+    """Return what was done, step by step, and what was not."""
     contract = material.model.contract
     collapse = contract.collapse
     members = f", {collapse.members} members" if collapse.members > 1 else ""
@@ -114,7 +120,7 @@ def _compared(verify: VerifyResult) -> str:
 
 def _divergence(first: Difference | None) -> str:
     if first is None:
-        return "No single value was named; see the stages."
+        return "No single value is the cause; see the stages."
     where = [(name, getattr(first, name)) for name in ("layer", "sample", "step", "neuron")]
     place = ", ".join(f"{name} {value}" for name, value in where if value is not None)
     values = f"expected {_exactly(first.expected)}, found {_exactly(first.found)}"
@@ -171,3 +177,109 @@ def _mark(ok: bool) -> Html:
 
 def _lines(lines: tuple[str, ...]) -> Html | None:
     return element("ul", [element("li", line) for line in lines]) if lines else None
+
+
+TITLE = "Training"
+UNKNOWN = "results.csv has no values for this chart."
+LOSSES = {"loss": "loss", "cross_entropy": "cross-entropy", "validation_nll": "validation NLL", "test_nll": "test NLL"}
+ACCURACIES = {"train_accuracy": "training", "validation_accuracy": "validation", "test_accuracy": "test"}
+
+
+def training_section(run: RunFiles | None) -> Html:
+    """Curves and final figures; without a run, how to name one."""
+    if run is None:
+        return section("training", TITLE, None, missing("No run folder was named.", "axonnx report … --run RUN"))
+    lead = f"{len(run.rows)} epochs of {run.path.name}." if run.rows else f"{run.path.name} has no finished epoch yet."
+    return section("training", TITLE, lead, _charts(run.rows) if run.rows else None, _final(run))
+
+
+def column(rows: Sequence[Row], name: str) -> list[float]:
+    """Return a column as numbers; what is none is NaN."""
+    return [_number(row.get(name)) for row in rows]
+
+
+def _charts(rows: Sequence[Row]) -> Html:
+    epochs = [at if math.isnan(epoch) else epoch for at, epoch in enumerate(column(rows, "epoch"), 1)]
+    x = count_axis(int(min(epochs)), int(max(epochs)), "epoch")
+    turns = [e - 0.5 for e, a, b in zip(epochs[1:], rows, rows[1:], strict=False) if a.get("phase") != b.get("phase")]
+    loss, accuracy = _named(rows, LOSSES), _named(rows, ACCURACIES)
+    firing, gradients = _under(rows, "rate/"), _under(rows, "gradient/")
+    gradients = _named(rows, {"gradient_norm": "all"}) | gradients
+
+    def draw(title: str, series: Series, y: Axis) -> Html:
+        note = "Vertical line: fine-tuning begins." if turns else None
+        full = bool(finite(series))
+        return curves(title, x, epochs, series, y, marks=turns, note=note) if full else nothing(title, UNKNOWN)
+
+    return cards(
+        draw("Loss", loss, positive(loss)),
+        draw("Accuracy", accuracy, shares(accuracy)),
+        draw("Firing rates", firing, rates(firing, "spikes per neuron and step")),
+        draw("Gradient norms", gradients, positive(gradients)),
+    )
+
+
+def _final(run: RunFiles) -> Html:
+    if not run.metrics:
+        return missing("The run has no final figures (metrics.json).", f"axonnx train … --out {run.path} --resume")
+    head = ["part", "samples", "accuracy", "95 % interval", "NLL", "Brier", "ECE"]
+    rows = [_figures(name, part) for name, part in run.metrics.items()]
+    return card(table(head, rows, "Final figures of the trained network"))
+
+
+def _figures(name: str, part: PartMetrics) -> list[str]:
+    label = name.replace("_", " ")
+    scores = [percent(part.accuracy), interval(part.accuracy_interval)]
+    return [label, count(part.samples), *scores, number(part.nll), number(part.brier), number(part.ece)]
+
+
+def _named(rows: Sequence[Row], names: dict[str, str]) -> Series:
+    return {title: column(rows, name) for name, title in names.items() if any(row.get(name) for row in rows)}
+
+
+def _under(rows: Sequence[Row], prefix: str) -> Series:
+    names = dict.fromkeys(name for row in rows for name in row if name and name.startswith(prefix))
+    return {name.removeprefix(prefix): column(rows, name) for name in names}
+
+
+def _number(text: str | None) -> float:
+    try:
+        return float(text or "nan")
+    except ValueError:
+        return math.nan
+
+
+def provenance_section(material: Material) -> Html:
+    """Hashes, versions, configuration and contract."""
+    stated = material.model.contract.provenance
+    facts: list[list[Content]] = [
+        ["file", _path(str(material.model.path))],
+        ["file, sha256", _hash(material.model.sha256)],
+        ["checkpoint, sha256", _hash(stated.checkpoint)],
+        ["data set", stated.data or DASH],
+        ["data set, sha256", _hash(stated.data_digest)],
+        ["run", _path(str(material.run.path)) if material.run else DASH],
+        ["exported with", ", ".join(f"{name} {version}" for name, version in stated.versions.items()) or DASH],
+        ["report made", material.made],
+    ]
+    config = stated.config or (material.run.config if material.run else None)
+    contract = json.dumps(json.loads(material.model.contract.model_dump_json(exclude={"provenance"})), indent=1)
+    return section(
+        "provenance",
+        "Provenance",
+        None,
+        card(
+            table(["what", "value"], facts, "Provenance", names=2, hide_caption=True),
+            folded("Configuration of the run", listing(config)) if config else None,
+            folded("Contract in the file", listing(contract)),
+            folded("Program", listing(material.model.program.describe())),
+        ),
+    )
+
+
+def _hash(text: str | None) -> Content:
+    return element("code", text, class_="hash") if text else DASH
+
+
+def _path(text: str) -> Html:
+    return element("code", text, class_="hash")

@@ -1,4 +1,7 @@
 const BRUSH = 5;  // channels on either side of a painted one that fire with it
+const SERIES = 6;  // classes with a colour: those that lead first; all others are grey
+// A pen that was recorded: it draws on opening where the page has no sample. Places are shares of the sensor.
+const RECORDED = [[0.28, 0.36], [0.32, 0.24], [0.5, 0.17], [0.68, 0.26], [0.68, 0.4], [0.5, 0.6], [0.28, 0.82], [0.74, 0.82]];
 
 // The panel: what is drawn or dropped becomes frames, the network takes them one by one, and every step is shown.
 function live(panel, network) {
@@ -11,12 +14,15 @@ function live(panel, network) {
   const polarities = input.binning.sensor.polarities;
   const part = (name) => panel.querySelector(name), sensor = part('.sensor'), slider = part('.player input');
   const drawing = makeDrawing(width, height), strips = [...panel.querySelectorAll('.band canvas')];
-  let history = [], painted = [], timer = null, pen = null, source = null;
+  const playing = part('[data-do=play]'), colours = new Map();
+  let history = [], painted = [], queue = [], timer = null, pen = null, source = null, opened = false;
 
   const style = (name) => getComputedStyle(panel).getPropertyValue(name).trim();
   const still = () => kind === 'camera' && part('[value=still]').checked;
 
+  // A screen reader reads the decision, not every step on the way to it.
   function say(...words) {
+    part('.told').setAttribute('aria-live', timer ? 'off' : 'polite');
     part('.told').replaceChildren(...words.map((word) => {
       if (typeof word === 'string') return word;
       const strong = document.createElement('b');
@@ -28,12 +34,20 @@ function live(panel, network) {
   function stop() {
     clearInterval(timer);
     timer = null;
+    playing.textContent = '▶ Play';
+  }
+
+  function every(milliseconds, act) {
+    timer = setInterval(act, milliseconds);
+    playing.textContent = '❚❚ Pause';
   }
 
   function begin() {
     stop();
     net.reset();
+    colours.clear();
     history = [];
+    queue = [];
   }
 
   // One time step, kept for whoever looks back.
@@ -41,6 +55,8 @@ function live(panel, network) {
     net.step(frame);
     const found = net.decision(), spikes = net.layers.map((layer) => layer.spikes.map((value) => value));
     history.push({ frame: Int16Array.from(frame), spikes, probabilities: found.probabilities, label: found.label });
+    const best = found.probabilities.indexOf(Math.max(...found.probabilities));
+    if (!colours.has(best) && colours.size < SERIES) colours.set(best, colours.size + 1);
     slider.value = history.length - 1;
     show(history.length - 1);
   }
@@ -53,18 +69,42 @@ function live(panel, network) {
     panel.dispatchEvent(new CustomEvent('decided', { detail }));
   }
 
-  // All frames, at a pace that eyes can follow, or at once where the reader wants no motion.
+  // All frames from the first one on.
   function play(frames) {
     begin();
-    const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
-    if (calm || frames.length === 1) {
-      frames.forEach(take);
+    queue = frames;
+    goOn();
+  }
+
+  // The frames that are left, at a pace that eyes can follow, or at once where the reader wants no motion.
+  function goOn() {
+    if (queue.length === 1 || matchMedia('(prefers-reduced-motion: reduce)').matches) {
+      queue.slice(history.length).forEach(take);
       return finish();
     }
-    timer = setInterval(() => {
-      take(frames[history.length]);
-      if (history.length === frames.length) finish();
-    }, Math.max(25, Math.min(100, 2400 / frames.length)));
+    every(Math.max(25, Math.min(100, 2400 / queue.length)), () => {
+      take(queue[history.length]);
+      if (history.length === queue.length) finish();
+    });
+  }
+
+  // What plays on opening: the report's first sample, or what the recorded pen draws.
+  function open() {
+    if (timer || history.length || pen || source || painted.length || !drawing.empty) return;
+    const first = part('[data-example]');
+    if (first) return first.click();
+    const pens = RECORDED.map(([across, down]) => ({ across, down, x: across * width, y: down * height }));
+    pens.slice(1).forEach((to, at) => (kind === 'paint' ? spray(pens[at], to) : drawing.line(pens[at], to)));
+    opened = true;
+    run('a recorded drawing');
+  }
+
+  function clear() {
+    begin();
+    drawing.clear();
+    painted = [];
+    source = null;
+    opened = false;
   }
 
   function framesOf(events) {
@@ -72,8 +112,8 @@ function live(panel, network) {
   }
 
   // What was drawn, as frames.
-  function run() {
-    source = null;
+  function run(told = null) {
+    source = told;
     if (kind === 'image') return play([picture()]);
     if (kind === 'paint') return play(binRecording(columns(painted)).frames);
     return play(framesOf(saccade(drawing, width, height, bins).map(merged)));
@@ -99,24 +139,26 @@ function live(panel, network) {
     source = null;
     const look = makeCamera(width), length = Math.max(20, input.binning.bin_us / 1000);
     look(drawing.seen());
-    timer = setInterval(() => {
+    every(length, () => {
       drawing.fade(Math.exp(-length / 150));
       if (pen) drawing.dot(pen.x, pen.y);
       take(countEvents(merged(look(drawing.seen())), new Uint8Array(size)));
       if (history.length === bins) finish();
-    }, length);
+    });
   }
 
-  async function open(file) {
+  async function read(file) {
+    stop();
+    source = file.name;
     try {
       const recording = await readRecording(new Uint8Array(await file.arrayBuffer()), file.name);
       const { frames, outside } = binRecording(fitRecording(recording, contract));
       const beyond = Object.values(outside).reduce((a, b) => a + b);
+      clear();
       source = `${recording.t.length.toLocaleString('en')} events of ${file.name}` + (beyond ? `, ${beyond.toLocaleString('en')} of them left out` : '');
-      drawing.clear();
-      painted = [];
       play(frames);
     } catch (fault) {
+      source = null;
       say(fault.message);
     }
   }
@@ -146,6 +188,7 @@ function live(panel, network) {
 
   sensor.addEventListener('pointerdown', (event) => {
     if (event.isTrusted) sensor.setPointerCapture(event.pointerId);
+    if (opened) clear();
     pen = place(event);
     if (kind === 'paint') spray(pen, pen);
     else drawing.dot(pen.x, pen.y);
@@ -166,35 +209,34 @@ function live(panel, network) {
       pen = null;
     });
   }
-  part('[data-do=again]').addEventListener('click', () => {
-    if (source && history.length) play(history.map((step) => step.frame));
+  playing.addEventListener('click', () => {
+    if (timer) stop();
+    else if (history.length < queue.length) goOn();
+    else if (queue.length) play(queue);
     else if (drawing.empty && !painted.length) say('There is nothing to run yet: draw on the sensor, or open a recording.');
     else run();
   });
   part('[data-do=clear]').addEventListener('click', () => {
-    begin();
-    drawing.clear();
-    painted = [];
-    source = null;
+    clear();
     say(panel.dataset.hint);
     show(-1);
   });
   for (const button of panel.querySelectorAll('[data-example]')) {
     button.addEventListener('click', () => {
       const lists = JSON.parse(part('.examples').textContent)[Number(button.dataset.example)];
+      clear();
       source = `a sample of class ${button.textContent}`;
-      drawing.clear();
-      painted = [];
       play(lists.map(unpacked));
     });
   }
-  part('input[type=file]')?.addEventListener('change', (event) => event.target.files[0] && open(event.target.files[0]));
+  part('input[type=file]')?.addEventListener('change', (event) => event.target.files[0] && read(event.target.files[0]));
   if (kind !== 'image') {
     for (const name of ['dragover', 'drop']) panel.addEventListener(name, (event) => event.preventDefault());
-    panel.addEventListener('drop', (event) => event.dataTransfer.files[0] && open(event.dataTransfer.files[0]));
+    panel.addEventListener('drop', (event) => event.dataTransfer.files[0] && read(event.dataTransfer.files[0]));
   }
   slider.addEventListener('input', () => {
-    if (!timer && history.length) show(Math.min(Number(slider.value), history.length - 1));
+    stop();
+    if (history.length) show(Math.min(Number(slider.value), history.length - 1));
   });
 
   // Everything of one step: the sensor, the strips up to the last step, the odds.
@@ -209,7 +251,7 @@ function live(panel, network) {
         label(canvas, `Input: ${sum(events).toLocaleString('en')} events`);
         drawBars(canvas, events, bins, style('--c1'));
       } else if (canvas.className === 'raster') showLayer(canvas, Number(canvas.dataset.layer));
-      else drawLines(canvas, history.map(({ probabilities }) => probabilities), bins, (c) => style(`--c${1 + c % 8}`));
+      else drawLines(canvas, history.map(({ probabilities }) => probabilities), bins, (entry) => style(`--c${colours.get(entry) ?? 0}`), colours);
     }
     showOdds(step);
   }
@@ -235,12 +277,12 @@ function live(panel, network) {
       const order = found.map((_, entry) => entry).sort((a, b) => found[b] - found[a]);
       rows.forEach((row, at) => {
         row.dataset.class = order[at];
-        row.className = `c${1 + order[at] % 8}`;
         row.querySelector('span').textContent = contract.classes[order[at]];
       });
     }
     for (const row of rows) {
       const share = found[Number(row.dataset.class)];
+      row.className = `c${colours.get(Number(row.dataset.class)) ?? 0}`;
       row.querySelector('i').style.width = `${100 * share}%`;
       row.querySelector('.share').textContent = `${Math.round(100 * share)} %`;
       row.classList.toggle('won', step >= 0 && Number(row.dataset.class) === best);
@@ -268,5 +310,12 @@ function live(panel, network) {
   panel.style.setProperty('--steps', bins);
   panel.hidden = false;
   show(-1);
-  return { open, play };
+  function look() {  // a reader far above would miss it
+    const { top, bottom } = sensor.getBoundingClientRect();
+    if (top >= innerHeight || bottom <= 0) return;
+    removeEventListener('scroll', look);
+    open();
+  }
+  addEventListener('scroll', look, { passive: true });
+  look();
 }

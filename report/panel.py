@@ -10,9 +10,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.report.html.document import document
-from axonnx.report.html.markup import Html, element
-from axonnx.report.html.page_blocks import colour, odds
+from axonnx.base.errors import AxonnxError
+from axonnx.report.markup import Html, document, element, missing, odds, section
+from axonnx.report.material import Material
+from axonnx.report.numbers import size
 from axonnx.runtime.codegen.js.module_text import library, script_text
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.program.instructions import Program
@@ -22,7 +23,7 @@ ODDS = 24  # classes with a row of their own
 MOST_LAYERS = 6  # with a raster
 MOST_NUMBERS = 40_000  # of all examples together: keeps a page small
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
-NOT_DRAWABLE = "What this network takes is neither a picture nor events that one could draw."
+NOT_DRAWABLE = "The input of this network is neither a picture nor events, so it cannot be drawn."
 HINTS = {
     "camera": "Draw on the sensor, large, or drop a recording here.",
     "paint": "Paint spikes (time goes to the right, channels upwards), or drop a recording here.",
@@ -46,7 +47,7 @@ class Example(NamedTuple):
 
 
 def try_page(program: Program) -> str:
-    """A page to try a network on: the text of an HTML file with the panel, and nothing else."""
+    """Return a page to try a network on: the text of an HTML file with the panel, and nothing else."""
     place, contract = surface(program.contract), program.contract
     lead = f"A {contract.kind} network for {len(contract.classes)} classes, in this page alone: nothing leaves it."
     body = panel(program, place, live_script(program)) if place else element("p", NOT_DRAWABLE, class_="missing")
@@ -97,7 +98,7 @@ def panel(program: Program, place: Surface, script: str, examples: Sequence[Exam
 
 
 def live_script(program: Program) -> str:
-    """The network, readers of recordings and the panel in a function of their own."""
+    """Return the network, readers of recordings and the panel in a function of their own."""
     parts = [part(name) for name in ("camera.js", "canvas.js", "panel.js")]
     network = "{ contract, create, binRecording, countEvents, readRecording, fitRecording }"
     body = "\n".join([script_text(program), library("recordings.js"), *parts])
@@ -105,8 +106,8 @@ def live_script(program: Program) -> str:
 
 
 def part(name: str) -> str:
-    """A file of the panel's script."""
-    return resources.files("axonnx.report.live").joinpath(name).read_text("utf-8")
+    """Return a file of the panel's script."""
+    return resources.files("axonnx.report").joinpath(name).read_text("utf-8")
 
 
 def _buttons(kind: str) -> Html:
@@ -118,7 +119,7 @@ def _buttons(kind: str) -> Html:
     )
     return element(
         "div",
-        element("button", "▶ Run again", type="button", data_do="again"),
+        element("button", "▶ Play", type="button", data_do="play"),
         element("button", "Clear", type="button", data_do="clear"),
         None if kind == "image" else opener,
         class_="buttons",
@@ -126,7 +127,7 @@ def _buttons(kind: str) -> Html:
 
 
 def _camera(contract: Contract) -> Html:
-    """A camera that moves is right for data sets of pictures that were recorded so."""
+    """Choose between a moving and a still camera; data sets of recorded pictures were made with a moving one."""
     moving = any(word in (contract.provenance.data or "") for word in ("saccade", "nmnist", "digits"))
     ways = {
         "moves": ("The camera moves over the drawing", moving),
@@ -157,7 +158,7 @@ def _odds(classes: tuple[str, ...]) -> Html:
             element("span", element("i", style="width:0"), class_="bar"),
             element("span", "0 %", class_="share"),
             data_class=entry,
-            class_=f"c{colour(entry)}",
+            class_="c0",
         )
         for entry, name in enumerate(shown)
     ]
@@ -206,3 +207,36 @@ def _sparse(frame: NDArray[np.integer]) -> list[int]:
     places = np.flatnonzero(flat)
     pairs: list[int] = np.stack([places, flat[places]], axis=1).ravel().tolist()
     return pairs
+
+
+TITLE = "Live: the network in this page"
+LEAD = "These are the file's own weights, run by JavaScript with the bits of the file. Nothing leaves this page."
+SILENT = "Scripts do not run here; the live panel needs them."
+
+
+def live_section(material: Material) -> Html:
+    """Return the panel, or why there is none."""
+    place = surface(material.model.contract)
+    if place is None:
+        return _without(NOT_DRAWABLE)
+    try:
+        script = live_script(material.model.program)
+    except AxonnxError as fault:
+        return _without(f"This network cannot run in a page. {fault}.")
+    if len(script) > MOST_BYTES:
+        told = f"As a script, this network is {size(len(script))} large; a report holds at most {size(MOST_BYTES)}."
+        command = f"axonnx compile {material.name} -o js --target js"
+        return section("live", TITLE, None, missing(f"{told} As a page of its own:", command))
+    silent = element("noscript", element("p", SILENT, class_="lead"))
+    return section("live", TITLE, LEAD, silent, panel(material.model.program, place, script, _samples(material)))
+
+
+def _samples(material: Material) -> list[Example]:
+    """Those that the report shows, by their true class where it is known."""
+    shown = material.measured.shown if material.measured is not None else ()
+    names = material.model.contract.classes
+    return [Example(names[each.winner if each.label is None else each.label], each.frames) for each in shown]
+
+
+def _without(why: str) -> Html:
+    return section("live", TITLE, None, element("p", why, class_="missing"))

@@ -54,10 +54,12 @@ function drawGrid(canvas, spikes, colour) {
   spikes.forEach((fired, at) => fired && to.fillRect(at % columns * side, Math.floor(at / columns) * side, side - 1, side - 1));
 }
 
-function drawLines(canvas, steps, most, colour) {
+// Classes with a colour are drawn last, over the grey ones.
+function drawLines(canvas, steps, most, colour, colours) {
   const to = blank(canvas, 1200, 240), width = 1200 / most;
-  to.lineWidth = 4;
-  for (let entry = 0; entry < (steps[0]?.length ?? 0); entry++) {
+  const grey = (steps[0] ?? []).map((_, entry) => entry).filter((entry) => !colours.has(entry));
+  for (const entry of steps.length ? [...grey, ...colours.keys()] : []) {
+    to.lineWidth = colours.has(entry) ? 4 : 2;
     to.strokeStyle = colour(entry);
     to.beginPath();
     steps.forEach((shares, at) => to.lineTo((at + 0.5) * width, 235 - 230 * shares[entry]));

@@ -7,17 +7,17 @@ import re
 import numpy as np
 import pytest
 
-from axonnx.report.facts.material import Material
-from axonnx.report.facts.model_view import view_model
-from axonnx.report.live.panel import try_page
+from axonnx.report.material import Material
+from axonnx.report.model_view import view_model
 from axonnx.report.page import render
+from axonnx.report.panel import try_page
 from axonnx.runtime.binning import Binning, Sensor, bin_events
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.model import Model
 
-from ...runtime.readers.event_files import csv_bytes, random_events
-from ...runtime.streams.small_models import export, samples
-from ..browser import chromium, visit
+from ..runtime.readers.event_files import csv_bytes, random_events
+from ..runtime.streams.small_models import export, samples
+from .browser import chromium, visit
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium here; install it with apt-get install chromium")
 
@@ -63,13 +63,20 @@ addEventListener('load', () => {
 """
 
 
-def probed(page: str, turns: str, folder) -> list[dict]:
+def probed(page: str, turns: str, folder, *flags: str) -> list[dict]:
+    """All decisions while a probe acts."""
+    return titled(page, turns, folder, *flags)[1]
+
+
+def titled(page: str, turns: str, folder, *flags: str) -> tuple[str, list[dict]]:
+    """What a probe wrote into the page's title, and all decisions."""
     path = folder / "page.html"
     path.write_text(page.replace("</body>", PROBE.replace("TURNS", turns) + "</body>"), "utf-8")
-    found = visit(path, folder, "--virtual-time-budget=8000")
+    found = visit(path, folder, "--virtual-time-budget=8000", *flags)
     assert found.console == []
     assert found.requests == []
-    return json.loads(html.unescape(re.search(r'<pre id="seen">(.*?)</pre>', found.dom, re.DOTALL)[1]))
+    seen = re.search(r'<pre id="seen">(.*?)</pre>', found.dom, re.DOTALL)[1]
+    return re.search(r"<title>(.*?)</title>", found.dom)[1], json.loads(html.unescape(seen) or "[]")
 
 
 def test_what_is_drawn_dropped_or_waved_has_the_bits_of_the_engine(tmp_path):
@@ -125,3 +132,59 @@ def test_a_picture_is_drawn_for_a_network_of_images(images, tmp_path):
     engine = Model(view.program, NumpyEngine(view.program))
     assert np.array_equal(np.float32(seen["logits"]), engine.run(engine.prepare(picture)).member_logits[:, 0])
     assert picture.max() > picture.min()
+
+
+# What a reader who does nothing sees: the steps shown, the decision, and the button's text before and after.
+WATCH = """[() => {
+  const steps = [], button = panel.querySelector('[data-do=play]');
+  new MutationObserver(() => steps.push(panel.querySelector('.player output').textContent))
+    .observe(panel.querySelector('.player'), { subtree: true, childList: true });
+  panel.addEventListener('decided', () => document.title = [button.textContent, new Set(steps).size].join());
+  sensor.scrollIntoView({ behavior: 'instant' }), dispatchEvent(new Event('scroll'));
+}]"""
+PAUSE = """[() => {
+  const button = panel.querySelector('[data-do=play]'), shown = () => panel.querySelector('.player output').textContent;
+  sensor.scrollIntoView({ behavior: 'instant' }), dispatchEvent(new Event('scroll'));
+  const wait = setInterval(() => {
+    if (!shown().startsWith('step 3')) return;
+    clearInterval(wait);
+    const told = [button.textContent];
+    button.focus();
+    told.push(document.activeElement === button);
+    button.click();
+    told.push(button.textContent);
+    setTimeout(() => {
+      document.title = [...told, shown(), (button.click(), button.textContent)].join();
+    }, 1500);
+  }, 5);
+}]"""
+
+
+def test_the_first_sample_of_a_report_plays_on_opening(material, tmp_path):
+    told, (seen,) = titled(render(material), WATCH, tmp_path)
+    assert told == "▶ Play,7"  # seven steps were shown before the decision
+    first = material.measured.shown[0]
+    assert np.array_equal(np.array(seen["frames"]), first.frames.reshape(len(first.frames), -1))
+    assert f"a sample of class {material.model.contract.classes[first.label]}." in seen["told"]
+
+
+@pytest.mark.parametrize("kind", ["model", "images"])
+def test_a_page_without_samples_plays_a_recorded_drawing(kind, request, tmp_path):
+    view = view_model(request.getfixturevalue(kind))
+    _, decided = titled(try_page(view.program), "[() => {}]", tmp_path)
+    if kind == "model":  # an image is decided before anyone can look on
+        (seen,) = decided
+        assert seen["told"].endswith(", a recorded drawing.")
+        assert np.any(seen["frames"])
+
+
+def test_whoever_wants_no_motion_sees_the_decision_at_once(material, tmp_path):
+    told, (seen,) = titled(render(material), WATCH, tmp_path, "--force-prefers-reduced-motion")
+    assert told == "▶ Play,0"  # no step before the decision
+    assert len(seen["frames"]) == 8
+
+
+def test_the_recording_can_be_paused_and_goes_on(material, tmp_path):
+    told, (seen,) = titled(render(material), PAUSE, tmp_path)
+    assert told == "❚❚ Pause,true,▶ Play,step 3 of 8,❚❚ Pause"
+    assert len(seen["frames"]) == 8

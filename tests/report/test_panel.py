@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from axonnx.report.facts.material import Material
-from axonnx.report.facts.model_view import view_model
-from axonnx.report.live.panel import MOST_NUMBERS, Example, Surface, _examples, surface, try_page
+from axonnx.report import panel as panel_module
+from axonnx.report.material import Material
+from axonnx.report.model_view import view_model
 from axonnx.report.page import render
-from axonnx.report.sections import live_section
+from axonnx.report.panel import MOST_NUMBERS, Example, Surface, _examples, surface, try_page
 from axonnx.runtime.binning import Binning, Sensor
 from axonnx.runtime.format.contract import InputContract
 
-from ...runtime.engines.hand_made import contract, neuron_program
-from ..html_check import Page
+from ..runtime.engines.hand_made import contract, neuron_program
+from .html_check import Page
 
 
 def stated(shape, steps=4, kind="spiking", sensor=None, **more):
@@ -43,11 +43,11 @@ def test_what_one_draws_on_follows_from_the_contract(given, expected):
 def test_a_network_that_is_too_large_is_left_out_with_the_command(model, monkeypatch):
     material = Material(view_model(model), "now")
     assert "function saccade" in render(material)
-    monkeypatch.setattr(live_section, "MOST_BYTES", 1000)
+    monkeypatch.setattr(panel_module, "MOST_BYTES", 1000)
     page = render(material)
     assert "function saccade" not in page
     assert Page(page).faults == []
-    assert "and a page takes at most 1" in Page(page).text
+    assert "a report holds at most 1" in Page(page).text
     assert "axonnx compile tiny.onnx -o js --target js" in Page(page).text
 
 
@@ -57,7 +57,7 @@ def test_a_network_that_cannot_be_drawn_for_is_told():
     )
     page = Page(try_page(program))
     assert page.faults == []
-    assert "neither a picture nor events" in page.text
+    assert "neither a picture nor events, so it cannot be drawn" in page.text
 
 
 def test_samples_that_a_page_has_no_room_for_are_left_out():

@@ -1,1 +1,0 @@
-"""Charts, bars, curves, strips and pictures."""

@@ -1,1 +1,0 @@
-"""All that a report is made of: what others wrote, and what it measures itself."""

@@ -1,1 +1,0 @@
-"""Text, numbers, tables and styles of a page."""
