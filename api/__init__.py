@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from axonnx.base.errors import AxonnxError
     from axonnx.base.progress import Progress
+    from axonnx.convert.bayesian import bayesian, regulariser
+    from axonnx.convert.bayesian import regulariser as regularizer
     from axonnx.doctor.examination import examine
     from axonnx.earlier_names import (
         export_network,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from axonnx.model import Model, load, write_events
     from axonnx.run import Run, import_network, run_experiment
     from axonnx.runtime.readers import read_events
+    from axonnx.train.callbacks import Callback
 
     __version__: str
     completion_script: Any
@@ -38,9 +41,11 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AxonnxError": "base.errors",
+    "Callback": "train.callbacks",
     "Model": "model",
     "Progress": "base.progress",
     "Run": "run",
+    "bayesian": "convert.bayesian",
     "completion_script": "cli.tools",
     "describe_data": "loading",
     "examine": "doctor.examination",
@@ -48,6 +53,8 @@ _HOMES = {
     "load": "model",
     "load_data": "loading",
     "read_events": "runtime.readers",
+    "regulariser": "convert.bayesian",
+    "regularizer": "convert.bayesian",
     "run_demo": "cli.tools",
     "run_experiment": "run",
     "write_events": "model",
@@ -57,10 +64,12 @@ _EARLIER = ("export_network", "export_run", "open_run", "profile_file", "report_
 
 __all__ = [
     "AxonnxError",
+    "Callback",
     "Model",
     "Progress",
     "Run",
     "__version__",
+    "bayesian",
     "completion_script",
     "describe_data",
     "examine",
@@ -72,6 +81,8 @@ __all__ = [
     "open_run",
     "profile_file",
     "read_events",
+    "regulariser",
+    "regularizer",
     "report_file",
     "run_demo",
     "run_experiment",

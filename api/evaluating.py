@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -12,10 +11,9 @@ from typing import Any
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
 from axonnx.jobs.running import Watch, all_results
-from axonnx.jobs.work import Job, Pool, check_submitted
+from axonnx.jobs.work import FileTask, Job, Pool
 from axonnx.loading import samples_for
 from axonnx.model import Model, load
-from axonnx.runtime.engines.choose import EngineName
 from axonnx.runtime.measure.evaluation import Answers, Evaluation, answers, evaluate, figures_of
 from axonnx.runtime.measure.samples import Samples
 from axonnx.runtime.streams.fit import Fit
@@ -40,7 +38,7 @@ def evaluate_model(
         found = evaluate(loaded, samples, seed)
     else:
         engine, threads = loaded.asked
-        task = EvaluationTask(str(path.resolve()), sha256, place_of(data), part, fit, engine, threads, seed)
+        task = FileTask(str(path.resolve()), sha256, place_of(data), part, fit, engine, threads, seed)
         found = figures_of(loaded, samples, _by_jobs(task, loaded, samples.count, pool, watch), seed)
     return found.model_copy(update={"model": str(path), "file_sha256": sha256})
 
@@ -53,21 +51,7 @@ def place_of(data: Any) -> str:
     return str(Path(data).resolve()) if Path(data).exists() else os.fspath(data)
 
 
-@dataclass(frozen=True)
-class EvaluationTask:
-    """Which file a worker runs on which data, and how."""
-
-    model: str
-    sha256: str
-    data: str
-    part: str | None = None
-    fit: Fit | None = None
-    engine: EngineName = "auto"
-    threads: int = 1
-    seed: int = 0
-
-
-def _by_jobs(task: EvaluationTask, model: Model, count: int, pool: Pool, watch: Watch | None) -> list[Answers]:
+def _by_jobs(task: FileTask, model: Model, count: int, pool: Pool, watch: Watch | None) -> list[Answers]:
     """The answers to all pieces, some at a time."""
     edges = [*range(0, count, PIECES), count]
     numbers = edges  # of first samples
@@ -81,20 +65,20 @@ def _by_jobs(task: EvaluationTask, model: Model, count: int, pool: Pool, watch: 
     return [Answers.model_validate(each) for each in all_results(jobs, pool, watch)]
 
 
-def answers_of(task: EvaluationTask, first: int, last: int, number: int) -> dict[str, Any]:
+def answers_of(task: FileTask, first: int, last: int, number: int) -> dict[str, Any]:
     """A job: the answers to some pieces of the data."""
     model, data = _opened(task)
     return answers(model, data, first, last, number, task.seed).model_dump()
 
 
-def samples_of(task: EvaluationTask, first: int, last: int) -> int:
+def samples_of(task: FileTask, first: int, last: int) -> int:
     """A job: how many samples are in some pieces of the data."""
     return len(_opened(task)[1].labels(first, last))
 
 
 @lru_cache(maxsize=1)
-def _opened(task: EvaluationTask) -> tuple[Model, Samples]:
+def _opened(task: FileTask) -> tuple[Model, Samples]:
     """The network and the data, once in each process."""
-    check_submitted(task.model, task.sha256)
+    task.check()
     model = load(task.model, task.engine, task.threads)
     return model, samples_for(task.data, model.contract, task.part, task.fit)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
@@ -33,6 +35,8 @@ from axonnx.runtime.streams.pipeline import EventPipeline
 from axonnx.runtime.streams.sources import open_source
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from axonnx.compiling import Compiled
     from axonnx.run import Run
     from axonnx.runtime.measure.energy import Hardware
@@ -95,6 +99,49 @@ class Model(runtime.Model):
             rows["activation sparsity"] = f"{100 * self._facts['sparsity']:.1f} %"
             rows["energy"] = f"{self._facts['energy']:,.1f} nJ for one inference"
         return card(str(self.path), rows)
+
+    @classmethod
+    def from_module(
+        cls, net: nn.Module, x: Any, *, engine: EngineName = "auto", threads: Positive = 1, **settings: Any
+    ) -> Model:
+        """Make a model of a torch module: what ``axonnx.bayesian`` gave, or any module that it takes.
+
+        Args:
+            net: The module; it stays as it is.
+            x: What it is called with: an example batch, (x, y), a Dataset or a DataLoader. The model admits inputs of
+                this shape and number of time steps, and values up to the largest of these.
+            engine: Inference engine; auto takes the fastest that works here.
+            threads: Processor threads of the engine.
+            **settings: ``classes``, ``collapse``, ``members``, ``seed``, ``prune``, ``weights``, ``form``, ``trace`` as
+                in ``Run.export``; ``largest``, the largest count to admit; ``shape`` of one time step, if the layers
+                do not tell it.
+
+        Returns:
+            A ``Model``, whose file exists until it is no longer used; ``save`` keeps it.
+
+        Raises:
+            AxonnxError: If a layer has no exact form, or values of ``x`` are no multiples of a power of two.
+
+        Examples:
+            >>> import snntorch, torch
+            >>> from torch import nn
+            >>> module = nn.Sequential(nn.Linear(16, 8), snntorch.Leaky(beta=0.9, init_hidden=True), nn.Linear(8, 3))
+            >>> net, x = axonnx.bayesian(module, classes=3), torch.ones(5, 2, 16)
+            >>> model = axonnx.Model.from_module(net, x, classes=["a", "b", "c"], weights="int8")
+            >>> model.contract.classes, model.verify(net, x).verified
+            (('a', 'b', 'c'), True)
+        """
+        from axonnx.convert.module_files import export_module
+
+        folder = Path(mkdtemp(prefix="axonnx-"))
+        try:
+            loaded = runtime.load(export_module(net, x, folder / "model.onnx", **settings).path, engine, threads)
+        except BaseException:
+            shutil.rmtree(folder)
+            raise
+        model = cls(loaded.program, loaded.engine, folder / "model.onnx", (engine, threads))
+        weakref.finalize(model, shutil.rmtree, folder, ignore_errors=True)
+        return model
 
     def predict(  # type: ignore[override]
         self,
@@ -317,7 +364,7 @@ class Model(runtime.Model):
 
     def verify(
         self,
-        against: Run | PathLike | None = None,
+        against: Run | nn.Module | PathLike | None = None,
         data: Any = None,
         *,
         part: str | None = None,
@@ -330,8 +377,8 @@ class Model(runtime.Model):
         """Prove that the file is what was trained, bit for bit; without a run, that all engines agree on it.
 
         Args:
-            against: Run folder that the file was exported from. Without it the engines are compared on this file,
-                which needs no torch.
+            against: Run folder that the file was exported from, or (from Python) the torch module that it was made
+                of. Without it the engines are compared on this file, which needs no torch.
             data: Data to compare on, if not the run's own: a path, the name of a data set, an array file. Without a
                 run also recordings or frames without labels (default: generated input).
             part: train, validation or test, of data that has parts (default: test).
@@ -568,7 +615,7 @@ def load(path: PathLike, engine: EngineName = "auto", threads: Positive = 1) -> 
 
 def verify_file(
     path: PathLike,
-    against: Run | PathLike | None = None,
+    against: Run | nn.Module | PathLike | None = None,
     data: Any = None,
     *,
     part: str | None = None,
@@ -588,6 +635,13 @@ def verify_file(
             return input_of(samples_for(data, contract, part, Fit.of(fit), labelled=False), contract, limit or 64)
 
         return check_engines(Path(path), None if data is None else given, seed)
+    if hasattr(against, "named_modules"):
+        from axonnx.convert.module_files import verify_module
+
+        if isinstance(data, str | os.PathLike):
+            data = samples_for(data, read_model_file(path).contract, part, Fit.of(fit))
+        few = {"samples": min(64, limit or 64), "limit": limit}
+        return verify_module(Path(path), against, data, **few, seed=seed, tell=shown.note)
     from axonnx.export.verify import stages
     from axonnx.export.verify.shards import verify_in_shards
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from axonnx.base.fingerprints import sha256_of
 from axonnx.evaluating import place_of
 from axonnx.jobs.running import Watch, all_results
-from axonnx.jobs.work import Job, Pool, check_submitted
+from axonnx.jobs.work import FileTask, Job, Pool
 from axonnx.loading import samples_for
 from axonnx.runtime.engines.choose import measuring_engine
 from axonnx.runtime.engines.interface import Engine
@@ -29,19 +28,6 @@ from axonnx.runtime.program.compilation import compile_file
 from axonnx.runtime.streams.fit import Fit
 
 PIECES = 64  # samples, or files of recordings, of a job
-
-
-@dataclass(frozen=True)
-class ProfileTask:
-    """Which file a worker runs on which data, and how."""
-
-    model: str
-    sha256: str
-    data: str
-    part: str | None
-    fit: Fit | None
-    engine: str
-    seed: int
 
 
 def profile_model(
@@ -62,7 +48,7 @@ def profile_model(
     measuring, samples = measuring_engine(program, engine), samples_for(data, program.contract, part, fit)
     task = None
     if pool is not None:
-        task = ProfileTask(str(model.resolve()), sha256, place_of(data), part, fit, engine, seed)
+        task = FileTask(str(model.resolve()), sha256, place_of(data), part, fit, engine, seed=seed)
     edges = [*range(0, samples.count, PIECES), samples.count]
     labels = _labels(task, samples, edges, pool)
     chosen = choose_samples(np.concatenate(labels), limit)
@@ -89,22 +75,22 @@ def profile_model(
     )
 
 
-def counted(task: ProfileTask, low: int, high: int, chosen: list[int], number: int) -> dict[str, Any]:
+def counted(task: FileTask, low: int, high: int, chosen: list[int], number: int) -> dict[str, Any]:
     """Return, as a job, what some chosen samples of some pieces cost; ``number`` is that of the first of them."""
     engine, samples = _opened(task)
     return dict(vars(_counted(engine, samples, task.seed, low, high, chosen, number)))
 
 
-def labels_of(task: ProfileTask, low: int, high: int) -> list[int]:
+def labels_of(task: FileTask, low: int, high: int) -> list[int]:
     """Return, as a job, the labels of some pieces of the data."""
     found: list[int] = _opened(task)[1].labels(low, high).tolist()
     return found
 
 
 @lru_cache(maxsize=1)
-def _opened(task: ProfileTask) -> tuple[Engine, Samples]:
+def _opened(task: FileTask) -> tuple[Engine, Samples]:
     """Open the engine and the data once in each process."""
-    check_submitted(task.model, task.sha256)
+    task.check()
     program = compile_file(task.model)
     return measuring_engine(program, task.engine), samples_for(task.data, program.contract, task.part, task.fit)
 
@@ -125,7 +111,7 @@ def _inputs(
     yield (x if contract.kind == "spiking" else x[0]), labels
 
 
-def _labels(task: ProfileTask | None, samples: Samples, edges: list[int], pool: Pool | None) -> list[NDArray[np.int64]]:
+def _labels(task: FileTask | None, samples: Samples, edges: list[int], pool: Pool | None) -> list[NDArray[np.int64]]:
     """The labels of every stretch of pieces; those of files are known only once the files are read."""
     if pool is None or samples.known is not None:
         return [samples.labels(low, high) for low, high in pairwise(edges)]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from axonnx.experiments.perform import Performed
     from axonnx.experiments.sweep import SweepResult
     from axonnx.runtime.measure.verify_result import VerifyResult
+    from axonnx.train.callbacks import Callback
     from axonnx.train.trained import Trained
 
 Mode = Literal["mfa", "sampled", "stochastic"]
@@ -45,10 +46,11 @@ class Run:
         configuration: Any = None,
         output: PathLike | None = None,
         *,
-        data: PathLike | None = None,
+        data: Any = None,
         settings: Mapping[str, Any] | None = None,
         resume: bool = False,
         overwrite: bool = False,
+        callbacks: Sequence[Callback] = (),
         progress: Progress | None = None,
     ) -> Run:
         """Train a network and leave a run folder that has everything.
@@ -57,12 +59,15 @@ class Run:
             configuration: A shipped configuration, a TOML file, FILE.py:Class of your own network, or (from Python) a
                 ``Config`` or the class.
             output: Run folder to write (default: runs/NAME).
-            data: Data to train on instead of the configuration's: the name of a data set, or a path.
+            data: Data to train on instead of the configuration's: the name of a data set, or a path. From Python also
+                a data set of torch, torchvision or tonic, a DataLoader, (samples, labels), or a pair for training and
+                test; the run keeps a copy of their samples.
             settings: Settings that replace those of the configuration, e.g. ``{"optimiser.epochs": 10}``. Short names
                 such as epochs, batch_size and lr are accepted.
             resume: Start the run, or go on with it if it was started, to the same bits; for commands that a queue
                 restarts.
             overwrite: Discard the run that the folder holds.
+            callbacks: Hear of every epoch and its figures; see ``axonnx.Callback``.
             progress: Hears how far the work is.
 
         Returns:
@@ -88,6 +93,7 @@ class Run:
             settings=settings,
             resume=resume,
             overwrite=overwrite,
+            callbacks=callbacks,
             progress=Epochs(progress or Progress()),
         )
         run = cls(done.folder)

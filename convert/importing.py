@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -113,24 +113,26 @@ def import_network(
     exported = export_run(folder, output, weights=weights, tell=tell)
     tell("comparing with the source")
     x = _some(folder, samples)
-    proof = prove(made, network.eval(), str(exported.path), grid_weights(exported), x)
-    write_text(folder / "import.json", json.dumps({"source": made.name, **asdict(proof)}, indent=1))
+    proof = prove(made, network.eval(), str(exported.path), grid_weights(exported.collapsed.network), x)
+    write_text(folder / "import.json", json.dumps({"source": made.name, **proof.as_dict()}, indent=1))
     layers = tuple(f"{layer.name:<20}{layer.kind:<14}hears {', '.join(layer.of)}" for layer in made.plan.layers)
     return Imported(folder, made.name, layers, exported, proof, tuple(dict.fromkeys(made.plan.notes)))
 
 
 def fill(network: Network, plan: Plan) -> Network:
-    """The plan's numbers in a network of its layers."""
-    wanted = network.state_dict()
-    missing = [name for name in wanted if name not in plan.tensors]
+    """The plan's numbers in a network of its layers; spreads, and layers that were made before, stay as they are."""
+    kept = tuple(f"layers.{name}." for name in plan.made)
+    wanted = {name: value for name, value in network.state_dict().items() if not name.startswith(kept)}
+    missing = [name for name in wanted if name not in plan.tensors and not name.endswith(".log_std")]
     assert not missing, missing
-    network.load_state_dict({name: plan.tensors[name].reshape(value.shape) for name, value in wanted.items()})
+    found = {name: plan.tensors[name].reshape(value.shape) for name, value in wanted.items() if name in plan.tensors}
+    network.load_state_dict(found, strict=False)
     return network
 
 
-def grid_weights(exported: Exported) -> dict[str, Tensor]:
-    """Weights and biases of a file's synapses, and weights from neurons to themselves, by the plan's names."""
-    network, found = exported.collapsed.network, {}
+def grid_weights(network: Network) -> dict[str, Tensor]:
+    """Weights and biases of a collapsed network, and weights from neurons to themselves, by the plan's names."""
+    found = {}
     for name, module in network.named_modules():
         for part in ("weight", "bias", "recurrent_weight"):
             value = getattr(module, part, None)
@@ -145,7 +147,13 @@ def _source(source: nn.Module | str | Path, size: tuple[int, ...] | None, dt: fl
     if dt is not None:
         raise AxonnxError("a time step is for NIR files, which hold time constants; a torch module has its own")
     assert size is not None
-    return torch_source(load_live(source), size, value)
+    made = torch_source(load_live(source), size, value)
+    if made.plan.made:
+        raise AxonnxError(
+            f"{made.name}: has neurons of Axonnx, which a run folder of layers cannot hold; axonnx.bayesian trains it "
+            f"and axonnx.Model.from_module exports it"
+        )
+    return made
 
 
 def _shape(

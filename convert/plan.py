@@ -35,6 +35,8 @@ class Plan:
     merged: dict[str, tuple[str, str | None]] = field(default_factory=dict)  # synapse -> the source's second, its bias
     gone: dict[str, str] = field(default_factory=dict)  # layer that was merged -> the source of the other
     folded: dict[str, list[str]] = field(default_factory=dict)  # synapse -> batch norms in its weights
+    diagonal: set[str] = field(default_factory=set)  # neurons of which each hears itself alone
+    made: dict[str, nn.Module] = field(default_factory=dict)  # layers that are used as they are
     notes: list[str] = field(default_factory=list)
     read: int = 0  # which of the values that the last layer of neurons returns is the output
 
@@ -138,6 +140,14 @@ class Plan:
             self.tensors[f"layers.{name}.{key}"] = _fitting(value, shape, source)
         if recurrent is not None:
             self.tensors[f"layers.{name}.recurrent.posterior.raw_mean"] = recurrent
+            if neuron.recurrent is not None and neuron.recurrent.dim() < 2:
+                self.diagonal.add(name)
+        return name
+
+    def own(self, source: str, neurons: nn.Module, of: str) -> str:
+        """A layer of our own neurons, with all that it learns."""
+        name = self.add(source, "neurons", (of,), self.shapes[of])
+        self.made[name] = neurons
         return name
 
     def readout(self, of: str, decay: float = 0.0) -> None:

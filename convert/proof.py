@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from axonnx.convert.source import Seen, Source
 from axonnx.models import MEAN_FIELD, Current, Forced, Network
 from axonnx.models.general import DirectReadout
 from axonnx.runtime.format.names import MEMBRANE, SPIKES
+from axonnx.runtime.measure.comparison import Comparison, Difference
 from axonnx.runtime.model import load
 
 UNIT = 2.0**-24  # largest relative error of one float32 operation
@@ -23,27 +24,7 @@ LAYERS = "layers."  # what names of layers begin with in our network
 
 
 @dataclass(frozen=True)
-class Divergence:
-    """The first spike that differs: where, how far our membrane was from its threshold, and why."""
-
-    layer: str
-    step: int
-    sample: int
-    neuron: tuple[int, ...]
-    source: float
-    ours: float
-    distance: float
-    reason: str
-
-    def __str__(self) -> str:
-        place = f"layer {self.layer!r}, step {self.step}, sample {self.sample}, neuron {list(self.neuron)}"
-        fired = "the source fires" if self.source else "the source is silent"
-        ours = "ours fires" if self.ours else "ours is silent"
-        return f"{place}: {fired}, {ours}, {self.distance:.3g} from the threshold: {self.reason}"
-
-
-@dataclass(frozen=True)
-class Comparison:
+class Compared:
     """Two networks on the same samples."""
 
     what: str
@@ -53,12 +34,22 @@ class Comparison:
     decisions_differing: int
     max_output_difference: float
     fired: int
-    first: Divergence | None
+    differences: tuple[Difference, ...]
+
+    @property
+    def first(self) -> Difference | None:
+        """The first spike that differs."""
+        return self.differences[0] if self.differences else None
 
     @property
     def equal(self) -> bool:
         """Whether every spike and every decision is the same, and something fired at all."""
         return self.spikes_differing == self.decisions_differing == 0 and self.spikes > 0
+
+    @property
+    def explained(self) -> bool:
+        """Whether all is equal, or differs first by a rounding."""
+        return self.equal or (self.first is not None and self.first.reason.startswith("rounding"))
 
     def lines(self) -> list[str]:
         """For people."""
@@ -69,7 +60,18 @@ class Comparison:
             f"{self.samples - self.decisions_differing} of {self.samples} decisions; outputs within "
             f"{self.max_output_difference:.3g}"
         )
-        return [text] if self.first is None else [text, f"  first: {self.first}"]
+        return [text] if self.first is None else [text, f"  first: {_told(self.first)}"]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**vars(self), "differences": [each.model_dump(mode="json") for each in self.differences]}
+
+
+def _told(first: Difference) -> str:
+    place = f"layer {first.layer!r}, step {first.step}, sample {first.sample}, neuron {list(first.neuron)}"
+    fired = "the source fires" if first.expected else "the source is silent"
+    ours = "ours fires" if first.found else "ours is silent"
+    return f"{place}: {fired}, {ours}, {first.distance:.3g} from the threshold: {first.reason}"
 
 
 @dataclass(frozen=True)
@@ -78,18 +80,20 @@ class Proof:
     its grid. ``same_weights``: the file, and the source with the file's weights in it.
     """
 
-    imported: Comparison
-    file: Comparison
-    same_weights: Comparison
+    imported: Compared
+    file: Compared
+    same_weights: Compared
     unexplained: int  # spikes of our layers, fed with the source's own, that no rounding makes the source's
 
     @property
     def equal(self) -> bool:
         """Whether the source with the file's weights fires as the file does, or differs by rounding alone."""
-        parts = (self.imported, self.same_weights)
-        return self.unexplained == 0 and all(
-            part.equal or (part.first is not None and part.first.reason.startswith("rounding")) for part in parts
-        )
+        return self.unexplained == 0 and self.imported.explained and self.same_weights.explained
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        each = {name: getattr(self, name).as_dict() for name in ("imported", "file", "same_weights")}
+        return {**each, "unexplained": self.unexplained}
 
     def lines(self) -> list[str]:
         """For people."""
@@ -149,36 +153,32 @@ def of_file(path: str, x: Tensor, network: Network) -> Ours:
     return Ours({name: torch.stack(value) for name, value in spikes.items()}, gaps, outputs)
 
 
-def compare(what: str, source: Seen, ours: Ours, why: str, small: str = ORDER) -> Comparison:
+def compare(what: str, source: Seen, ours: Ours, why: str, small: str = ORDER) -> Compared:
     """Every spike of every layer; ``why`` is told of a divergence that rounding cannot explain, ``small`` of others."""
-    differing = {name: source.spikes[name] != ours.spikes[name] for name in source.spikes}
+
+    def margins(layer: str, index: tuple[int, ...]) -> dict[str, float | str]:
+        step, sample, *_ = index
+        gap, distance = ours.gaps[layer][:, sample], abs(float(ours.gaps[layer][index]))
+        allowed = (step + 1) * FEW * UNIT * (1.0 + float(gap[: step + 1].abs().max()))
+        return {
+            "distance": distance,
+            "reason": why if distance > allowed else f"rounding: {'a tie' if distance == 0.0 else small}",
+        }
+
+    spikes, both = Comparison(what, margins=margins), (source.spikes, ours.spikes)
+    expected, found = ({SPIKES + name: each[name].numpy() for name in source.spikes} for each in both)
+    spikes.add(expected, found)
     decided = [side.outputs.double().mean(0).numpy().argmax(-1) for side in (source, ours)]
-    return Comparison(
+    return Compared(
         what,
         samples=source.outputs.shape[1],
-        spikes=sum(part.numel() for part in differing.values()),
-        spikes_differing=sum(int(part.sum()) for part in differing.values()),
+        spikes=spikes.numbers,
+        spikes_differing=spikes.differing,
         decisions_differing=int((decided[0] != decided[1]).sum()),
         max_output_difference=float((source.outputs - ours.outputs).abs().max()),
         fired=int(sum(float(part.sum()) for part in source.spikes.values())),
-        first=_first(differing, source, ours, why, small),
+        differences=tuple(spikes.differences),
     )
-
-
-def _first(differing: Mapping[str, Tensor], source: Seen, ours: Ours, why: str, small: str) -> Divergence | None:
-    """The earliest difference, in the first layer that has one: all that reaches it is the same on both sides."""
-    steps = {name: int(part.flatten(1).any(1).nonzero()[0]) for name, part in differing.items() if bool(part.any())}
-    if not steps:
-        return None
-    name = min(steps, key=lambda layer: steps[layer])
-    step = steps[name]
-    index = tuple(int(i) for i in differing[name][step].nonzero()[0])
-    gap = ours.gaps[name][:, index[0]]
-    distance = abs(float(ours.gaps[name][step][index]))
-    allowed = (step + 1) * FEW * UNIT * (1.0 + float(gap[: step + 1].abs().max()))
-    reason = why if distance > allowed else f"rounding: {'a tie' if distance == 0.0 else small}"
-    sides = float(source.spikes[name][step][index]), float(ours.spikes[name][step][index])
-    return Divergence(name, step, index[0], index[1:], *sides, distance, reason)
 
 
 @torch.no_grad()

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from axonnx.base.errors import AxonnxError
-from axonnx.convert.sources.known import holds_neurons, library_of
+from axonnx.convert.sources.known import holds_neurons
 from axonnx.convert.trace import Trace, recorded, tensors_in
 
 Layout = Literal["maps", "line", "flat"]
@@ -46,11 +46,9 @@ class Recorded:
 def reset(network: nn.Module) -> None:
     """Every state to where it begins."""
     for module in network.modules():
-        if library_of(module) is None:
-            continue
-        for name in ("reset_mem", "reset"):
+        for name in ("reset_mem", "reset") if holds_neurons(module) else ():
             method = getattr(module, name, None)
-            if callable(method) and holds_neurons(module):
+            if callable(method):
                 method()
                 break
 

@@ -14,7 +14,9 @@ from axonnx.base.errors import AxonnxError
 from axonnx.convert.plan import SYNAPSES, Plan
 from axonnx.convert.running import Form, find_form, run
 from axonnx.convert.sources.known import NAMES, holds_neurons, library_of
+from axonnx.convert.sources.own_neurons import StandIn, with_stand_ins
 from axonnx.convert.wiring import Wiring
+from axonnx.models.neurons import Neurons
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,9 @@ class TorchSource:
     @property
     def name(self) -> str:
         """The library and the class."""
-        libraries = {library_of(module) for module in self.network.modules() if holds_neurons(module)} - {None}
-        return f"{type(self.network).__name__} ({', '.join(NAMES[str(name)] for name in sorted(map(str, libraries)))})"
+        libraries = {library_of(module) for module in self.network.modules() if holds_neurons(module)} & set(NAMES)
+        known = ", ".join(NAMES[name] for name in sorted(map(str, libraries))) or "Axonnx"
+        return f"{type(self.network).__name__} ({known})"
 
     def observe(self, x: Tensor) -> Seen:
         """Run as its authors would."""
@@ -91,7 +94,7 @@ class TorchSource:
                 self._put_merged(network, layer.name, source, weights)
             elif layer.kind in SYNAPSES and source:
                 self._put(network, layer.name, source, weights)
-            elif layer.kind == "neurons" and layer.options.get("recurrent"):
+            elif layer.kind == "neurons" and f"{layer.name}.recurrent_weight" in weights:
                 _put_recurrent(network.get_submodule(source), weights[f"{layer.name}.recurrent_weight"])
         return TorchSource(network, self.form, self.plan)
 
@@ -128,11 +131,11 @@ class TorchSource:
 
 def torch_source(network: nn.Module, shape: tuple[int, ...], output: int = 0) -> TorchSource:
     """A live module, run on a few steps of input of ``shape`` to see what it does."""
-    if not any(holds_neurons(module) for module in network.modules()):
+    if not any(isinstance(module, Neurons) or holds_neurons(module) for module in network.modules()):
         raise AxonnxError(
             f"{type(network).__name__}: has no layer of neurons of snnTorch, SpikingJelly or Norse that is known here"
         )
-    network = copy.deepcopy(network).cpu().float().eval()
+    network = with_stand_ins(copy.deepcopy(network).cpu().float().eval())
     form, seen = find_form(network, shape, output)
     whole = form.sequence and not any(call.number for call in seen.trace.calls)
     wiring = Wiring(seen.trace, seen.x, shape, form.layout == "flat", whole)
@@ -145,7 +148,11 @@ def _fitting(values: Tensor, shape: tuple[int, ...]) -> Tensor:
     return values.reshape(*values.shape[:2], *shape)
 
 
+@torch.no_grad()
 def _put_recurrent(module: nn.Module, weight: Tensor) -> None:
+    if isinstance(module, StandIn):
+        cast(Any, module.neurons.recurrent).posterior.raw_mean.copy_(weight)
+        return
     inner: Any = getattr(module, "recurrent", None)
     if isinstance(inner, nn.Linear):
         inner.weight = nn.Parameter(weight)

@@ -13,6 +13,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.convert.plan import SYNAPSES, Plan
 from axonnx.convert.sources.known import LIBRARIES, NAMES, holds_neurons, library_of, neuron_of
 from axonnx.convert.sources.neuron import wide
+from axonnx.convert.sources.own_neurons import StandIn
 from axonnx.convert.trace import Call, Origin, Trace
 from axonnx.models.described import INPUT
 
@@ -125,6 +126,8 @@ class Wiring:
                     f"{call.name}: its state comes from {source.call.name!r}, not from its own step before; a state is "
                     f"handed on as it is"
                 )
+        if isinstance(module, StandIn):
+            return self.plan.own(call.name, module.neurons, self._heard(call))
         of, neuron = self._heard(call), neuron_of(module, call.name)
         if neuron.inputs is not None:
             shape = (neuron.inputs.shape[0],)

@@ -15,6 +15,8 @@ from axonnx.base.errors import AxonnxError
 from axonnx.doctor.findings import EngineFinding
 from axonnx.native import find_core
 from axonnx.runtime.engines.choose import ENGINES, EngineName, SlowEngineWarning
+from axonnx.runtime.format.names import LOGITS
+from axonnx.runtime.measure.comparison import Comparison
 from axonnx.runtime.model import Model, load
 
 NETWORKS = ("recurrent-int8", "resnet-mfa", "mlp-zero-stochastic")  # recurrence, convolutions, noise
@@ -35,18 +37,17 @@ def examine_engines(loading: Callable[[Path, EngineName], Model] = load) -> tupl
 def _examine(
     name: EngineName, places: list[tuple[Path, ...]], loading: Callable[[Path, EngineName], Model]
 ) -> EngineFinding:
-    began, numbers, differing = time.perf_counter(), 0, 0
+    began, compared = time.perf_counter(), Comparison(name)
     try:
         for network, kept in places:
             with np.load(kept) as known:
                 found = loading(network, name).run(known["x"], seed=int(known["seed"])).member_logits
-                numbers += found.size
-                differing += int((found != known["logits"]).sum())
+                compared.add({LOGITS: known["logits"]}, {LOGITS: found})
     except Exception as fault:
         missing = isinstance(fault, ModuleNotFoundError) or (name == "native" and _has_no_core())
         text = f"{type(fault).__name__}: {fault}".splitlines()[0]
-        return _finding(name, "missing" if missing else "failed", numbers, differing, began, text)
-    return _finding(name, "different" if differing else "equal", numbers, differing, began, "")
+        return _finding(compared, "missing" if missing else "failed", began, text)
+    return _finding(compared, "different" if compared.differing else "equal", began, str(compared.first or ""))
 
 
 def _has_no_core() -> bool:
@@ -57,7 +58,7 @@ def _has_no_core() -> bool:
         return False
 
 
-def _finding(name: str, status: str, numbers: int, differing: int, began: float, note: str) -> EngineFinding:
+def _finding(compared: Comparison, status: str, began: float, note: str) -> EngineFinding:
     seconds = round(time.perf_counter() - began, 3)
-    facts = {"name": name, "status": status, "numbers": numbers, "differing": differing}
+    facts = {"name": compared.name, "status": status, "numbers": compared.numbers, "differing": compared.differing}
     return EngineFinding.model_validate({**facts, "seconds": seconds, "note": note})

@@ -37,7 +37,7 @@ def make_contract(
     first = collapsed.members[0]
     spiking = first.captured.signature.spiking
     settings = collapsed.settings
-    logits = _logits(first)
+    logits = logits_of(collapsed)
     if len(classes) != logits:
         raise AxonnxError(f"{len(classes)} classes are named; the network tells {logits} apart")
     return Contract(
@@ -60,6 +60,11 @@ def make_contract(
         measured=measured,
         provenance=provenance or Provenance(),
     )
+
+
+def logits_of(collapsed: Collapsed) -> int:
+    """How many classes the network tells apart."""
+    return _logits(collapsed.members[0])
 
 
 def _logits(member: Member) -> int:

@@ -12,13 +12,14 @@ from axonnx.base.errors import AxonnxError
 from axonnx.export.calibrate import SAMPLES, calibrated_thresholds
 from axonnx.export.collapse.network import Mode
 from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
-from axonnx.export.contract import make_contract
+from axonnx.export.contract import logits_of, make_contract
 from axonnx.export.graph.assemble import Form
 from axonnx.export.grid.place import DEFAULT_WEIGHTS, Stored
 from axonnx.export.ways import score_ways
 from axonnx.export.write import build_model, write_model
-from axonnx.models import Network
-from axonnx.runtime.format.contract import Contract, InputContract, MeasuredOn
+from axonnx.models import Network, SpikingNetwork
+from axonnx.runtime.format.contract import Contract, InputContract, MeasuredOn, Provenance
+from axonnx.runtime.format.names import INPUT
 from axonnx.train.trained import Trained, open_run
 
 Tell = Callable[[str], None]
@@ -75,10 +76,13 @@ def export_run(
 
 def export_network(
     network: Network,
-    arriving: InputContract,
-    classes: Sequence[str],
+    arriving: InputContract | Sequence[int],
+    classes: Sequence[str] | None = None,
     output: str | Path = "model.onnx",
     *,
+    steps: int | None = None,
+    largest: int = 255,
+    shift: int = 0,
     mode: Mode = "mfa",
     members: int = 1,
     seed: int = 0,
@@ -86,13 +90,50 @@ def export_network(
     weights: Stored = DEFAULT_WEIGHTS,
     form: Form = "sequence",
     trace: bool = False,
+    provenance: Provenance | None = None,
 ) -> Exported:
-    """Collapse any network of our layers, fed as ``arriving`` says, and write it to ``output``: see `export_run`."""
+    """Collapse any network of our layers and write it to ``output``.
+
+    Args:
+        network: The network; it stays as it is, on its device.
+        arriving: What it is fed: the shape of one time step or of one image, or all of it as a contract.
+        classes: The names of the classes (default: their numbers).
+        output: The file to write.
+        steps: The number of time steps, if ``arriving`` is a shape and the network has time.
+        largest: The largest value that arrives, in units of 2^−shift, if ``arriving`` is a shape. Give 1 for spikes:
+            the smaller it is, the finer are the weights.
+        shift: Values are multiples of 2^−shift, if ``arriving`` is a shape.
+        mode: "mfa" (posterior means), "sampled" or "stochastic".
+        members: The number of weight sets that "sampled" draws.
+        seed: The seed of these draws.
+        prune: Remove weights whose mean is within so many standard deviations of zero.
+        weights: How weights are stored: "int16", "int8" or "float32".
+        form: "sequence", or "step" for one time step with its states.
+        trace: Make spikes and membranes of all layers outputs.
+        provenance: Where the weights come from.
+    """
     settings = CollapseSettings(mode, members, seed, prune, weights)
     _check(settings, False, output)
-    collapsed = collapse_network(network.cpu().eval(), arriving, settings)
-    contract = make_contract(collapsed, tuple(classes), form)
+    if not isinstance(network, Network):
+        raise AxonnxError(
+            f"{type(network).__name__} is no network of axonnx.models; axonnx.Model.from_module(net, x) exports other "
+            f"torch modules"
+        )
+    if not isinstance(arriving, InputContract):
+        arriving = _fed(network, tuple(arriving), steps, largest, shift)
+    collapsed = collapse_network(network, arriving, settings)
+    names = map(str, range(logits_of(collapsed))) if classes is None else classes
+    contract = make_contract(collapsed, tuple(names), form, provenance=provenance)
     return Exported(Path(output), _written(collapsed, contract, trace, output), collapsed, contract)
+
+
+def _fed(network: Network, shape: tuple[int, ...], steps: int | None, largest: int, shift: int) -> InputContract:
+    """The contract of an input of this shape."""
+    spiking = isinstance(network, SpikingNetwork)
+    if spiking == (steps is None):
+        wanted = "give steps, their number" if spiking else "leave out steps"
+        raise AxonnxError(f"{type(network).__name__} has {'' if spiking else 'no '}time steps; {wanted}")
+    return InputContract(name=INPUT, shape=shape, steps=steps, largest=largest, shift=shift)
 
 
 def _written(collapsed: Collapsed, contract: Contract, trace: bool, output: str | Path) -> int:

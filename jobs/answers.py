@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from axonnx.base.errors import AxonnxError
-from axonnx.jobs.work import Job, check_submitted
+from axonnx.jobs.work import FileTask, Job, check_submitted
 from axonnx.runtime.engines.choose import EngineName
 from axonnx.runtime.frame_pipeline import FramePipeline
 from axonnx.runtime.measure.metrics import wilson_interval
@@ -26,15 +26,10 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Question:
-    """Which network answers, and how recordings are brought to it."""
+class Question(FileTask):
+    """How recordings are brought to a network; ``data`` is where paths that are not absolute begin."""
 
-    model: str
-    sha256: str
-    folder: str = "."  # where paths that are not absolute begin: workers may stand elsewhere
-    engine: EngineName = "auto"
-    threads: int = 1
-    seed: int = 0
+    data: str = "."
     format: str | None = None
     fit: Fit = field(default_factory=Fit)
     tolerance_us: int = 0
@@ -89,11 +84,11 @@ def jobs_for(question: Question, files: Sequence[Path]) -> list[Job]:
 
 def answer(question: Question, path: str) -> list[Row]:
     """A row for each recording (or sample of frames) in the file: one answer each, as it was trained for."""
-    place = str(Path(question.folder, question.model))
+    place = str(Path(question.data, question.model))
     model = loaded(place, question.sha256, question.engine, question.threads)
     if model.contract.input.binning is None:
         return list(_frames(model, question, path))
-    recordings = read_recordings(Path(question.folder, path), format=question.format)
+    recordings = read_recordings(Path(question.data, path), format=question.format)
     if not recordings:
         raise AxonnxError(f"{path}: holds no recording")
     return [_row(model, question, path, number, recordings) for number in range(len(recordings))]
@@ -122,7 +117,7 @@ def _row(model: Model, question: Question, path: str, number: int, recordings: S
     *_, decision = run.decisions()
     return {
         **_named(path, number, len(recordings)),
-        "true": _true(str(Path(question.folder, path)), recording.label, model.contract.classes),
+        "true": _true(str(Path(question.data, path)), recording.label, model.contract.classes),
         **decision.as_dict(),
         "events": run.read,
         "left_out": run.dropped(),
@@ -130,7 +125,7 @@ def _row(model: Model, question: Question, path: str, number: int, recordings: S
 
 
 def _frames(model: Model, question: Question, path: str) -> Iterator[Row]:
-    place = str(Path(question.folder, path))
+    place = str(Path(question.data, path))
     samples = read_frames(place, model.contract.input)
     classes = model.contract.classes
     labels = read_labels(place, len(samples), len(classes)) if path.endswith(".npz") else None

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, Protocol
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
+from axonnx.runtime.engines.choose import EngineName
+from axonnx.runtime.streams.fit import Fit
 
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -20,6 +22,35 @@ class Job(NamedTuple):
     name: str
     function: Callable[..., Any]
     arguments: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class FileTask:
+    """What a worker does with a file: on which data, with which engine. Workers may stand on another machine.
+
+    Attributes:
+        model: The file.
+        sha256: Its digest when the task was submitted.
+        data: A path, the name of a data set, or a run folder.
+        part: The part of the data.
+        fit: How recordings come onto the network's sensor.
+        engine: The engine that runs the file.
+        threads: The engine's threads.
+        seed: The seed of noise.
+    """
+
+    model: str
+    sha256: str
+    data: str = ""
+    part: str | None = None
+    fit: Fit | None = None
+    engine: EngineName = "auto"
+    threads: int = 1
+    seed: int = 0
+
+    def check(self) -> None:
+        """Refuse another file than the one that the task was submitted with."""
+        check_submitted(self.model, self.sha256)
 
 
 @dataclass(frozen=True)

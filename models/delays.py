@@ -19,6 +19,8 @@ class DelayLine(nn.Module):
     delays cost no exactness. Before the first time step there was silence.
     """
 
+    op = "DelayLine"
+
     def __init__(self, delays: Sequence[int]) -> None:
         super().__init__()
         self.delays = check_delays(delays)
@@ -31,16 +33,28 @@ class DelayLine(nn.Module):
     def forward(self, x: Tensor, run: Run) -> Tensor:
         """[(T,) B, C, …] to [(T,) B, delays · C, …]"""
         x = needs_spikes(x, run.name(self))
-        frames = x if run.sequence else x.unsqueeze(0)
-        state, longest, steps = cast("DelayState | None", run.state_of(self)), self.longest, len(frames)
+        state = cast("DelayState | None", run.state_of(self))
+        return self._over_time(x, state, run) if run.sequence else self._step(x, state, run)
+
+    def _over_time(self, frames: Tensor, state: DelayState | None, run: Run) -> Tensor:
+        """All time steps at once."""
+        longest, steps = self.longest, len(frames)
         if state is None:
             earlier = frames.new_zeros(longest, *frames.shape[1:])
         else:  # the newest frame is its first
             earlier = state.delayed.unflatten(1, (longest, frames.shape[2])).movedim(1, 0).flip(0)
         known = torch.cat([earlier, frames])
         run.keep(self, DelayState(known[-longest:].flip(0).movedim(0, 1).flatten(1, 2)))
-        out = torch.cat([known[longest - d : longest - d + steps] for d in self.delays], 2)
-        return out if run.sequence else out[0]
+        return torch.cat([known[longest - d : longest - d + steps] for d in self.delays], 2)
+
+    def _step(self, now: Tensor, state: DelayState | None, run: Run) -> Tensor:
+        """One time step, by slices of what arrives and of the frames before it: what a file does."""
+        width, longest = now.shape[1], self.longest
+        line = torch.cat([torch.zeros_like(now)] * longest, 1) if state is None else state.delayed
+        known = torch.cat([now, line], 1)
+        taken = torch.cat([known[:, d * width : (d + 1) * width] for d in self.delays], 1)
+        run.keep(self, DelayState(known[:, : longest * width]))
+        return taken
 
     def extra_repr(self) -> str:
         """The delays."""

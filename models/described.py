@@ -1,4 +1,4 @@
-"""A spiking network that data describes: layers by name, kind and what they hear. Imported networks are these.
+"""A network that data describes: layers by name, kind and what they hear. Imported networks are these.
 
 Nothing of a description is code, so a run folder of such a network can be opened without running anything of it.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import torch
@@ -16,7 +16,9 @@ from torch import Tensor, nn
 from axonnx.models.delays import DelayLine
 from axonnx.models.general import Adaptation, DirectReadout, Dynamics, GeneralLIF, LeakyCurrent
 from axonnx.models.maths.current import Current
-from axonnx.models.network import SpikingNetwork
+from axonnx.models.maths.estimators import SurrogateGradient
+from axonnx.models.network import BinaryNetwork, Network, SpikingNetwork
+from axonnx.models.neurons import LinearReadout
 from axonnx.models.pooling import AveragePool2d, FilledPool2d, MaxPool2d, whole_windows
 from axonnx.models.run import Run
 from axonnx.models.synapses import Conv2d, Linear
@@ -24,6 +26,7 @@ from axonnx.models.variant import BAYESIAN, Variant
 
 Value = Tensor | Current  # what passes between layers: spikes and counts, or a current
 INPUT = "input"
+READOUTS = ("readout", "linear_readout")
 
 
 @dataclass(frozen=True)
@@ -40,16 +43,21 @@ class Layer:
         return {"name": self.name, "kind": self.kind, "of": list(self.of), **self.options}
 
 
-class DescribedNetwork(SpikingNetwork):
-    """The network of these layers, one after the other; the last one is its read-out."""
+class _Described(Network):
+    """These layers, one after the other; the last one is the read-out. ``made`` has layers that exist already."""
 
-    def __init__(self, layers: Sequence[Mapping[str, Any]], variant: Variant = BAYESIAN) -> None:
+    def __init__(
+        self,
+        layers: Sequence[Mapping[str, Any]],
+        variant: Variant = BAYESIAN,
+        made: Mapping[str, nn.Module] | None = None,
+    ) -> None:
         super().__init__()
         self.description = read_layers(layers)
-        self.layers = nn.ModuleDict()
+        self.layers, known = nn.ModuleDict(), made or {}
         for layer in self.description:
             try:
-                self.layers[layer.name] = KINDS[layer.kind](variant, **layer.options)
+                self.layers[layer.name] = known.get(layer.name) or KINDS[layer.kind](variant, **layer.options)
             except (TypeError, KeyError) as fault:
                 raise ValueError(f"layer {layer.name!r} ({layer.kind}) has wrong options: {fault}") from None
 
@@ -60,6 +68,14 @@ class DescribedNetwork(SpikingNetwork):
             given = [values[name] for name in layer.of]
             values[layer.name] = _call(layer.kind, self.layers[layer.name], given, run)
         return cast(Tensor, values[self.description[-1].name])
+
+
+class DescribedNetwork(_Described, SpikingNetwork):
+    """A spiking network of described layers."""
+
+
+class DescribedBinaryNetwork(_Described, BinaryNetwork):
+    """A binary network of described layers."""
 
 
 def read_layers(tables: Sequence[Mapping[str, Any]]) -> list[Layer]:
@@ -82,8 +98,8 @@ def read_layers(tables: Sequence[Mapping[str, Any]]) -> list[Layer]:
             raise ValueError(f"layer {name!r} hears {unheard or 'nothing'}; before it there are {', '.join(known)}")
         known.add(name)
         layers.append(Layer(name, kind, of, rest))
-    if not layers or layers[-1].kind != "readout":
-        raise ValueError("the last layer must be of the kind 'readout'")
+    if not layers or layers[-1].kind not in READOUTS:
+        raise ValueError(f"the last layer must be of the kind {' or '.join(map(repr, READOUTS))}")
     return layers
 
 
@@ -207,14 +223,20 @@ def _conv2d(
     padding: Sequence[int] = (0, 0),
     dilation: Sequence[int] = (1, 1),
     groups: int = 1,
+    point: bool = False,
 ) -> Conv2d:
     sides = {"stride": stride, "padding": padding, "dilation": dilation}
     pairs: dict[str, Any] = {name: (int(side[0]), int(side[1])) for name, side in sides.items()}
-    return Conv2d(inputs, outputs, (int(kernel[0]), int(kernel[1])), variant, groups=groups, **pairs)
+    return Conv2d(inputs, outputs, (int(kernel[0]), int(kernel[1])), _weights(variant, point), groups=groups, **pairs)
+
+
+def _weights(variant: Variant, point: bool) -> Variant:
+    """Point estimates (``point``) for weights that no neuron hears: logits have no noise that could train a σ."""
+    return replace(variant, spread="none", kl=False, estimator=SurrogateGradient()) if point else variant
 
 
 KINDS: dict[str, Callable[..., nn.Module]] = {
-    "linear": lambda variant, *, inputs, outputs: Linear(inputs, outputs, variant),
+    "linear": lambda variant, *, inputs, outputs, point=False: Linear(inputs, outputs, _weights(variant, point)),
     "conv2d": _conv2d,
     "neurons": _neurons,
     "leak": lambda _variant, *, decay: LeakyCurrent(constant(decay)),
@@ -228,6 +250,7 @@ KINDS: dict[str, Callable[..., nn.Module]] = {
     "add": lambda _variant: Sum(),
     "join": lambda _variant: Join(),
     "readout": lambda _variant, *, decay=0.0: DirectReadout(constant(decay)),
+    "linear_readout": lambda _variant, *, inputs, outputs: LinearReadout(inputs, outputs),
 }
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple, cast
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
-from axonnx.models.fast.leaky_sum import leaky_sum
+from axonnx.models.collapsing import Choice
 from axonnx.models.maths.current import Current, needs_current
-from axonnx.models.neurons import Neurons
-from axonnx.models.run import GeneralState, ReadoutState, Run, SynapticState
+from axonnx.models.neurons import LeakyMean, Neurons
+from axonnx.models.run import GeneralState, Run, SynapticState
 from axonnx.models.synapses import Recurrent
 from axonnx.models.variant import BAYESIAN, Variant
 
@@ -64,6 +64,8 @@ class LeakyCurrent(nn.Module):
     """
 
     decay: Tensor
+    op = "LeakyCurrent"
+    operator: Callable[..., Any] | None = None  # of one time step, in a collapsed network, which has no noise here
 
     def __init__(self, decay: Tensor) -> None:
         super().__init__()
@@ -72,21 +74,39 @@ class LeakyCurrent(nn.Module):
     def forward(self, current: Current, run: Run) -> Current:
         """The current that is left of all that came so far."""
         current = needs_current(current, run.name(self))
-        steps = current if run.sequence else current.each(lambda moment: moment.unsqueeze(0))
-        mean, variance = steps.mean, steps.variance
+        variance = None if self.operator is not None else current.variance
+        means, variances = (_in_steps(part, run) for part in (current.mean, variance))
         state = cast("SynapticState | None", run.state_of(self))
-        level = torch.zeros_like(mean[0]) if state is None else state.synaptic
-        spread = None if variance is None else torch.zeros_like(mean[0]) if state is None else state.variance
+        level = torch.zeros_like(means[0]) if state is None else state.synaptic
+        spread = None if variance is None else torch.zeros_like(means[0]) if state is None else state.variance
         levels, spreads = [], []
-        for t in range(len(mean)):
-            level = self.decay * level + mean[t]
+        for arriving in means:
+            level = (self.operator or leak)(arriving, level, self.decay)
             levels.append(level)
-            if variance is not None and spread is not None:
-                spread = self.decay.square() * spread + variance[t]
-                spreads.append(spread)
+        for arriving in variances if spread is not None else ():
+            spread = leak(arriving, cast(Tensor, spread), self.decay.square())
+            spreads.append(spread)
         run.keep(self, SynapticState(level, spread))
-        out = Current(torch.stack(levels), torch.stack(spreads) if spreads else None)
-        return out if run.sequence else out.each(lambda moment: moment[0])
+        if not run.sequence:
+            return Current(level, spread if spreads else None)
+        return Current(torch.stack(levels), torch.stack(spreads) if spreads else None)
+
+    def collapsed(self, choice: Choice) -> nn.Module:
+        """The same, by the operator that a file has."""
+        self.operator = choice.operator(self.op)
+        return self
+
+
+def leak(arriving: Tensor, level: Tensor, decay: Tensor) -> Tensor:
+    """α i + I"""
+    return decay * level + arriving
+
+
+def _in_steps(part: Tensor | None, run: Run) -> tuple[Tensor, ...]:
+    """The time steps of a pass."""
+    if part is None:
+        return ()
+    return part.unbind(0) if run.sequence else (part,)
 
 
 class GeneralLIF(Neurons):
@@ -180,13 +200,11 @@ class GeneralLIF(Neurons):
         return (kept if arriving is None else kept + arriving) * (1.0 - p.late_zeroed * state.spikes)
 
 
-class DirectReadout(nn.Module):
+class DirectReadout(LeakyMean):
     """Logits without weights: what arrives, a current or spikes, charges a leaky membrane, averaged over time.
 
     With a decay of 0 logits are the means of what arrived: of spikes, the share of steps in which a neuron fired.
     """
-
-    decay: Tensor
 
     def __init__(self, decay: Tensor) -> None:
         super().__init__()
@@ -194,12 +212,4 @@ class DirectReadout(nn.Module):
 
     def forward(self, x: Tensor | Current, run: Run) -> Tensor:
         """Logits [B, classes] after the last time step of this pass."""
-        current = x.mean if isinstance(x, Current) else x
-        current = current if run.sequence else current.unsqueeze(0)
-        state = cast("ReadoutState | None", run.state_of(self))
-        if state is None:
-            zeros = torch.zeros_like(current[0])
-            state = ReadoutState(zeros, zeros)
-        membrane, total = leaky_sum(current, state.membrane, state.total, self.decay)
-        run.keep(self, ReadoutState(membrane, total))
-        return total / (run.step + current.shape[0])
+        return self.mean(x.mean if isinstance(x, Current) else x, run)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as nnf
 from torch import Tensor, nn
 
+from axonnx.models.collapsing import Choice, hold
 from axonnx.models.fast.leaky_sum import leaky_sum
 from axonnx.models.fast.lif import Recurrence, lif_sequence
 from axonnx.models.maths.current import Current, needs_current, needs_spikes, stack
@@ -55,6 +56,11 @@ class Neurons(nn.Module):
     def constants(self) -> dict[str, Tensor]:
         """The constants of all its operators, by the names of their definitions."""
         raise NotImplementedError
+
+    def collapsed(self, choice: Choice) -> nn.Module:
+        """The layer as a file has it."""
+        recurrent = None if self.recurrent is None else self.recurrent.posterior
+        return choice.neurons(self.operators(choice.stochastic), self.constants(), recurrent)
 
     def at_rest(self, zeros: Tensor, noisy: bool) -> Any:
         """The state before the first time step: a named tuple with ``membrane`` and ``spikes`` among its fields."""
@@ -314,8 +320,7 @@ def _first_decays(settings: LIFSettings, shape: tuple[int, ...]) -> Tensor:
 
 def hold_threshold(neuron: Neurons, threshold: Tensor) -> None:
     """Give ``neuron`` a constant θ, whether it was learned before or not."""
-    del neuron.threshold
-    neuron.register_buffer("threshold", threshold)
+    hold(neuron, threshold=threshold)
 
 
 class _Readout(nn.Module):
@@ -331,32 +336,62 @@ class _Readout(nn.Module):
         """W·o + b"""
         return nnf.linear(spikes, self.weight, self.bias)
 
+    def collapsed(self, choice: Choice) -> nn.Module:
+        """The same with constants."""
+        hold(self, weight=self.weight, bias=self.bias)
+        return self
+
 
 class LinearReadout(_Readout):
     """Logits of a binary network: W·o + b."""
+
+    op = "Gemm"
 
     def forward(self, spikes: Tensor, run: Run) -> Tensor:
         """Logits [B, classes]."""
         return self.current(needs_spikes(spikes, run.name(self)))
 
 
-class LeakyReadout(_Readout):
-    """Logits of a spiking network: a leaky membrane that never fires, averaged over the time steps so far."""
+class LeakyMean(nn.Module):
+    """A leaky membrane that never fires, averaged over the time steps so far."""
 
     decay: Tensor
+    op = "LeakySum"
+    operator: Callable[..., Any] | None = None  # of one time step, in a collapsed network
+
+    def mean(self, current: Tensor, run: Run) -> Tensor:
+        """The mean after the last time step of this pass."""
+        state = cast("ReadoutState | None", run.state_of(self))
+        if state is None:
+            zeros = torch.zeros_like(current[0] if run.sequence else current)
+            state = ReadoutState(zeros, zeros)
+        if self.operator is None:
+            steps = current if run.sequence else current.unsqueeze(0)
+            state = ReadoutState(*leaky_sum(steps, state.membrane, state.total, self.decay))
+        else:
+            for arriving in current.unbind(0) if run.sequence else (current,):
+                state = ReadoutState(*self.operator(arriving, state.membrane, state.total, self.decay))
+        run.keep(self, state)
+        return state.total / (run.step + (current.shape[0] if run.sequence else 1))
+
+    def collapsed(self, choice: Choice) -> nn.Module:
+        """The same, by the operator that a file has."""
+        self.operator = choice.operator(self.op)
+        return self
+
+
+class LeakyReadout(LeakyMean, _Readout):
+    """Logits of a spiking network: a leaky membrane that never fires, averaged over the time steps so far."""
 
     def __init__(self, inputs: int, classes: int, decay: float = DEFAULT_DECAY) -> None:
-        super().__init__(inputs, classes)
+        _Readout.__init__(self, inputs, classes)
         self.register_buffer("decay", torch.tensor(decay))
 
     def forward(self, spikes: Tensor, run: Run) -> Tensor:
         """Logits [B, classes] after the last time step of this pass."""
-        current = self.current(needs_spikes(spikes, run.name(self)))
-        current = current if run.sequence else current.unsqueeze(0)
-        state = cast("ReadoutState | None", run.state_of(self))
-        if state is None:
-            zeros = torch.zeros_like(current[0])
-            state = ReadoutState(zeros, zeros)
-        membrane, total = leaky_sum(current, state.membrane, state.total, self.decay)
-        run.keep(self, ReadoutState(membrane, total))
-        return total / (run.step + current.shape[0])
+        return self.mean(self.current(needs_spikes(spikes, run.name(self))), run)
+
+    def collapsed(self, choice: Choice) -> nn.Module:
+        """Constants, and the operator that a file has."""
+        _Readout.collapsed(self, choice)
+        return super().collapsed(choice)

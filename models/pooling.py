@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch.nn.functional as nnf
 from torch import Tensor, nn
 
+from axonnx.models.collapsing import Choice
 from axonnx.models.maths.current import Current
 
 
@@ -25,6 +28,12 @@ class AveragePool2d(nn.Module):
         if window < 1 or window & (window - 1):
             raise ValueError(f"window is {window}; expected a power of two (an average over any other is not exact)")
         self.window = window
+        self.pairs: Callable[[Tensor], Tensor] = pool_pairs
+
+    def collapsed(self, choice: Choice) -> nn.Module:
+        """The same, by the operator that a file has."""
+        self.pairs = choice.operator("PoolPairs")
+        return self
 
     def forward(self, x: Tensor) -> Tensor:
         """Graded spikes in steps of 1/window²."""
@@ -36,8 +45,8 @@ class AveragePool2d(nn.Module):
         """A pooled current: the variance of a mean of n independent positions is their mean variance over n."""
         mean, variance = current.mean, current.variance
         for _ in range(self.window.bit_length() - 1):
-            mean = pool_pairs(mean)
-            variance = None if variance is None else pool_pairs(variance) * 0.25
+            mean = self.pairs(mean)
+            variance = None if variance is None else self.pairs(variance) * 0.25
         return Current(mean, variance)
 
     def extra_repr(self) -> str:

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as nnf
 from torch import Tensor, nn
 
+from axonnx.models.collapsing import Choice
 from axonnx.models.fast.conv_moments import Window, conv_moments
 from axonnx.models.fast.linear_moments import linear_moments
 from axonnx.models.maths.current import Current, needs_spikes
@@ -49,6 +50,10 @@ class Synapse(nn.Module, ABC):
         weight, bias, scale = self.constants()
         noise = self.posterior.noise_of(self.product, x, scale)
         return Current(self.product(x, weight, bias), *noise)
+
+    def collapsed(self, choice: Choice) -> nn.Module:
+        """The layer as a file has it."""
+        return choice.synapse(self)
 
     def forward(self, x: Tensor, run: Run) -> Current:
         """The current that spikes (or graded input) ``x`` causes."""
@@ -121,6 +126,11 @@ class Conv2d(Synapse):
         if x.dim() <= 4:
             return Current(mean, activity, gain)
         return Current(mean.unflatten(0, x.shape[:-3]), activity.unflatten(0, x.shape[:-3]), gain)
+
+    def collapsed(self, choice: Choice) -> nn.Module:
+        """The layer as a file has it."""
+        stride, padding, dilation = self._sides
+        return choice.synapse(self, stride=stride, padding=padding, dilation=dilation, groups=self.groups)
 
     @property
     def _sides(self) -> tuple[Side, Side, Side]:

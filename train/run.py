@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,16 +16,18 @@ from axonnx.models import Network
 from axonnx.runtime.format.contract import InputContract
 from axonnx.train.arriving import input_contract
 from axonnx.train.build import Prepared, make_network, prepare
+from axonnx.train.callbacks import Callback, Callbacks
 from axonnx.train.config.own import OwnSource, kept_source, own_source
 from axonnx.train.config.read import as_tree, check_config, fields, flat, merged, parse_config, read_config, to_toml
 from axonnx.train.config.settings import Config
 from axonnx.train.data.left_out import classes_left_out, left_out
+from axonnx.train.data.objects import options_of, write_objects
 from axonnx.train.distributed import World, world
 from axonnx.train.finite import NonFiniteError
 from axonnx.train.health import new_warnings
 from axonnx.train.loop import Training, final_predictions, fit, new_training
 from axonnx.train.output.checkpoint import INDEX, Position, load_checkpoint, load_start, save_checkpoint
-from axonnx.train.output.curves import draw_curves, open_board
+from axonnx.train.output.curves import draw_curves
 from axonnx.train.output.progress import Progress, Silent
 from axonnx.train.output.run_folder import RunFolder
 from axonnx.train.own import reference
@@ -51,18 +53,22 @@ def train_run(
     configuration: str | Path | Config | type[Network] | None = None,
     out: str | Path | None = None,
     *,
-    data: str | Path | None = None,
+    data: Any = None,
     settings: Mapping[str, Any] | None = None,
     resume: bool = False,
     overwrite: bool = False,
+    callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
     here: World | None = None,
 ) -> Finished:
     """Train as a shipped configuration, a TOML file or a ``Config`` says, and leave everything in the folder ``out``.
 
-    Or give the class of your own network, or "FILE.py:Class", and its ``data``, a data set's name or a path;
-    ``settings`` has its arguments:
+    Or give the class of your own network, or "FILE.py:Class", and its ``data``; ``settings`` has its arguments:
     ``train_run(MyNet, "runs/mine", data="frames.npz", settings={"model.arguments": {"hidden": 32}})``.
+
+    ``data`` is a data set's name, a path, or an object: a data set of torch, torchvision or tonic, a DataLoader, or
+    (samples, labels), of which a share is held out for testing; or a pair of them for training and test. The run folder
+    keeps a copy of the samples of an object. ``callbacks`` hear of every epoch; see `axonnx.train.callbacks`.
 
     ``settings`` replaces single ones: ``{"optimiser.epochs": 3}``. ``resume`` starts the run, or goes on with the one
     that ``out`` holds, to the same bits; ``overwrite`` discards it. The folder is ``runs/NAME`` unless given.
@@ -70,24 +76,35 @@ def train_run(
     with nullcontext(here) if here is not None else world() as present:
         folder = RunFolder(_out(configuration, out))
         resume = resume and folder.holds_run(configuration is not None)
+        if not isinstance(data, str | Path | None):
+            data, settings = _kept_data(folder, data, settings, resume, overwrite, present)
         config = _config(folder, configuration, _with_data(settings, data), resume)
         source = _source(folder, configuration, config, resume)
         config = config if source is None else source.kept_in(config)
         if not resume and not overwrite:
             folder.check_free()
         present.wait()  # no process looks once the first one writes
-        return _train(folder, config, source, resume, overwrite, present, progress or Silent())
+        return _train(
+            folder, config, source, resume, overwrite, present, progress or Silent(), Callbacks(tuple(callbacks))
+        )
 
 
 Configuration = str | Path | Config | type[Network] | None
 
 
+def _kept_data(
+    folder: RunFolder, data: Any, settings: Mapping[str, Any] | None, resume: bool, overwrite: bool, here: World
+) -> tuple[Path | None, Mapping[str, Any]]:
+    """Where the run keeps the samples of an object, and the settings with the names of its classes."""
+    if not resume and not overwrite:
+        folder.check_free()
+    if here.leads and not resume:
+        write_objects(data, folder.path / "data")
+    here.wait()
+    return folder.path / "data", {**options_of(data), **(settings or {})}
+
+
 def _with_data(settings: Mapping[str, Any] | None, data: str | Path | None) -> Mapping[str, Any] | None:
-    if data is not None and not isinstance(data, str | Path):
-        raise AxonnxError(
-            f"train_run got data of type {type(data).__name__}; a run folder names its data, so that it can be read "
-            f"again: give a path or the name of a data set"
-        )
     return settings if data is None else {"data.name": str(data), **(settings or {})}
 
 
@@ -180,6 +197,7 @@ def _train(
     overwrite: bool,
     here: World,
     progress: Progress,
+    callbacks: Callbacks,
 ) -> Finished:
     prepared = prepare(config.data)
     network = make_network(config, prepared, source)
@@ -193,19 +211,30 @@ def _train(
                 folder.create(config, overwrite, source)
             folder.log(f"{'resumed' if resume else 'started'} after epoch {training.epochs_done}{changed}")
             _tell_data(folder, prepared, progress)
-        _go_on(folder, training, prepared, config, here, progress)
-        metrics = final_metrics(training.network, prepared, config, here)
-        if here.leads:
-            _close(folder, training, metrics)
+        try:
+            if here.leads:
+                callbacks.on_start(folder.path, config.model_dump(mode="json"), training.epochs_done)
+            _go_on(folder, training, prepared, config, here, progress, callbacks)
+            metrics = final_metrics(training.network, prepared, config, here)
+            if here.leads:
+                _close(folder, training, metrics)
+                callbacks.on_end(metrics)
+        finally:
+            callbacks.close()
     figures = metrics if here.leads else {}
     return Finished(folder.path, training, prepared.splits.classes, figures, input_contract(config, prepared))
 
 
 def _go_on(
-    folder: RunFolder, training: Training, prepared: Prepared, config: Config, here: World, progress: Progress
+    folder: RunFolder,
+    training: Training,
+    prepared: Prepared,
+    config: Config,
+    here: World,
+    progress: Progress,
+    callbacks: Callbacks,
 ) -> None:
     """Train to the end, with a checkpoint after each epoch."""
-    board = open_board(folder.tensorboard, training.epochs_done) if here.leads else None
     total = config.optimiser.epochs + config.finetune.epochs
 
     def keep(current: Training) -> None:
@@ -223,8 +252,7 @@ def _go_on(
             line = f"noise.temper: every σ times {current.rows[-1]['noise_scale']:.3g}"
             folder.log(line)
             progress.note(line)
-        if board is not None:
-            board.add(current.rows[-1])
+        callbacks.on_epoch(current.epochs_done, current.rows[-1])
 
     shown = progress if here.leads else Silent()
     try:
@@ -233,8 +261,6 @@ def _go_on(
         raise NonFiniteError(_stopped(folder, training, fault, here)) from None
     finally:
         shown.finish()
-        if board is not None:
-            board.close()
 
 
 def _tell_data(folder: RunFolder, prepared: Prepared, progress: Progress) -> None:

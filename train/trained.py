@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -23,6 +24,40 @@ from axonnx.train.output.checkpoint import read_index
 from axonnx.train.run import restore_run
 
 
+class Origin(Protocol):
+    """What a file is made of: a network, what it is fed, and data to run it on."""
+
+    @property
+    def name(self) -> str | None:
+        """The run folder, if there is one."""
+
+    @property
+    def network(self) -> Network:
+        """The network as it was trained."""
+
+    @property
+    def arriving(self) -> InputContract:
+        """What the network is fed."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes."""
+
+    @property
+    def parts(self) -> Sequence[str]:
+        """The parts of its data."""
+
+    @property
+    def bayesian(self) -> bool:
+        """Whether its weights have a posterior."""
+
+    def data(self, part: str, limit: int | None) -> Sequence[tuple[Tensor, Tensor]]:
+        """Batches of a part of the data."""
+
+    def provenance(self) -> Provenance:
+        """Where a file that is made of it says that it comes from."""
+
+
 @dataclass(frozen=True)
 class Trained:
     """A run folder, read: its configuration, its data, its network and what the network is fed."""
@@ -35,6 +70,21 @@ class Trained:
 
     def __repr__(self) -> str:
         return f"Trained({str(self.folder)!r}: {self.config.data.name}, {type(self.network).__name__})"
+
+    @property
+    def name(self) -> str:
+        """The run folder."""
+        return str(self.folder)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes."""
+        return self.prepared.splits.classes
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of the data set."""
+        return tuple(self.prepared.splits.parts)
 
     @property
     def bayesian(self) -> bool:

@@ -9,6 +9,7 @@ from torch import nn
 
 from axonnx.convert.sources import norse_neurons, snntorch_neurons, spikingjelly_neurons
 from axonnx.convert.sources.neuron import Neuron
+from axonnx.convert.sources.own_neurons import StandIn
 
 LIBRARIES: dict[str, tuple[tuple[str, ...], Callable[[Any, str, str], Neuron]]] = {
     "snntorch": (snntorch_neurons.KINDS, snntorch_neurons.neuron_of),
@@ -35,7 +36,7 @@ def kind_of(module: nn.Module) -> str | None:
 
 def holds_neurons(module: nn.Module) -> bool:
     """Whether this is a layer of neurons."""
-    return library_of(module) is not None and kind_of(module) is not None
+    return isinstance(module, StandIn) or (library_of(module) is not None and kind_of(module) is not None)
 
 
 def neuron_of(module: nn.Module, where: str) -> Neuron:

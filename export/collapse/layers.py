@@ -1,10 +1,10 @@
-"""The layers of a collapsed network: constants instead of posteriors, the same calls as the layers they replace."""
+"""What synapses and neurons of every kind become in a collapsed network: constant weights, and operators."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import torch
 import torch.nn.functional as nnf
@@ -13,22 +13,12 @@ from torch import Tensor, nn
 from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse import ops
 from axonnx.models.maths.current import Current, needs_current
-from axonnx.models.pooling import AveragePool2d
-from axonnx.models.run import (
-    DelayState,
-    Observation,
-    ReadoutState,
-    Run,
-    SynapticState,
-    layer_state,
-    stack_observations,
-)
+from axonnx.models.run import Observation, Run, layer_state, stack_observations
 from axonnx.models.synapses import Side
-from axonnx.runtime.format.names import DELAY_LINE
 from axonnx.runtime.format.opset import OPS
 
 
-class CollapsedSynapse(nn.Module):
+class ConstantSynapse(nn.Module):
     """W·x + b with constant weights; and the variance it causes, where the network stays stochastic.
 
     ``gain`` [channels] stands for a² σ², ``spread`` for the squares of single weights' σ. ``step_scale`` and
@@ -127,7 +117,7 @@ class CollapsedSynapse(nn.Module):
         return rows if run.sequence else rows[0]
 
 
-class CollapsedNeurons(nn.Module):
+class OperatorNeurons(nn.Module):
     """A layer of neurons with constants: its operators, each on what the one before it gave; the last one fires.
 
     ``recurrent_gain`` and ``recurrent_spread`` are for recurrent weights what ``gain`` and ``spread`` are for others.
@@ -214,98 +204,6 @@ class CollapsedNeurons(nn.Module):
         if self.recurrent_spread is not None:
             return variance + nnf.linear(state["spikes"] * state["spikes"], self.recurrent_spread)
         return variance
-
-
-class CollapsedCurrent(nn.Module):
-    """i' = α i + I"""
-
-    op = "LeakyCurrent"
-    decay: Tensor
-
-    def __init__(self, decay: Tensor) -> None:
-        super().__init__()
-        self.register_buffer("decay", decay)
-
-    def forward(self, current: Current, run: Run) -> Current:
-        """The current that is left of all that came so far."""
-        mean = needs_current(current, run.name(self)).mean
-        state, steps = run.state_of(self), mean.unbind(0) if run.sequence else (mean,)
-        level = torch.zeros_like(steps[0]) if state is None else cast(SynapticState, state).synaptic
-        levels = []
-        for arriving in steps:
-            level = ops.OPERATORS["LeakyCurrent"](arriving, level, self.decay)
-            levels.append(level)
-        run.keep(self, SynapticState(level, None))
-        return Current(torch.stack(levels) if run.sequence else level)
-
-
-class CollapsedDelay(nn.Module):
-    """x[t − d] for each delay d, side by side: slices of what arrives and of the frames before it."""
-
-    op = DELAY_LINE
-
-    def __init__(self, delays: tuple[int, ...]) -> None:
-        super().__init__()
-        self.delays = delays
-
-    def forward(self, x: Tensor, run: Run) -> Tensor:
-        """[(T,) B, C, …] to [(T,) B, delays · C, …]"""
-        steps, state, taken = x.unbind(0) if run.sequence else (x,), run.state_of(self), []
-        width, longest = steps[0].shape[1], self.delays[-1]
-        silence = torch.zeros_like(steps[0])
-        line = torch.cat([silence] * longest, 1) if state is None else cast(DelayState, state).delayed
-        for now in steps:
-            known = torch.cat([now, line], 1)
-            taken.append(torch.cat([known[:, d * width : (d + 1) * width] for d in self.delays], 1))
-            line = known[:, : longest * width]
-        run.keep(self, DelayState(line))
-        return torch.stack(taken) if run.sequence else taken[0]
-
-
-class CollapsedReadout(nn.Module):
-    """Logits: W·o + b, through a leaky membrane that is averaged over time where there is time.
-
-    Without weights what arrives, a current or spikes, is charged as it is.
-    """
-
-    weight: Tensor | None
-    bias: Tensor | None
-    decay: Tensor | None
-
-    def __init__(self, weight: Tensor | None, bias: Tensor | None, decay: Tensor | None) -> None:
-        super().__init__()
-        self.register_buffer("weight", weight)
-        self.register_buffer("bias", bias)
-        self.register_buffer("decay", decay)
-        self.op = "Gemm" if decay is None else "LeakySum"
-
-    def forward(self, spikes: Tensor | Current, run: Run) -> Tensor:
-        """Logits [B, classes] after the last time step of this pass."""
-        current = spikes.mean if isinstance(spikes, Current) else spikes
-        if self.weight is not None:
-            current = nnf.linear(current, self.weight, self.bias)
-        if self.decay is None:
-            return current
-        state = cast("ReadoutState | None", run.state_of(self))
-        steps = current.unbind(0) if run.sequence else (current,)
-        if state is None:
-            state = ReadoutState(torch.zeros_like(steps[0]), torch.zeros_like(steps[0]))
-        for arriving in steps:
-            state = ReadoutState(*ops.OPERATORS["LeakySum"](arriving, state.membrane, state.total, self.decay))
-        run.keep(self, state)
-        return state.total / (run.step + len(steps))
-
-
-class CollapsedPool(AveragePool2d):
-    """Average pooling whose sums over currents keep their name in the captured graph."""
-
-    def current(self, current: Current) -> Current:
-        """A pooled current, as in training."""
-        mean, variance = current.mean, current.variance
-        for _ in range(self.window.bit_length() - 1):
-            mean = ops.OPERATORS["PoolPairs"](mean)
-            variance = None if variance is None else ops.OPERATORS["PoolPairs"](variance) * 0.25
-        return Current(mean, variance)
 
 
 def _needed(noise: Tensor | None, name: str) -> Tensor:

@@ -7,27 +7,20 @@ variances, and neurons that fire with noise. Scale and bias, or batch norm, are 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from axonnx.base.errors import AxonnxError
-from axonnx.export.collapse.layers import (
-    CollapsedCurrent,
-    CollapsedDelay,
-    CollapsedNeurons,
-    CollapsedPool,
-    CollapsedReadout,
-    CollapsedSynapse,
-)
-from axonnx.models import AveragePool2d, GaussianPosterior, LeakyReadout, LinearReadout, Network
+from axonnx.export.collapse.layers import ConstantSynapse, OperatorNeurons
+from axonnx.export.collapse.ops import OPERATORS
+from axonnx.models import GaussianPosterior, Network
 from axonnx.models.checking import INSTEAD, LAYERS
-from axonnx.models.delays import DelayLine
-from axonnx.models.general import DirectReadout, LeakyCurrent
-from axonnx.models.neurons import Neurons
-from axonnx.models.synapses import Conv2d, Synapse
+from axonnx.models.synapses import Synapse
 
 DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 Mode = Literal["mfa", "sampled", "stochastic"]
@@ -52,15 +45,69 @@ class WeightChoice:
         return (posterior.mean.abs() >= self.prune * posterior.std).to(posterior.raw_mean.dtype).detach()
 
 
+@dataclass(frozen=True)
+class Constants:
+    """What layers become: constant weights as ``choose`` has them; with variances if the network stays stochastic."""
+
+    choose: WeightChoice
+    stochastic: bool
+
+    def operator(self, name: str) -> Callable[..., Any]:
+        """The operator of that name."""
+        return partial(_apply, name)
+
+    def synapse(self, synapse: Synapse, **geometry: Any) -> ConstantSynapse:
+        """Weights with scale and bias in them, but for those of time steps."""
+        posterior, norm = synapse.posterior, synapse.norm
+        weight, per_step = self.choose(posterior), None
+        scale, bias = torch.ones(len(weight)), None
+        if norm is not None and norm.steps is not None:
+            per_step = norm.folded()[0].detach().clone(), norm.folded()[1].detach().clone()
+        elif norm is not None:
+            scale, bias = (part.detach().clone() for part in norm.folded())
+        gain, spread = self._variances(posterior, scale)
+        weight = weight * scale.reshape(-1, *(1,) * (weight.dim() - 1))
+        return ConstantSynapse(weight, bias, gain=gain, spread=spread, per_step=per_step, **geometry)
+
+    def neurons(
+        self, operators: Sequence[str], constants: Mapping[str, Tensor], recurrent: GaussianPosterior | None
+    ) -> OperatorNeurons:
+        """Operators with constants; with weights from the layer to itself."""
+        if recurrent is None:
+            return OperatorNeurons(operators, constants)
+        return OperatorNeurons(
+            operators, constants, self.choose(recurrent), *self._variances(recurrent, torch.ones(()))
+        )
+
+    def _variances(self, posterior: GaussianPosterior, scale: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """a² σ² for each channel where σ is shared, for each weight elsewhere; nothing where there is no noise."""
+        if not self.stochastic or posterior.log_std is None:
+            return None, None
+        dim = posterior.raw_mean.dim()
+        if posterior.granularity != "weight" and self.choose.prune is None:
+            gain = posterior.variance.detach().flatten() * scale.square()
+            return gain.reshape(-1, *(1,) * (dim - 2)), None
+        rows = (-1, *(1,) * (dim - 1))
+        return None, posterior.full_variance.detach() * scale.square().reshape(rows) * self.choose.kept(posterior)
+
+
+def _apply(name: str, *inputs: Tensor) -> Any:
+    return OPERATORS[name](*inputs)
+
+
 @torch.no_grad()
 def collapse(network: Network, choose: WeightChoice, stochastic: bool = False) -> Network:
     """A copy of ``network`` in which every layer is a constant; ``compute`` and all names stay as they are."""
     _refuse_second_names(network)
-    collapsed = copy.deepcopy(network).cpu().float().eval()
+    collapsed, constants = copy.deepcopy(network).cpu().float().eval(), Constants(choose, stochastic)
     for name, module in list(collapsed.named_modules()):
-        replacement = _replacement(module, choose, stochastic)
-        if replacement is not None:
-            _put(collapsed, name, replacement)
+        if isinstance(module, DROPOUT):
+            _put(collapsed, name, nn.Identity())  # after training it is
+        elif hasattr(module, "collapsed"):
+            try:
+                _put(collapsed, name, module.collapsed(constants))
+            except ValueError as refusal:
+                raise AxonnxError(str(refusal)) from None
     _refuse_leftovers(collapsed)
     return collapsed
 
@@ -68,76 +115,10 @@ def collapse(network: Network, choose: WeightChoice, stochastic: bool = False) -
 def needs_posterior(network: Network) -> None:
     """Refuse to sample from a network that has no posterior."""
     posteriors = [module for module in network.modules() if isinstance(module, GaussianPosterior)]
-    if any(posterior.log_std is None for posterior in posteriors):
+    if all(posterior.log_std is None for posterior in posteriors):
         raise AxonnxError(
             "this network has no posterior (a surrogate-gradient baseline): only the mode mfa has a meaning for it"
         )
-
-
-def _replacement(module: nn.Module, choose: WeightChoice, stochastic: bool) -> nn.Module | None:
-    if isinstance(module, Synapse):
-        return _synapse(module, choose, stochastic)
-    if isinstance(module, Neurons):
-        return _neurons(module, choose, stochastic)
-    if isinstance(module, LeakyCurrent):
-        return CollapsedCurrent(module.decay.clone())
-    if isinstance(module, DelayLine):
-        return CollapsedDelay(module.delays)
-    if isinstance(module, DirectReadout):
-        return CollapsedReadout(None, None, module.decay.clone())
-    if isinstance(module, DROPOUT):
-        return nn.Identity()  # after training it is
-    if isinstance(module, AveragePool2d):
-        return CollapsedPool(module.window)
-    if isinstance(module, LeakyReadout):
-        return CollapsedReadout(module.weight.detach().clone(), module.bias.detach().clone(), module.decay.clone())
-    if isinstance(module, LinearReadout):
-        return CollapsedReadout(module.weight.detach().clone(), module.bias.detach().clone(), None)
-    return None
-
-
-def _synapse(module: Synapse, choose: WeightChoice, stochastic: bool) -> CollapsedSynapse:
-    posterior, norm = module.posterior, module.norm
-    geometry: dict[str, Any] = {}
-    if isinstance(module, Conv2d):
-        geometry = {key: getattr(module, key) for key in ("stride", "padding", "dilation", "groups")}
-    weight = choose(posterior)
-    per_step = None
-    scale, bias = torch.ones(len(weight)), None
-    if norm is not None and norm.steps is not None:
-        per_step = norm.folded()[0].detach().clone(), norm.folded()[1].detach().clone()
-    elif norm is not None:
-        scale, bias = (part.detach().clone() for part in norm.folded())
-    gain, spread = _variances(posterior, scale, choose) if stochastic else (None, None)
-    weight = weight * scale.reshape(-1, *(1,) * (weight.dim() - 1))
-    return CollapsedSynapse(weight, bias, gain=gain, spread=spread, per_step=per_step, **geometry)
-
-
-def _variances(
-    posterior: GaussianPosterior, scale: Tensor, choose: WeightChoice
-) -> tuple[Tensor | None, Tensor | None]:
-    """a² σ² for each channel where σ is shared, for each weight elsewhere."""
-    dim = posterior.raw_mean.dim()
-    if posterior.granularity != "weight" and choose.prune is None:
-        gain = posterior.variance.detach().flatten() * scale.square()
-        return gain.reshape(-1, *(1,) * (dim - 2)), None
-    rows = (-1, *(1,) * (dim - 1))
-    return None, posterior.full_variance.detach() * scale.square().reshape(rows) * choose.kept(posterior)
-
-
-def _neurons(module: Neurons, choose: WeightChoice, stochastic: bool) -> CollapsedNeurons:
-    try:
-        operators = module.operators(stochastic)
-    except ValueError as refusal:
-        raise AxonnxError(str(refusal)) from None
-    if module.recurrent is None:
-        return CollapsedNeurons(operators, module.constants())
-    posterior, gain, spread = module.recurrent.posterior, None, None
-    if stochastic and (posterior.granularity == "weight" or choose.prune is not None):
-        spread = posterior.full_variance.detach() * choose.kept(posterior)
-    elif stochastic:
-        gain = posterior.variance.detach().flatten()
-    return CollapsedNeurons(operators, module.constants(), choose(posterior), gain, spread)
 
 
 def _put(network: nn.Module, name: str, module: nn.Module) -> None:

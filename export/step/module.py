@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from axonnx.base.errors import AxonnxError
-from axonnx.export.collapse.layers import CollapsedReadout, CollapsedSynapse
 from axonnx.models import Network, SpikingNetwork
+from axonnx.models.checking import READOUTS
 from axonnx.models.run import LayerState, Run, State, layer_state
 from axonnx.runtime.format.names import tensor_of
 
@@ -94,9 +94,7 @@ def signature_of(network: Network, input_shape: tuple[int, ...]) -> Signature:
     ]
     neurons = {name: tuple(seen.spikes.shape[1:]) for name, seen in run.observations.items()}
     noisy = [name for name in neurons if getattr(network.get_submodule(name), "stochastic", False)]
-    clocked = any(
-        isinstance(module, CollapsedSynapse) and module.step_scale is not None for module in network.modules()
-    )
+    clocked = any(getattr(module, "step_scale", None) is not None for module in network.modules())
     fields = ("membrane", "spikes") if spiking else ("spikes",)
     return Signature(
         input_shape,
@@ -141,7 +139,7 @@ def _pick(state: LayerState, field: str) -> Tensor:
 
 
 def _only_readout(network: nn.Module) -> str:
-    names: list[str] = [name for name, module in network.named_modules() if isinstance(module, CollapsedReadout)]
+    names: list[str] = [name for name, module in network.named_modules() if isinstance(module, READOUTS)]
     if len(names) != 1:
         raise AxonnxError(f"the network has {len(names)} read-outs; exactly one can be exported")
     return names[0]

@@ -75,7 +75,7 @@ def check_stated(subject: Subject, tell: Callable[[str], None], found: Findings)
             found.fail("the contract states accuracies without saying what they were measured on")
         return []
     trained = subject.trained
-    if measured.part not in trained.prepared.splits.parts:
+    if measured.part not in trained.parts:
         found.fail(f"the contract states accuracies on {measured.part!r}; the data set has no such part")
         return []
     data = trained.data(measured.part, measured.samples)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 from torch import Tensor
 
-from axonnx.export.verify.compare import Comparison
 from axonnx.export.verify.observe import Observed, of_engine, of_file, of_torch
 from axonnx.export.verify.op_check import check_op
 from axonnx.export.verify.plain.ensembles import check_ensemble
@@ -25,6 +24,7 @@ from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.engines.ort_engine import OrtEngine
 from axonnx.runtime.format.opset import DOMAIN
+from axonnx.runtime.measure.comparison import Comparison
 from axonnx.runtime.program.step_graph import step_graph
 
 Floats = NDArray[np.float32]
@@ -56,17 +56,17 @@ def compare_running(subject: Subject, data: Sampled, seed: int, tell: Tell) -> l
     timed = subject.contract.kind == "spiking"
     thresholds = _thresholds(subject)
     runners = list(_runners(subject))
-    comparisons = {key: Comparison(key, NAMES.get(key, key), timed) for key, _ in runners}
+    comparisons = {key: Comparison(NAMES.get(key, key), key, timed) for key, _ in runners}
     done = 0
     for batch, (x, labels) in enumerate(data):
         noise = draw_noise(subject, x.shape, seed + batch)
         reference = of_torch("collapsed module", _members(subject), x.numpy(), noise, gaps=False)
         for key, run in runners:
-            if key != REFERENCE:
-                comparisons[key].add(reference, run(x.numpy(), noise), thresholds, done)
-            elif done == 0:
-                found = run(*_take(x.numpy(), noise, timed))
-                comparisons[key].add(_first(reference, found, timed), found, thresholds, done)
+            if key == REFERENCE and done > 0:
+                continue
+            found = run(*(_take(x.numpy(), noise, timed) if key == REFERENCE else (x.numpy(), noise)))
+            comparisons[key].margins = partial(_margin, reference, thresholds, timed)
+            comparisons[key].add(reference.seen(timed, thresholds if found.gaps else None), found.seen(timed), done)
         done += len(labels)
         tell(f"compared {done} samples")
     return list(comparisons.values())
@@ -123,16 +123,15 @@ def _take(x: Floats, noise: Mapping[str, Floats], timed: bool) -> tuple[Floats, 
     return x[part], {name: value[part] for name, value in noise.items()}
 
 
-def _first(reference: Observed, found: Observed, timed: bool) -> Observed:
-    """The reference's first samples, for an implementation that ran on those alone."""
-    count = found.logits.shape[1]
-    part = (slice(None), slice(count)) if timed else (slice(count),)
-    return Observed(
-        reference.name,
-        {name: value[part] for name, value in reference.spikes.items()},
-        {name: value[part] for name, value in reference.membranes.items()},
-        reference.logits[:, :count],
-    )
+def _margin(
+    reference: Observed, thresholds: Mapping[str, Floats], timed: bool, layer: str, index: tuple[int, ...]
+) -> dict[str, float | str]:
+    """The threshold of a neuron, and how far the reference's membrane is from it."""
+    place, membrane = index if timed else index[1:], reference.membranes.get(layer)
+    shape = reference.spikes[layer].shape[2 if timed else 1 :]
+    threshold = float(np.broadcast_to(thresholds[layer], shape)[index[2:]])
+    found: dict[str, float | str] = {"threshold": threshold}
+    return found if membrane is None else {**found, "distance": float(membrane[place]) - threshold}
 
 
 def _session(proto: onnx.ModelProto) -> Any:

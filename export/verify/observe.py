@@ -14,7 +14,7 @@ from torch import Tensor
 from axonnx.models import MEAN_FIELD, Network, Observation, Replay
 from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.format.contract import Contract
-from axonnx.runtime.format.names import MEMBRANE, NOISE, SPIKES, TRACE, under
+from axonnx.runtime.format.names import LOGITS, MEMBRANE, NOISE, SPIKES, TRACE, under
 from axonnx.runtime.format.results import member_logits
 
 Floats = NDArray[np.float32]
@@ -32,6 +32,15 @@ class Observed:
     membranes: Mapping[str, Floats]
     logits: Floats
     gaps: bool = False
+
+    def seen(self, timed: bool, thresholds: Mapping[str, Floats] | None = None) -> dict[str, Floats]:
+        """All of it by name, with a time axis; ``thresholds`` make gaps of membranes, in float32 as training does."""
+        membranes = self.membranes
+        if thresholds is not None:
+            membranes = {layer: value - thresholds[layer] for layer, value in membranes.items()}
+        found = {SPIKES + layer: value for layer, value in self.spikes.items()}
+        found |= {MEMBRANE + layer: value for layer, value in membranes.items()}
+        return {LOGITS: self.logits, **(found if timed else {name: value[None] for name, value in found.items()})}
 
 
 def of_torch(

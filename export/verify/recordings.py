@@ -29,21 +29,23 @@ from axonnx.runtime.streams.frame_files import read_frames
 from axonnx.runtime.streams.probabilities import mean_probabilities
 from axonnx.runtime.streams.session import Session
 from axonnx.runtime.streams.sources import FileSource
+from axonnx.train.build import Prepared
 from axonnx.train.data.recordings import Place, Recordings
+from axonnx.train.data.splits import Data
 
 Floats = NDArray[np.float32]
 LARGEST_PIECE = 5000  # events
 
 
-def check_recordings(subject: Subject, part: str, count: int, seed: int, found: Findings) -> None:
+def check_recordings(subject: Subject, prepared: Prepared, part: str, count: int, seed: int, found: Findings) -> None:
     """Some samples of a part of the data set, chosen as everywhere, from their file to a decision."""
-    data = subject.trained.prepared.splits.parts[part]
+    data = prepared.splits.parts[part]
     chosen = choose_samples(data.labels, count)
     model = load(subject.file.path)
     with tempfile.TemporaryDirectory() as folder:
-        deployed = _deployed(subject, model, part, chosen, seed, Path(folder))
+        deployed = _deployed(subject, data, model, chosen, seed, Path(folder))
         expected = _trained(subject, model, part, count, seed)
-        classes, differing = subject.trained.prepared.splits.classes, 0
+        classes, differing = subject.trained.classes, 0
         for number, answers, logits in zip(chosen, deployed, expected, strict=True):
             winner = classes[int(mean_probabilities(logits).argmax())]
             wrong = [d for d in answers if not np.array_equal(d.member_logits, logits) or d.label != winner]
@@ -54,7 +56,7 @@ def check_recordings(subject: Subject, part: str, count: int, seed: int, found: 
                     f"sample {int(number)} of {part!r}: from its recording the file says {wrong[0].label!r}, the "
                     f"training path {winner!r}; the largest difference of their logits is {worst:.3g}"
                 )
-    binning, entering = subject.trained.prepared.binning, subject.contract.input.binning
+    binning, entering = prepared.binning, subject.contract.input.binning
     if binning is not None and entering is not None and (wrong_bins := check_borders(binning, entering, seed)):
         found.fail(wrong_bins)
     what = "recordings" if isinstance(data, Recordings) else "files of frames"
@@ -80,10 +82,9 @@ def _trained(subject: Subject, model: Model, part: str, count: int, seed: int) -
 
 
 def _deployed(
-    subject: Subject, model: Model, part: str, chosen: NDArray[np.int64], seed: int, folder: Path
+    subject: Subject, data: Data, model: Model, chosen: NDArray[np.int64], seed: int, folder: Path
 ) -> Iterator[tuple[Decision, ...]]:
     """What the file says of each sample: at once, and of events that come in pieces."""
-    data = subject.trained.prepared.splits.parts[part]
     if isinstance(data, Recordings):
         random = np.random.default_rng(seed)
         for index in chosen:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from axonnx.export.collapse.layers import CollapsedNeurons, CollapsedReadout, CollapsedSynapse
+from axonnx.export.collapse.layers import ConstantSynapse, OperatorNeurons
 from axonnx.models import GaussianPosterior, LeakyReadout, LinearReadout, Network
 from axonnx.models.neurons import Neurons, hold_threshold
 from axonnx.models.normalisation import BatchNorm, ChannelScale
@@ -24,23 +25,21 @@ def refill(network: Network, collapsed: Network) -> Network:
     filled = copy.deepcopy(network).cpu().float().eval()
     sources = dict(collapsed.named_modules())
     for name, module in list(filled.named_modules()):
-        source = sources.get(name)
-        if isinstance(module, Synapse) and isinstance(source, CollapsedSynapse):
+        source: Any = sources.get(name)
+        if isinstance(module, Synapse):
             _synapse(module, source)
-        elif isinstance(module, Neurons) and isinstance(source, CollapsedNeurons):
+        elif isinstance(module, Neurons):
             hold_threshold(module, source.threshold.clone())
             if module.recurrent is not None and source.recurrent_weight is not None:
                 module.recurrent.posterior.raw_mean.copy_(source.recurrent_weight)
                 module.recurrent = _FileRecurrent(module.recurrent, source)
-        elif isinstance(module, LeakyReadout | LinearReadout) and isinstance(source, CollapsedReadout):
-            assert source.weight is not None, "only a DirectReadout has no weights"
-            assert source.bias is not None
+        elif isinstance(module, LeakyReadout | LinearReadout):
             module.weight.copy_(source.weight)
             module.bias.copy_(source.bias)
     return filled
 
 
-def _synapse(module: Synapse, source: CollapsedSynapse) -> None:
+def _synapse(module: Synapse, source: ConstantSynapse) -> None:
     """Weights that hold the scale already go with a scale of one; batch norm through time stays as it is."""
     if isinstance(module.norm, BatchNorm) and module.norm.steps is None:
         module.norm = ChannelScale(len(source.weight))
@@ -55,7 +54,7 @@ def _synapse(module: Synapse, source: CollapsedSynapse) -> None:
 class _FilePosterior(GaussianPosterior):
     """A posterior whose variances are the file's a² σ², which hold the scale too."""
 
-    def __init__(self, posterior: GaussianPosterior, source: CollapsedSynapse) -> None:
+    def __init__(self, posterior: GaussianPosterior, source: ConstantSynapse) -> None:
         super().__init__(tuple(posterior.raw_mean.shape), posterior.granularity, posterior.spread)
         self.load_state_dict(posterior.state_dict())
         self._gain, self._spread = source.gain, source.spread
@@ -76,7 +75,7 @@ class _FilePosterior(GaussianPosterior):
 class _FileRecurrent(Recurrent):
     """Recurrent synapses with the file's variances, where it has some."""
 
-    def __init__(self, recurrent: Recurrent, source: CollapsedNeurons) -> None:
+    def __init__(self, recurrent: Recurrent, source: OperatorNeurons) -> None:
         nn.Module.__init__(self)
         self.posterior = recurrent.posterior
         filled = source.recurrent_gain if source.recurrent_spread is None else source.recurrent_spread

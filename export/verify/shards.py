@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from axonnx.base.fingerprints import sha256_of
 from axonnx.export.verify.stages import verify_file
 from axonnx.jobs.running import Watch, all_results
-from axonnx.jobs.work import Job, Pool
+from axonnx.jobs.work import FileTask, Job, Pool
 from axonnx.runtime.measure.verify_result import VerifyResult
 
 
@@ -23,12 +24,13 @@ def verify_in_shards(
 
     Verdict, mismatches and what is compared follow from the samples, not from who looked at them.
     """
-    places = (str(Path(model).resolve()), str(Path(run).resolve()))  # workers may stand elsewhere
-    jobs = [Job(f"shard {i}/{shards}", verified, (*places, {**settings, "shard": (i, shards)})) for i in range(shards)]
+    task = FileTask(str(Path(model).resolve()), sha256_of(model), str(Path(run).resolve()))
+    jobs = [Job(f"shard {i}/{shards}", verified, (task, {**settings, "shard": (i, shards)})) for i in range(shards)]
     found = [VerifyResult.model_validate_json(text) for text in all_results(jobs, pool, watch)]
     return VerifyResult.merged(found).model_copy(update={"model": str(model), "run": str(run)})
 
 
-def verified(model: str, run: str, settings: dict[str, Any]) -> str:
+def verified(task: FileTask, settings: dict[str, Any]) -> str:
     """A job: one shard."""
-    return verify_file(model, run, **settings).model_dump_json()
+    task.check()
+    return verify_file(task.model, task.data, **settings).model_dump_json()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,7 +24,6 @@ import torch
 from axonnx.base.errors import AxonnxError
 from axonnx.export.verify.accuracy import as_trained, check_decisions, check_stated, compare_decisions
 from axonnx.export.verify.collapse_check import CollapseCheck
-from axonnx.export.verify.compare import Comparison
 from axonnx.export.verify.free_running import (
     check_ensemble_results,
     check_operators,
@@ -37,9 +37,10 @@ from axonnx.export.verify.structure import Findings, Subject, check_structure, o
 from axonnx.export.ways import Sampled
 from axonnx.runtime.format.contract import AccuracyContract
 from axonnx.runtime.format.network_input import to_input
+from axonnx.runtime.measure.comparison import Comparison
 from axonnx.runtime.measure.samples import BATCH, Samples
-from axonnx.runtime.measure.verify_result import Accuracy, Compared, Stage, VerifyResult
-from axonnx.train.trained import Trained, open_run
+from axonnx.runtime.measure.verify_result import Accuracy, Compared, Implementation, Stage, VerifyResult
+from axonnx.train.trained import Origin, Trained, open_run
 
 Tell = Callable[[str], None]
 
@@ -106,7 +107,12 @@ def verify_file(
     (i, n) looks at every n-th sample only, beginning with number i. ``data`` is run instead of that part, and only the
     way from a recording to its decision is taken from the run's own.
     """
-    settings, trained = VerifySettings(part, samples, limit, recordings, seed, shard, data), open_run(run)
+    settings = VerifySettings(part, samples, limit, recordings, seed, shard, data)
+    return verify_origin(model, open_run(run), settings, tell)
+
+
+def verify_origin(model: str | Path, trained: Origin, settings: VerifySettings, tell: Tell) -> VerifyResult:
+    """As `verify_file`, of a file that comes from a run or from a network in memory."""
     _check_part(trained, settings)
     stages, opened = _Stages(tell), []
     with stages.stage("structure") as found:
@@ -138,8 +144,9 @@ def _run(subject: Subject, model: str | Path, settings: VerifySettings, stages: 
             if entry.differing:
                 found.fail(str(entry.first))
         found.lines.append(f"{len(comparisons)} implementations against the collapsed network, bit for bit")
-    with stages.stage("recordings") as found:
-        check_recordings(subject, settings.part, settings.recordings, settings.seed, found)
+    if isinstance(trained, Trained):  # tensors come from no file
+        with stages.stage("recordings") as found:
+            check_recordings(subject, trained.prepared, settings.part, settings.recordings, settings.seed, found)
     with stages.stage("decisions") as found:
         scores, paired = compare_decisions(subject, check.members, whole, settings.seed)
         check_decisions(scores, paired, found)
@@ -166,9 +173,9 @@ def _collapse(subject: Subject, check: CollapseCheck, data: Sampled, seed: int, 
     found.lines += check.found.lines()
 
 
-def _check_part(trained: Trained, settings: VerifySettings) -> None:
-    if settings.part not in trained.prepared.splits.parts:
-        raise AxonnxError(f"the data set has no part {settings.part!r}; it has {sorted(trained.prepared.splits.parts)}")
+def _check_part(trained: Origin, settings: VerifySettings) -> None:
+    if settings.part not in trained.parts:
+        raise AxonnxError(f"the data set has no part {settings.part!r}; it has {sorted(trained.parts)}")
 
 
 def _data(trained: Trained, settings: VerifySettings, limit: int | None) -> Sampled:
@@ -204,7 +211,7 @@ def _sharded(data: Sampled, settings: VerifySettings) -> Sampled:
 
 def _result(
     model: str | Path,
-    trained: Trained,
+    trained: Origin,
     settings: VerifySettings,
     stages: list[Stage],
     comparisons: list[Comparison] | None = None,
@@ -215,15 +222,27 @@ def _result(
     provenance = trained.provenance()
     return VerifyResult(
         model=str(model),
-        run=str(trained.folder),
+        run=trained.name,
         file_sha256=hashlib.sha256(Path(model).read_bytes()).hexdigest(),
         checkpoint_sha256=provenance.checkpoint,
         data_sha256=provenance.data_digest if settings.data is None else settings.data.sha256,
         shard=None if settings.shard is None else "{}/{}".format(*settings.shard),
         verdict="equal" if all(stage.ok for stage in stages) else "different",
         mismatches=sum(entry.differing for entry in comparisons),
-        compared=Compared(**{key: sum(getattr(entry, key) for entry in comparisons) for key in Compared.model_fields}),
+        compared=Compared(**sum((entry.compared for entry in comparisons), Counter())),
         stages=tuple(stages),
-        implementations=tuple(entry.result() for entry in comparisons),
+        implementations=tuple(_implementation(entry) for entry in comparisons),
         first_divergence=divergences[0] if divergences else None,
+        differences=tuple(difference for entry in comparisons for difference in entry.differences),
+    )
+
+
+def _implementation(entry: Comparison) -> Implementation:
+    """For JSON."""
+    return Implementation(
+        key=entry.key,
+        name=entry.name,
+        samples=entry.samples,
+        max_logit_difference=entry.max_logit_difference,
+        **entry.counts(),
     )

@@ -24,7 +24,7 @@ from axonnx.runtime.format.names import TRACE
 from axonnx.runtime.program.compilation import compile_program
 from axonnx.runtime.program.instructions import Program
 from axonnx.train.config.read import parse_config, to_toml
-from axonnx.train.trained import Trained
+from axonnx.train.trained import Origin
 
 # What a file may choose: how it was collapsed and written. The accuracies are measured again, not derived.
 CHOICES = ("collapse", "form", "accuracy", "measured")
@@ -45,11 +45,11 @@ class Findings:
 
 @dataclass(frozen=True)
 class Subject:
-    """A file, the run it is said to come from, and what the run exports to today."""
+    """A file, the network it is said to come from, and what that exports to today."""
 
     file: ModelFile
     program: Program
-    trained: Trained
+    trained: Origin
     collapsed: Collapsed
     thresholds: Mapping[str, Tensor]  # of a calibration, matched again; else none
 
@@ -59,8 +59,8 @@ class Subject:
         return self.file.contract
 
 
-def open_subject(path: str | Path, trained: Trained) -> Subject:
-    """Load the file, and collapse the run again in the way that the file declares."""
+def open_subject(path: str | Path, trained: Origin) -> Subject:
+    """Load the file, and collapse the network again in the way that the file declares."""
     file = read_model_file(path)
     program, how = compile_program(file), file.contract.collapse
     settings = CollapseSettings(how.mode, how.members, how.seed or 0, how.prune, how.weights)
@@ -76,9 +76,7 @@ def check_structure(subject: Subject, found: Findings) -> None:
     """The contract field by field, then the graph byte for byte."""
     contract = subject.contract
     found.lines.append(f"operator bodies and {len(contract.synapses)} grid certificates hold")
-    derived = make_contract(
-        subject.collapsed, subject.trained.prepared.splits.classes, contract.form, (), subject.trained.provenance()
-    )
+    derived = make_contract(subject.collapsed, subject.trained.classes, contract.form, (), subject.trained.provenance())
     stated = contract.model_dump(mode="json")
     stated["provenance"]["config"] = present_config(contract.provenance.config)
     faults = list(differences(stated, derived.model_dump(mode="json")))

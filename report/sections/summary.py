@@ -6,7 +6,8 @@ from axonnx.report.facts.material import Material
 from axonnx.report.html.markup import Content, Html, element
 from axonnx.report.html.numbers import DASH, count, energy, interval, number, percent, short, si, size
 from axonnx.report.html.page_blocks import missing, table, tile
-from axonnx.runtime.measure.verify_result import Divergence, Implementation, VerifyResult
+from axonnx.runtime.measure.comparison import Difference
+from axonnx.runtime.measure.verify_result import Implementation, VerifyResult
 
 MODES = {
     "mfa": "posterior means",
@@ -111,7 +112,7 @@ def _compared(verify: VerifyResult) -> str:
     return ", ".join(f"{count(number)} {name}" for name, number in verify.compared)
 
 
-def _divergence(first: Divergence | None) -> str:
+def _divergence(first: Difference | None) -> str:
     if first is None:
         return "No single value was named; see the stages."
     where = [(name, getattr(first, name)) for name in ("layer", "sample", "step", "neuron")]

@@ -90,7 +90,8 @@ class Order:
         if storage.copied or not program.states or not all(map(self._moves_alike, self.rows)):
             return None
         turn_of = {name: number for number, turn in enumerate(self.turns) for name in self._instructions(turn)}
-        writers = {storage.root(name): i for i in program.instructions for name in i.writes}
+        computed = (i for i in program.instructions if i.name in turn_of)  # a reshape only names a place again
+        writers = {storage.root(name): i for i in computed for name in i.writes}
         together: set[int] = set()  # turns that belong to the one before
         for i in program.instructions:
             for name in i.reads:

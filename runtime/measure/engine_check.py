@@ -5,8 +5,7 @@ The numpy engine is the executable specification; all others are held against it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,56 +24,17 @@ from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.model_file import ModelFile, read_model_file
 from axonnx.runtime.format.names import CLOCK, LOGITS, NEXT, TRACE, under
 from axonnx.runtime.format.results import member_logits
+from axonnx.runtime.measure.comparison import Comparison, Seen
 from axonnx.runtime.measure.engine_inputs import EngineInput, generated, on_thresholds
-from axonnx.runtime.measure.engine_result import EngineDifference, EngineImplementation, EngineResult
+from axonnx.runtime.measure.engine_result import EngineImplementation, EngineResult
 from axonnx.runtime.program.compilation import Compilation
 from axonnx.runtime.program.instructions import Program
 from axonnx.runtime.program.layer_noise import draw_noise
 from axonnx.runtime.program.step_graph import StepGraph, step_graph
 
 Floats = NDArray[np.float32]
-Seen = Mapping[str, Floats]  # logits [members, B, classes]; spikes/<layer>, membrane/<layer> [T, B, …]
 REFERENCE_SAMPLES = 2  # onnx.reference is slow
 BATCH = 16
-
-
-@dataclass
-class Compared:
-    """One implementation against the numpy engine; adds up over batches."""
-
-    name: str
-    samples: int = 0
-    numbers: int = 0
-    differing: int = 0
-    first: EngineDifference | None = None
-
-    def add(self, expected: Seen, found: Seen) -> None:
-        """One more batch; what the implementation tells must be the specification's, and logits must be told."""
-        self.samples += found[LOGITS].shape[1]
-        firsts = []
-        for what, values in found.items():
-            wanted = expected[what][:, : values.shape[1]]
-            different = ~(wanted == values)  # NaN differs from everything
-            self.numbers += values.size
-            self.differing += int(different.sum())
-            if different.any():
-                index = tuple(int(i) for i in np.argwhere(different)[0])
-                firsts.append(self._difference(what, index, wanted, values))
-        if self.first is None:
-            self.first = min(firsts, key=EngineDifference.when, default=None)
-
-    def _difference(self, what: str, index: tuple[int, ...], wanted: Floats, values: Floats) -> EngineDifference:
-        return EngineDifference(
-            implementation=self.name,
-            what=what,
-            index=index,
-            expected=float(wanted[index]),
-            found=float(values[index]),
-        )
-
-    def result(self) -> EngineImplementation:
-        """For JSON."""
-        return EngineImplementation(**{key: getattr(self, key) for key in EngineImplementation.model_fields})
 
 
 def check_engines(path: Path, data: Callable[[Contract], EngineInput] | None = None, seed: int = 0) -> EngineResult:
@@ -98,19 +58,19 @@ def check_engines(path: Path, data: Callable[[Contract], EngineInput] | None = N
             "data_sha256": given.sha256,
             "structure": (f"contract, operator bodies and {len(contract.synapses)} grid certificates hold",),
             "ties": ties,
-            "implementations": tuple(entry.result() for entry in entries),
+            "implementations": tuple(_result(entry) for entry in entries),
         }
     )
 
 
-def _compare_all(them: _Implementations, x: Floats, seed: int) -> tuple[list[Compared], int]:
+def _compare_all(them: _Implementations, x: Floats, seed: int) -> tuple[list[Comparison], int]:
     """Every implementation, and how many membranes were put on their thresholds."""
-    entries: dict[str, Compared] = {}
-    ties = 0
+    entries: dict[str, Comparison] = {}
+    ties, timed = 0, them.program.contract.kind == "spiking"
 
     def compare(expected: Seen, others: Iterator[tuple[str, Seen]]) -> None:
         for name, seen in others:
-            entries.setdefault(name, Compared(name)).add(expected, seen)
+            entries.setdefault(name, Comparison(name, timed=timed)).add(expected, seen)
 
     for start in range(0, x.shape[1], BATCH):
         part = x[:, start : start + BATCH]
@@ -123,6 +83,11 @@ def _compare_all(them: _Implementations, x: Floats, seed: int) -> tuple[list[Com
         if any(entry.first is not None for entry in entries.values()):
             break
     return list(entries.values()), ties
+
+
+def _result(entry: Comparison) -> EngineImplementation:
+    """For JSON."""
+    return EngineImplementation(**{key: getattr(entry, key) for key in EngineImplementation.model_fields})
 
 
 class _Implementations:

@@ -6,25 +6,8 @@ from typing import Literal
 
 from pydantic import Field, NonNegativeInt, computed_field
 
-from axonnx.runtime.format.names import LOGITS
+from axonnx.runtime.measure.comparison import Difference
 from axonnx.runtime.measure.result_files import Found
-
-
-class EngineDifference(Found):
-    """The first number of an implementation that is not the specification's."""
-
-    implementation: str
-    what: str = Field(description="logits, spikes/<layer> or membrane/<layer>")
-    index: tuple[int, ...]
-    expected: float
-    found: float
-
-    def when(self) -> float:
-        """Its time step, the order of differences; logits come after all steps."""
-        return float("inf") if self.what == LOGITS else self.index[0]
-
-    def __str__(self) -> str:
-        return f"{self.implementation}: {self.what} {list(self.index)} is {self.found!r}, expected {self.expected!r}"
 
 
 class EngineImplementation(Found):
@@ -34,7 +17,8 @@ class EngineImplementation(Found):
     samples: NonNegativeInt = 0
     numbers: NonNegativeInt = 0
     differing: NonNegativeInt = 0
-    first: EngineDifference | None = None
+    first: Difference | None = None
+    differences: tuple[Difference, ...] = Field((), description="the first numbers that differ, in order")
 
 
 class EngineResult(Found):
@@ -65,6 +49,6 @@ class EngineResult(Found):
 
     @computed_field  # type: ignore[prop-decorator]
     @property
-    def first_difference(self) -> EngineDifference | None:
+    def first_difference(self) -> Difference | None:
         """Of the first implementation that differs."""
         return next((entry.first for entry in self.implementations if entry.first is not None), None)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.format.contract import AccuracyContract
+from axonnx.runtime.measure.comparison import Difference
 from axonnx.runtime.measure.metrics import wilson_interval
 from axonnx.runtime.measure.result_files import Found
 
@@ -43,29 +44,6 @@ class Implementation(Found):
     membranes_differing: NonNegativeInt = 0
     logits_differing: NonNegativeInt = 0
     max_logit_difference: float = 0.0
-
-
-class Divergence(Found):
-    """The first number that differs: earliest time step, then layer in the order of the pass."""
-
-    implementation: str
-    what: str
-    layer: str
-    sample: int
-    step: int | None
-    neuron: tuple[int, ...]
-    expected: float
-    found: float
-    threshold: float | None = None
-    distance: float | None = Field(None, description="of the expected membrane from its threshold")
-
-    def __str__(self) -> str:
-        when = "" if self.step is None else f", time step {self.step}"
-        near = "" if self.distance is None else f"; the membrane is {self.distance:g} from its threshold"
-        return (
-            f"{self.implementation}: layer {self.layer!r}{when}, neuron {list(self.neuron)}, sample {self.sample}: "
-            f"{self.what} {self.found!r}, expected {self.expected!r}{near}"
-        )
 
 
 class Accuracy(Found):
@@ -112,7 +90,8 @@ class VerifyResult(Found):
     accuracy: tuple[Accuracy, ...] = ()
     stated: tuple[AccuracyContract, ...] = Field((), description="the contract's accuracies, measured again")
     paired: Paired | None = None
-    first_divergence: Divergence | None = None
+    first_divergence: Difference | None = None
+    differences: tuple[Difference, ...] = Field((), description="the first numbers that differ, of each implementation")
 
     @property
     def verified(self) -> bool:
@@ -139,6 +118,7 @@ class VerifyResult(Found):
                 "stated": next((part.stated for part in parts if part.stated), ()),
                 "paired": Paired(**_sums(pairs)) if pairs else None,
                 "first_divergence": next((p.first_divergence for p in parts if p.first_divergence), None),
+                "differences": tuple(each for part in parts for each in part.differences),
             }
         )
 

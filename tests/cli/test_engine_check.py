@@ -81,7 +81,7 @@ def test_a_tie_that_does_not_fire_is_found(files, monkeypatch):
     monkeypatch.setitem(numpy_ops.KERNELS, "LIF", strict)
     found = check_engines(files["plain"])
     assert found.engines == "different"
-    assert str(found.first_difference).startswith("native: spikes/hidden.0.neuron [0, ")
+    assert str(found.first_difference).startswith("native: layer 'hidden.0.neuron', time step 0, ")
 
 
 @pytest.mark.parametrize(("engine", "name"), [(NativeEngine, "native"), (OrtEngine, "onnxruntime, steps in a loop")])

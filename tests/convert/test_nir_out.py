@@ -53,7 +53,7 @@ def test_a_round_trip_gives_the_same_bits(name, tmp_path):
         assert edges == again
         assert one.keys() == other.keys()
         assert all(np.array_equal(one[key], other[key]) for key in one)
-        before, after = grid_weights(first), grid_weights(second)
+        before, after = (grid_weights(each.collapsed.network) for each in (first, second))
         assert len(before) == len(after) > 2
         assert all(torch.equal(a, b) for a, b in zip(before.values(), after.values(), strict=True))
     x = (np.random.default_rng(0).random((30, 4, *first.contract.input.shape)) < 0.2).astype(np.float32)

@@ -9,10 +9,11 @@ import pytest
 from axonnx.base.errors import AxonnxError
 from axonnx.report.facts.inputs import read_run
 from axonnx.report.facts.model_view import view_model
+from axonnx.runtime.measure.comparison import Difference
 from axonnx.runtime.measure.profile_result import ProfileResult
 from axonnx.runtime.measure.result_files import read_result
 from axonnx.runtime.measure.sample_choice import choose_samples
-from axonnx.runtime.measure.verify_result import Divergence, VerifyResult
+from axonnx.runtime.measure.verify_result import VerifyResult
 
 from .conftest import profile, read_samples, verification, write_json
 
@@ -40,7 +41,7 @@ def test_a_whole_profile_and_half_of_one(tmp_path):
 
 def test_what_is_written_is_read_with_every_bit(tmp_path):
     """A wrong number can be no number at all."""
-    divergence = Divergence(
+    divergence = Difference(
         implementation="native", what="logit", layer="", sample=0, step=None, neuron=(0,), expected=0.1, found=math.nan
     )
     whole = VerifyResult(model="m", verdict="different", first_divergence=divergence)

@@ -11,8 +11,9 @@ from axonnx.report.facts.measure import Measured, Sample, measure
 from axonnx.report.facts.model_view import view_model
 from axonnx.report.page import ANCHORS, render
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
+from axonnx.runtime.measure.comparison import Difference
 from axonnx.runtime.measure.profile_result import EarlyExit
-from axonnx.runtime.measure.verify_result import Accuracy, Divergence, Stage, VerifyResult
+from axonnx.runtime.measure.verify_result import Accuracy, Stage, VerifyResult
 
 from .conftest import read_samples
 from .html_check import Page
@@ -85,7 +86,7 @@ def test_a_file_alone_says_what_to_run(model):
 
 
 def test_a_divergence_is_red_and_exact(material):
-    first = Divergence(
+    first = Difference(
         implementation="ort",
         what="membrane",
         layer="hidden.<1>",

@@ -8,16 +8,12 @@ import torch
 from torch import nn
 
 from axonnx.export import collapsed as collapsing
-from axonnx.export.collapse.layers import (
-    CollapsedDelay,
-    CollapsedNeurons,
-    CollapsedReadout,
-    CollapsedSynapse,
-)
+from axonnx.export.collapse.layers import ConstantSynapse, OperatorNeurons
 from axonnx.export.collapse.network import WeightChoice
 from axonnx.export.grid import place
-from axonnx.models import Network
+from axonnx.models import DelayLine, LeakyReadout, LinearReadout, Network
 
+READOUTS = (LeakyReadout, LinearReadout)
 Damage = Callable[[nn.Module, Network], None]
 
 
@@ -38,7 +34,7 @@ def in_collapsed(damage: Damage) -> Callable[[pytest.MonkeyPatch], None]:
     return plant
 
 
-def each(kind: type, change: Callable) -> Damage:
+def each(kind: type | tuple[type, ...], change: Callable) -> Damage:
     """The same change to every layer of a kind."""
 
     def damage(collapsed: nn.Module, network: Network) -> None:
@@ -108,55 +104,53 @@ class Fault:
 
 STOCHASTIC, SAMPLED = ("stochastic",), ("sampled",)
 FAULTS: dict[str, Fault] = {
-    "scale forgotten": Fault(in_collapsed(each(CollapsedSynapse, _forget_scale)), "hidden.0.synapse"),
-    "bias dropped": Fault(in_collapsed(each(CollapsedSynapse, lambda s, _t: s.bias.zero_())), "hidden.0.synapse"),
-    "bias negated": Fault(in_collapsed(each(CollapsedSynapse, lambda s, _t: s.bias.neg_())), "hidden.0.synapse"),
+    "scale forgotten": Fault(in_collapsed(each(ConstantSynapse, _forget_scale)), "hidden.0.synapse"),
+    "bias dropped": Fault(in_collapsed(each(ConstantSynapse, lambda s, _t: s.bias.zero_())), "hidden.0.synapse"),
+    "bias negated": Fault(in_collapsed(each(ConstantSynapse, lambda s, _t: s.bias.neg_())), "hidden.0.synapse"),
     "recurrent weights transposed": Fault(
-        in_collapsed(each(CollapsedNeurons, lambda n, _t: n.recurrent_weight.copy_(n.recurrent_weight.T.clone()))),
+        in_collapsed(each(OperatorNeurons, lambda n, _t: n.recurrent_weight.copy_(n.recurrent_weight.T.clone()))),
         "hidden.0.neuron",
         recurrent=True,
     ),
-    "delays one step short": Fault(in_collapsed(each(CollapsedDelay, _late_by_one)), "hidden.0.neuron", recurrent=True),
-    "read-out rows permuted": Fault(in_collapsed(each(CollapsedReadout, _permute_rows)), "readout"),
-    "input channels permuted": Fault(in_collapsed(each(CollapsedSynapse, _permute_inputs)), "hidden.0.synapse"),
+    "delays one step short": Fault(in_collapsed(each(DelayLine, _late_by_one)), "hidden.0.neuron", recurrent=True),
+    "read-out rows permuted": Fault(in_collapsed(each(READOUTS, _permute_rows)), "readout"),
+    "input channels permuted": Fault(in_collapsed(each(ConstantSynapse, _permute_inputs)), "hidden.0.synapse"),
     "all weights negated": Fault(
-        in_collapsed(each(CollapsedSynapse, lambda s, _t: s.weight.neg_())), "hidden.0.synapse"
+        in_collapsed(each(ConstantSynapse, lambda s, _t: s.weight.neg_())), "hidden.0.synapse"
     ),
     "thresholds times 0.75": Fault(
-        in_collapsed(each(CollapsedNeurons, lambda n, _t: n.threshold.mul_(0.75))),
+        in_collapsed(each(OperatorNeurons, lambda n, _t: n.threshold.mul_(0.75))),
         "hidden.0.neuron",
     ),
-    "decay times 0.99": Fault(
-        in_collapsed(each(CollapsedNeurons, lambda n, _t: n.decay.mul_(0.99))), "hidden.0.neuron"
-    ),
+    "decay times 0.99": Fault(in_collapsed(each(OperatorNeurons, lambda n, _t: n.decay.mul_(0.99))), "hidden.0.neuron"),
     "another reset": Fault(
-        in_collapsed(each(CollapsedNeurons, _to_zero)),
+        in_collapsed(each(OperatorNeurons, _to_zero)),
         "hidden.0.neuron",
     ),
     "another reset stated": Fault(
-        in_collapsed(each(CollapsedNeurons, lambda n, _t: setattr(n, "op", "LIFToZero"))),
+        in_collapsed(each(OperatorNeurons, lambda n, _t: setattr(n, "op", "LIFToZero"))),
         "hidden.0.neuron",
         stage="structure",
     ),
     "variance 4 a σ²": Fault(
-        in_collapsed(each(CollapsedSynapse, lambda s, _t: s.gain is None or s.gain.mul_(4.0))),
+        in_collapsed(each(ConstantSynapse, lambda s, _t: s.gain is None or s.gain.mul_(4.0))),
         "hidden.0.synapse",
         STOCHASTIC,
     ),
     "recurrent variance dropped": Fault(
-        in_collapsed(each(CollapsedNeurons, lambda n, _t: n.recurrent_gain is None or n.recurrent_gain.zero_())),
+        in_collapsed(each(OperatorNeurons, lambda n, _t: n.recurrent_gain is None or n.recurrent_gain.zero_())),
         "hidden.0.neuron",
         STOCHASTIC,
         True,
     ),
     "noise of the threshold dropped": Fault(
-        in_collapsed(each(CollapsedNeurons, lambda n, _t: n.stochastic and n.base_variance.zero_())),
+        in_collapsed(each(OperatorNeurons, lambda n, _t: n.stochastic and n.base_variance.zero_())),
         "hidden.0.neuron",
         STOCHASTIC,
     ),
     "a draw shipped as the means": Fault(_draw_for_means, "hidden.0.synapse"),
     "sampled std doubled": Fault(_double_std, "member0/hidden.0.synapse", SAMPLED),
     "grid 12 bits too coarse": Fault(_coarse_grid, "hidden.0.synapse"),
-    "read-out bias dropped": Fault(in_collapsed(each(CollapsedReadout, lambda r, _t: r.bias.zero_())), "readout"),
+    "read-out bias dropped": Fault(in_collapsed(each(READOUTS, lambda r, _t: r.bias.zero_())), "readout"),
     "the wrong weights pruned": Fault(_prune_the_others, "hidden.0.synapse", ("pruned",)),
 }
