@@ -87,7 +87,8 @@ def _compare_all(them: _Implementations, x: Floats, seed: int) -> tuple[list[Com
 
 def _result(entry: Comparison) -> EngineImplementation:
     """For JSON."""
-    return EngineImplementation(**{key: getattr(entry, key) for key in EngineImplementation.model_fields})
+    values = {key: getattr(entry, key) for key in EngineImplementation.model_fields}
+    return EngineImplementation(**values | {"differences": tuple(entry.differences)})
 
 
 class _Implementations:
