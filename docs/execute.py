@@ -2,9 +2,10 @@
 
     python docs/execute.py docs/how-to/uncertainty.md docs/tutorials/1-train.ipynb     write what was printed into them
 
-A notebook is run cell by cell. In a page, a block ``console`` holds commands after ``$`` with their output, a block ``python`` is run and followed by a block
-``text`` where it prints, a block with a ``title`` is a file. A line ``…`` stands for lines that are left out. Blocks
-inside a comment are run and not shown. A comment right above a block says what is special about it:
+A notebook is run cell by cell. In a page, a block ``console`` holds commands after ``$`` with their output, a block
+``python`` is run and followed by a block ``text`` if it prints, a block with a ``title`` is a file. A line ``…`` stands
+for lines that are left out. Blocks inside a comment are run and not shown. A comment right above a block says what is
+special about it:
 
     <!-- needs: node, gcc -->          run where these programs are
     <!-- not run: needs a GPU -->      shown only, with the reason
@@ -185,15 +186,15 @@ def masked(page: str) -> str:
     return re.sub(r"[ \t]+|─+|-{3,}", " ", re.sub(r"-?\d[\d.,:]*(?:e-?\d+)?", "#", page))
 
 
-def run_notebook(book: Any, folder: Path) -> str:
-    """Run the cells of a notebook in ``folder`` and keep their outputs in it; all text that they print."""
+def run_notebook(book: Any, folder: Path) -> None:
+    """Run the cells of a notebook in ``folder`` and keep in it what they show; progress and warnings are left out."""
     from nbclient import NotebookClient
 
     NotebookClient(book, timeout=600, resources={"metadata": {"path": str(folder)}}).execute()
     for cell in book.cells:
         cell.metadata.clear()  # when it was run
-    printed = "".join(each.text for cell in code_of(book) for each in cell.outputs if each.output_type == "stream")
-    return printed.replace(str(folder.resolve()), HOME)
+    for cell in code_of(book):
+        cell.outputs = [each for each in cell.outputs if each.get("name") != "stderr"]
 
 
 def code_of(book: Any) -> list[Any]:
