@@ -6,7 +6,7 @@ import os
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
@@ -14,6 +14,7 @@ from axonnx.jobs.running import Watch, all_results
 from axonnx.jobs.work import FileTask, Job, Pool
 from axonnx.loading import samples_for
 from axonnx.model import Model, load
+from axonnx.runtime.engines.choose import EngineName
 from axonnx.runtime.measure.evaluation import Answers, Evaluation, answers, evaluate, figures_of
 from axonnx.runtime.measure.samples import Samples
 from axonnx.runtime.streams.fit import Fit
@@ -80,5 +81,5 @@ def samples_of(task: FileTask, first: int, last: int) -> int:
 def _opened(task: FileTask) -> tuple[Model, Samples]:
     """The network and the data, once in each process."""
     task.check()
-    model = load(task.model, task.engine, task.threads)
+    model = load(task.model, cast(EngineName, task.engine), task.threads)
     return model, samples_for(task.data, model.contract, task.part, task.fit)

@@ -635,13 +635,13 @@ def verify_file(
             return input_of(samples_for(data, contract, part, Fit.of(fit), labelled=False), contract, limit or 64)
 
         return check_engines(Path(path), None if data is None else given, seed)
-    if hasattr(against, "named_modules"):
+    if hasattr(against, "named_modules"):  # torch is not imported to find out
         from axonnx.convert.module_files import verify_module
 
         if isinstance(data, str | os.PathLike):
             data = samples_for(data, read_model_file(path).contract, part, Fit.of(fit))
-        few = {"samples": min(64, limit or 64), "limit": limit}
-        return verify_module(Path(path), against, data, **few, seed=seed, tell=shown.note)
+        net: Any = against
+        return verify_module(path, net, data, samples=min(64, limit or 64), limit=limit, seed=seed, tell=shown.note)
     from axonnx.export.verify import stages
     from axonnx.export.verify.shards import verify_in_shards
 

@@ -102,7 +102,7 @@ def run_many(options: Options) -> int:
         if getattr(options, name) not in (None, False):
             raise AxonnxError(f"--{name} is for one recording; many have one answer each")
     files, question = find_recordings(options.source), _question(options)
-    place = str(Path(question.folder, question.model))
+    place = str(Path(question.data, question.model))
     engine = loaded(place, question.sha256, question.engine, question.threads).engine  # faults before the work
     jobs, pool, summary = jobs_for(question, files), pool_for(options.jobs), Summary()
     with _journal(options, question) as journal:
@@ -134,16 +134,16 @@ def _question(options: Options) -> Question:
     return Question(
         options.path,
         sha256_of(options.path),
-        str(Path.cwd()),
-        options.engine,
-        options.threads or 1,
-        options.seed,
-        options.format,
-        Fit.of(options.fit),
-        options.reorder,
-        options.on_disorder,
-        options.stop_at,
-        options.origin,
+        data=str(Path.cwd()),
+        fit=Fit.of(options.fit),
+        engine=options.engine,
+        threads=options.threads or 1,
+        seed=options.seed,
+        format=options.format,
+        tolerance_us=options.reorder,
+        on_disorder=options.on_disorder,
+        stop_at=options.stop_at,
+        origin=options.origin,
     )
 
 

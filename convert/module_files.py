@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ from axonnx.export.verify.stages import VerifySettings, verify_origin
 from axonnx.export.verify.structure import open_subject
 from axonnx.models import GaussianPosterior, Network
 from axonnx.models.variant import SG_NBN_1
-from axonnx.runtime.format.contract import InputContract, Provenance
+from axonnx.runtime.format.contract import InputContract, Provenance, unit_of
 from axonnx.runtime.format.model_file import read_model_file
 from axonnx.runtime.format.network_input import to_input
 from axonnx.runtime.measure.sample_choice import choose_samples
@@ -95,7 +96,7 @@ def export_module(
 
 
 def verify_module(
-    model: str | Path,
+    model: str | os.PathLike[str],
     net: nn.Module,
     data: Any,
     *,
@@ -121,8 +122,8 @@ def verify_module(
     Returns:
         The result, whose ``verified`` says whether everything is equal.
     """
-    file, made = read_model_file(model), as_bayesian(net, shape)
-    contract = file.contract
+    model, made = Path(model), as_bayesian(net, shape)
+    contract = read_model_file(model).contract
     origin = LiveNetwork(made, _copied(made), contract.input, contract.classes, _batches(made, data, contract.input))
     settings = VerifySettings(PART, samples, limit, 1, seed, None)
     result = verify_origin(model, origin, settings, tell)
@@ -193,9 +194,10 @@ def arriving_of(module: BayesianModule, data: Any, largest: int | None = None) -
         shift, most = max(shift, _shift_of(x)), max(most, float(x.abs().max()))
     if shape is None:
         raise AxonnxError("there is no sample in the data; give a batch, a Dataset or a DataLoader")
-    bound = most * 2.0**shift if largest is None else largest
-    if bound < most * 2.0**shift:
-        raise AxonnxError(f"largest is {largest}; the data has {most * 2.0**shift:g} units of 2^-{shift}")
+    reached = most / unit_of(shift)
+    bound = reached if largest is None else largest
+    if bound < reached:
+        raise AxonnxError(f"largest is {largest}; the data has {reached:g} units of 2^-{shift}")
     return InputContract(
         name="events", shape=shape, steps=steps, repeated=module.repeats > 0, shift=shift, largest=int(bound)
     )
@@ -205,9 +207,9 @@ def _shift_of(x: Tensor) -> int:
     """The least s so that x is a multiple of 2^−s."""
     wide = x.detach().double()
     for shift in range(FINEST_SHIFT + 1):
-        if torch.equal(scaled := wide * 2.0**shift, scaled.round()):
+        if torch.equal(units := wide / unit_of(shift), units.round()):
             return shift
-    odd = wide.flatten()[(wide.flatten() * 2.0**FINEST_SHIFT).frac() != 0][0]
+    odd = wide.flatten()[(wide.flatten() / unit_of(FINEST_SHIFT)).frac() != 0][0]
     raise AxonnxError(
         f"the input holds {float(odd):g}; sums are exact for multiples of a power of two. Give event counts, or grey "
         f"levels as (255 * x).round() / 256"
@@ -220,7 +222,7 @@ def _batches(module: BayesianModule, data: Any, arriving: InputContract) -> list
     for x, labels in _given(data, module, arriving):
         arranged = module.arranged(x).float().cpu()
         lead = 2 if module.spiking else 1
-        units = arranged * 2.0**arriving.shift
+        units = arranged / arriving.unit
         if tuple(arranged.shape[lead:]) != arriving.shape or (module.spiking and len(arranged) != arriving.steps):
             raise AxonnxError(
                 f"data of {list(arranged.shape)}; the file takes {arriving.shape}, {arriving.steps} steps"
@@ -243,9 +245,9 @@ def _given(
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
     """Batches and labels of whatever holds them."""
     if isinstance(data, Samples) and arriving is not None:
-        for frames, labels in data.batches:
-            x = torch.from_numpy(to_input(frames.swapaxes(0, 1), arriving))
-            yield x[0] if not module.spiking or module.repeats else x, torch.from_numpy(labels)
+        for frames, classes in data.batches:
+            steps = torch.from_numpy(to_input(frames.swapaxes(0, 1), arriving))
+            yield steps[0] if not module.spiking or module.repeats else steps, torch.from_numpy(classes)
         return
     pair = isinstance(data, tuple | list) and len(data) == 2 and isinstance(data[0], _ARRAYS)
     single = pair or isinstance(data, _ARRAYS)

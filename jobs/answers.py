@@ -30,6 +30,7 @@ class Question(FileTask):
     """How recordings are brought to a network; ``data`` is where paths that are not absolute begin."""
 
     data: str = "."
+    engine: EngineName = "auto"
     format: str | None = None
     fit: Fit = field(default_factory=Fit)
     tolerance_us: int = 0

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Protocol
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
-from axonnx.runtime.engines.choose import EngineName
 from axonnx.runtime.streams.fit import Fit
 
 _ONE_AT_A_TIME = threading.Lock()
@@ -44,7 +43,7 @@ class FileTask:
     data: str = ""
     part: str | None = None
     fit: Fit | None = None
-    engine: EngineName = "auto"
+    engine: str = "auto"
     threads: int = 1
     seed: int = 0
 

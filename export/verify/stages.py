@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,7 +36,7 @@ from axonnx.export.verify.structure import Findings, Subject, check_structure, o
 from axonnx.export.ways import Sampled
 from axonnx.runtime.format.contract import AccuracyContract
 from axonnx.runtime.format.network_input import to_input
-from axonnx.runtime.measure.comparison import Comparison
+from axonnx.runtime.measure.comparison import ONE, Comparison
 from axonnx.runtime.measure.samples import BATCH, Samples
 from axonnx.runtime.measure.verify_result import Accuracy, Compared, Implementation, Stage, VerifyResult
 from axonnx.train.trained import Origin, Trained, open_run
@@ -178,7 +177,7 @@ def _check_part(trained: Origin, settings: VerifySettings) -> None:
         raise AxonnxError(f"the data set has no part {settings.part!r}; it has {sorted(trained.parts)}")
 
 
-def _data(trained: Trained, settings: VerifySettings, limit: int | None) -> Sampled:
+def _data(trained: Origin, settings: VerifySettings, limit: int | None) -> Sampled:
     """Batches of the run's data, or of the data that was given."""
     if settings.data is None:
         return trained.data(settings.part, limit)
@@ -229,7 +228,7 @@ def _result(
         shard=None if settings.shard is None else "{}/{}".format(*settings.shard),
         verdict="equal" if all(stage.ok for stage in stages) else "different",
         mismatches=sum(entry.differing for entry in comparisons),
-        compared=Compared(**sum((entry.compared for entry in comparisons), Counter())),
+        compared=Compared(**{kind: sum(entry.compared[kind] for entry in comparisons) for kind in ONE}),
         stages=tuple(stages),
         implementations=tuple(_implementation(entry) for entry in comparisons),
         first_divergence=divergences[0] if divergences else None,

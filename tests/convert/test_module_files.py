@@ -13,6 +13,7 @@ import axonnx
 from axonnx.base.errors import AxonnxError
 from axonnx.convert.bayesian import BayesianModule
 from axonnx.convert.module_files import arriving_of
+from axonnx.export.run import export_network
 from axonnx.models import LIF, BinaryNeuron, GaussianPosterior, Sample, SpikingMLP
 
 from .foreign import CASES, made
@@ -234,10 +235,10 @@ def test_data_beyond_what_the_file_admits_is_refused():
 
 def test_a_shape_is_enough_to_export_a_network_of_ours(tmp_path):
     net = SpikingMLP(64, [8], 3)
-    exported = axonnx.export_network(net, (1, 8, 8), None, tmp_path / "mine.onnx", steps=9, largest=1)
+    exported = export_network(net, (1, 8, 8), None, tmp_path / "mine.onnx", steps=9, largest=1)
     assert exported.contract.input.steps == 9
     assert exported.contract.classes == ("0", "1", "2")
     with pytest.raises(AxonnxError, match="give steps"):
-        axonnx.export_network(net, (1, 8, 8), None, tmp_path / "mine.onnx")
+        export_network(net, (1, 8, 8), None, tmp_path / "mine.onnx")
     with pytest.raises(AxonnxError, match="from_module"):
-        axonnx.export_network(nn.Linear(2, 2), (2,), None, tmp_path / "mine.onnx", steps=9)
+        export_network(nn.Linear(2, 2), (2,), None, tmp_path / "mine.onnx", steps=9)

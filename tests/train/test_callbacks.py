@@ -3,17 +3,20 @@
 import csv
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from axonnx.cli.train import main
+from axonnx.cli.command import run_verb
 from axonnx.train.callbacks import Callback, Callbacks, LightningLogger, MLflow, TensorBoard, WandB, has_tensorboard
 from axonnx.train.finite import NonFiniteError
 from axonnx.train.run import train_run
 
 from .tiny_runs import rows_of, tiny_config, write_data
+
+main = partial(run_verb, "train")
 
 
 class Writer:
