@@ -46,7 +46,6 @@ def evaluate_model(
 
 def place_of(data: Any) -> str:
     """Where workers, which may stand elsewhere, find the data."""
-    data = getattr(data, "folder", data)
     if not isinstance(data, str | os.PathLike):
         raise AxonnxError(f"data of type {type(data).__name__} with several jobs; workers need a path or a name")
     return str(Path(data).resolve()) if Path(data).exists() else os.fspath(data)

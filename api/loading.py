@@ -44,7 +44,7 @@ def load_data(data: str | os.PathLike[str], part: str = "test") -> Data:
     Examples:
         >>> test = axonnx.load_data("digits-saccade")
         >>> len(test), test[0].dtype.names, int(test.labels[0])
-        (360, ('t', 'x', 'y', 'p'), 7)
+        (360, ('t', 'x', 'y', 'p'), 1)
     """
     from axonnx.train.data.sets.registry import load_data_set
 
@@ -74,20 +74,14 @@ def describe_data(data: str, *, limit: int = 200) -> Look:
     return look_at(data, limit)
 
 
-def as_path(run: Any) -> Path:
-    """Return the folder of a ``Run``, or the path that is given."""
-    return Path(getattr(run, "folder", run))
-
-
 def samples_for(
     data: Any, contract: Contract, part: str | None = None, fit: Fit | None = None, *, labelled: bool = True
 ) -> Samples:
     """Open data as the network with this contract takes it; ``part`` is that of data with parts (default: test)."""
     if isinstance(data, Samples):
         return data
-    folder = getattr(data, "folder", data)  # a Run has one
-    if isinstance(folder, str | os.PathLike):
-        return _named(os.fspath(folder), contract, part, fit, labelled)
+    if isinstance(data, str | os.PathLike):  # a Run is its folder
+        return _named(os.fspath(data), contract, part, fit, labelled)
     if hasattr(data, "digest") and hasattr(data, "subset"):
         return _of_part(data, type(data).__name__, contract, fit)
     return samples_of_objects(data, contract, fit)

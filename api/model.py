@@ -6,7 +6,6 @@ import os
 import shutil
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from html import escape
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,15 +15,12 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.progress import Progress
-from axonnx.jobs.running import pool_for
-from axonnx.loading import as_path, samples_for
 from axonnx.runtime import model as runtime
 from axonnx.runtime.engines.choose import MEASURING, EngineName
 from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.format.model_file import read_model_file
 from axonnx.runtime.format.network_input import describe_input
 from axonnx.runtime.frame_pipeline import FramePipeline, open_frames
-from axonnx.runtime.measure.ways import way_text
 from axonnx.runtime.program.instructions import Program
 from axonnx.runtime.readers import Recording
 from axonnx.runtime.streams.decision import Decision
@@ -78,6 +74,8 @@ class Model(runtime.Model):
         )
 
     def _repr_html_(self) -> str:
+        from axonnx.runtime.measure.ways import way_text
+
         contract = self.contract
         rows = {
             "input": describe_input(contract.input),
@@ -308,6 +306,7 @@ class Model(runtime.Model):
             (360, 10)
         """
         from axonnx.evaluating import evaluate_model
+        from axonnx.jobs.running import pool_for
 
         watch = (progress or Progress()).watch("evaluate")
         return evaluate_model(self, self.path, data, part, Fit.of(fit), seed, pool_for(jobs), watch)
@@ -346,6 +345,7 @@ class Model(runtime.Model):
             >>> profile.samples, [layer.name for layer in profile.layers]
             (20, ['hidden.0.neuron', 'hidden.1.neuron'])
         """
+        from axonnx.jobs.running import pool_for
         from axonnx.profiling import profile_model
 
         found = profile_model(
@@ -463,9 +463,8 @@ class Model(runtime.Model):
         """
         from axonnx.reporting import write_report
 
-        where = None if run is None else as_path(run)
         engine = self._measuring()
-        return write_report(self.path, output, where, data, None, verify, profile, shown, limit, engine, seed, progress)
+        return write_report(self.path, output, run, data, None, verify, profile, shown, limit, engine, seed, progress)
 
     def inspect(self) -> Inspection:
         """Read and check the file again, and describe its contract, certificates, program and sizes.
@@ -626,7 +625,14 @@ def verify_file(
     progress: Progress | None = None,
 ) -> VerifyResult | EngineResult:
     """Verify a file that may be too damaged to be loaded, which is a result too; see ``Model.verify``."""
+    from axonnx.jobs.running import pool_for
+    from axonnx.loading import samples_for
+
     shown = progress or Progress()
+    if not isinstance(against, str | os.PathLike | None):
+        raise AxonnxError(
+            f"cannot verify against {type(against).__name__}; expected a Run, or the path of a run folder"
+        )
     if against is None:
         from axonnx.runtime.measure.engine_check import check_engines
         from axonnx.runtime.measure.engine_inputs import input_of
@@ -651,15 +657,17 @@ def verify_file(
         settings["data"] = samples_for(data, read_model_file(path).contract, part, Fit.of(fit))
     pool = pool_for(jobs)
     if pool is None:
-        return stages.verify_file(Path(path), as_path(against), **settings, tell=shown.note)
+        return stages.verify_file(Path(path), Path(against), **settings, tell=shown.note)
     if data is not None:
         raise AxonnxError("verify on data of your own takes one process: leave jobs out")
     shards = jobs if isinstance(jobs, int) else SHARDS
-    return verify_in_shards(Path(path), as_path(against), shards, pool, shown.watch("verify"), **settings)
+    return verify_in_shards(Path(path), Path(against), shards, pool, shown.watch("verify"), **settings)
 
 
 def card(title: str, rows: dict[str, str]) -> str:
     """Return a small table in HTML, for notebooks."""
+    from html import escape
+
     cells = "".join(
         f'<tr><td style="text-align:left">{escape(name)}</td><td style="text-align:left">{escape(text)}</td></tr>'
         for name, text in rows.items()

@@ -45,6 +45,7 @@ def write_report(
     """Write one HTML page about a file that needs no network; what is not given is left out."""
     _check(output, shown, limit)
     view = view_model(model)
+    of_run = None if run is None else read_run(Path(run))
     source = run if data is None else data
     samples = None if source is None else samples_for(source, view.contract, part, labelled=False).choose(limit)
     engine_of = measuring_engine(view.program, engine)
@@ -52,7 +53,7 @@ def write_report(
     material = Material(
         model=view,
         made=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
-        run=None if run is None else read_run(Path(run)),
+        run=of_run,
         verify=None if verify is None else _own(VerifyResult, verify, view.path),
         profile=None if profile is None else _own(ProfileResult, profile, view.path),
         measured=None if samples is None else measure(engine_of, samples, shown, seed, tell),

@@ -40,6 +40,10 @@ class Run:
         if not (self.folder / "config.toml").is_file():
             raise AxonnxError(f"{self.folder}: no run here (config.toml is missing). Start one: axonnx train")
 
+    def __fspath__(self) -> str:
+        """Return the path of the folder: a run is one, wherever a path is expected."""
+        return str(self.folder)
+
     @classmethod
     def train(
         cls,

@@ -9,7 +9,7 @@ import torch
 from axonnx import model as models
 from axonnx.cli import main
 from axonnx.cli.options import set_torch_threads
-from axonnx.model import load
+from axonnx.runtime.model import load
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_verbs_without_torch_hand_it_to_the_engine(monkeypatch, files, tmp_path,
         seen.append(count)
         return load(path, engine, count)
 
-    monkeypatch.setattr(models, "load", loaded)
+    monkeypatch.setattr(models.runtime, "load", loaded)
     words = [verb, str(files["plain"]), *source, str(tmp_path / "none.npz")]  # wrong use, found after loading
     assert main([*words, "--threads", "3"]) == 2
     assert main(words) == 2

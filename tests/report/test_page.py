@@ -138,7 +138,7 @@ def test_warnings_are_shown(material):
 def test_samples_without_labels(material, model, samples):
     view = view_model(model)
     found = read_samples(samples, view.contract, 6)
-    measured = measure(NumpyEngine(view.program), replace(found, labels=None), 2)
+    measured = measure(NumpyEngine(view.program), found._replace(labels=None), 2)
     page = Page(render(replace(material, measured=measured, profile=None)))
     assert page.faults == []
     assert "Confusion matrix" not in page.text

@@ -27,7 +27,7 @@ def test_everything_at_once(tmp_path, capsys, model, run, verify_json, profile_j
     assert report(*words, "-o", page) == 0
     out = capsys.readouterr()
     assert f"wrote {page}:" in out.out
-    assert "samples run" in out.err
+    assert out.err == ""  # a log gets a line a minute
     found = Page(page.read_text("utf-8"))
     assert found.faults == []
     assert found.count("p", "missing") == 0

@@ -1,6 +1,7 @@
 """What the command line replaces: ``--section.key value``, wherever it stands."""
 
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from axonnx.base.errors import AxonnxError
 from axonnx.cli.command import run_verb
 from axonnx.cli.overrides import parse_overrides
-from axonnx.run import Run
+from axonnx.train import run as running
 from axonnx.train.build import make_network, prepare
 from axonnx.train.config.read import read_config, settings
 from axonnx.train.config.settings import Config
@@ -22,11 +23,14 @@ def trained(monkeypatch) -> list[Config]:
     """What would have been trained."""
     seen: list[Config] = []
 
-    def kept(configuration, output, *, settings, **options):
+    def kept(configuration, out, *, settings, **options):
         seen.append(read_config(configuration, settings))
-        return SimpleNamespace(leads=False)
+        folder = Path(out or "o")
+        folder.mkdir()
+        (folder / "config.toml").touch()
+        return SimpleNamespace(folder=folder, metrics={})
 
-    monkeypatch.setattr(Run, "train", kept)
+    monkeypatch.setattr(running, "train_run", kept)
     return seen
 
 
