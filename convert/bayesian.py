@@ -173,6 +173,15 @@ def regulariser(
 
     Raises:
         AxonnxError: If ``net`` has not run yet, or is no Bayesian module.
+
+    Examples:
+        >>> import torch
+        >>> from axonnx.models import LIF
+        >>> from torch import nn
+        >>> net = axonnx.bayesian(nn.Sequential(nn.Linear(16, 8), LIF(), nn.Linear(8, 3)))
+        >>> logits = net(torch.ones(5, 2, 16))
+        >>> (nn.functional.cross_entropy(logits, torch.tensor([0, 2])) + axonnx.regulariser(net)).shape
+        torch.Size([])
     """
     inner = next((part for part in net.modules() if isinstance(part, BayesianModule)), None)
     if inner is None:

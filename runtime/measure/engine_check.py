@@ -87,8 +87,8 @@ def _compare_all(them: _Implementations, x: Floats, seed: int) -> tuple[list[Com
 
 def _result(entry: Comparison) -> EngineImplementation:
     """For JSON."""
-    values = {key: getattr(entry, key) for key in EngineImplementation.model_fields}
-    return EngineImplementation(**values | {"differences": tuple(entry.differences)})
+    plain = {key: getattr(entry, key) for key in ("name", "samples", "numbers", "differing", "first")}
+    return EngineImplementation(**plain, differences=tuple(entry.differences))
 
 
 class _Implementations:

@@ -98,7 +98,7 @@ def test_one_wrong_spike_of_an_engine_is_found(files, capsys, monkeypatch, engin
     monkeypatch.setattr(engine, "advance", wrong)
     assert main(["verify", str(files["plain"])]) == 1
     said = capsys.readouterr().out
-    assert f"ENGINES DIFFER: {name}: spikes/hidden.0.neuron [4, 1, 4] is " in said
+    assert f"ENGINES DIFFER: {name}: layer 'hidden.0.neuron', time step 4, neuron [4], sample 1: spike " in said
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,7 @@ def test_all_shards_are_done_and_put_together(tmp_path, monkeypatch):
 
     monkeypatch.setattr(shards, "verify_file", verify_file)
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.onnx").write_bytes(b"a file")
     whole = shards.verify_in_shards("model.onnx", "run", 3, samples=7)
     places = (str(tmp_path / "model.onnx"), str(tmp_path / "run"))
     assert asked == [(*places, {"samples": 7, "shard": (i, 3)}) for i in range(3)]
