@@ -231,7 +231,7 @@ def imported(trial: Trial, network: nn.Module, folder: Path) -> Imported:
         nir.write(folder / "net.nir", export_to_nir(network, torch.zeros(math.prod(shape[-3:]))))
         source, options = folder / "net.nir", {"dt": DT}
     return axonnx.import_network(
-        source, folder / "net.onnx", run=folder / "net", settings=trial.settings, samples=1000, **options
+        source, folder / "net.onnx", run=folder / "net", settings=trial.settings, limit=1000, **options
     )
 
 

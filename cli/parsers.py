@@ -7,7 +7,6 @@ those of the function, so that the two cannot disagree. ``Shared`` adds what has
 from __future__ import annotations
 
 import argparse
-import builtins
 import inspect
 import re
 import types
@@ -97,7 +96,7 @@ def make_parser(
 ) -> argparse.ArgumentParser:
     """Return the parser of a verb that calls the functions at ``places``, one after the other."""
     parser = argparse.ArgumentParser(
-        f"axonnx {verb}", description=_description(places[-1]), epilog=epilog or None, allow_abbrev=False
+        f"axonnx {verb}", description=_description(places[:2][-1]), epilog=epilog or None, allow_abbrev=False
     )
     found = [each for place in places for each in parameters(function_of(place)) if each.name not in without]
     every = list({each.name: each for each in reversed(found)}.values())[::-1]
@@ -179,7 +178,7 @@ def _descriptions(doc: str) -> dict[str, str]:
 
 def _kinds(function: Callable[..., Any], annotation: str) -> tuple[Any, ...]:
     """The types that a value may have; a type that is imported for checkers alone is read as text."""
-    names = {**vars(builtins), **vars(inspect.getmodule(function) or typing)}
+    names = vars(inspect.getmodule(function) or typing)
     found = [_evaluated(part.strip(), names) for part in re.split(r"\|(?![^\[]*\])", annotation)]
     flat = [kind for each in found for kind in (typing.get_args(each) if _is_union(each) else (each,))]
     return tuple(kind for kind in flat if kind is not None and kind is not types.NoneType)

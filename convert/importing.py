@@ -77,14 +77,6 @@ def import_network(
     their place, labelled with the source's own decisions. ``samples`` are compared, of the data's test part.
     ``weights`` is how the file stores them, as in `export_run`; here "float32" is the default, the finest grid, as the
     file is compared with its source.
-
-    Examples:
-        >>> import snntorch
-        >>> from torch import nn
-        >>> network = nn.Sequential(nn.Flatten(), nn.Linear(16, 3), snntorch.Leaky(beta=0.9, init_hidden=True))
-        >>> imported = axonnx.import_network(network, "theirs.onnx", shape=(1, 4, 4), steps=5, samples=8)
-        >>> imported.source, imported.exported.path.name
-        ('Sequential (snnTorch)', 'theirs.onnx')
     """
     folder = Path(output).with_suffix("") if run is None else Path(run)
     given = _with_data(settings, data)

@@ -40,7 +40,7 @@ def test_an_import_is_fine_tuned_with_noise(page, monkeypatch):
     settings = {"model.begin": "net", "variant.name": "sbnn", "optimiser.epochs": 1, "eval_samples": 1}
     done = train_run("net/config.toml", "tuned", settings=settings)
     before = import_network(
-        "my_snn.py:make", "again.onnx", shape=(2, 34, 34), samples=4, steps=5
+        "my_snn.py:make", "again.onnx", shape=(2, 34, 34), limit=4, steps=5
     ).exported.collapsed.network
     after = dict(done.network.named_parameters())["layers.fc1.posterior.raw_mean"].detach()
     assert "layers.fc1.posterior.log_std" in dict(done.network.named_parameters())
@@ -127,7 +127,7 @@ def test_a_wrong_import_fails(tmp_path, monkeypatch):
     network = Two(snntorch.Leaky(beta=0.5), spikes)
     for module in (network.fc1, network.fc2):
         module.weight.data = module.weight.data * 3 + 0.3
-    done = import_network(network, tmp_path / "wrong.onnx", samples=8)
+    done = import_network(network, tmp_path / "wrong.onnx", limit=8)
     assert not done.proof.equal
     assert "no rounding explains this" in str(done.proof.imported.first)
     assert verify_file(tmp_path / "wrong.onnx", done.folder, **QUICK).verdict == "equal"
@@ -164,7 +164,7 @@ def test_a_network_that_shows_its_image_by_itself(tmp_path, capsys):
     with torch.no_grad():
         for value in network.parameters():
             value.copy_(torch.round(value * 160) / 64)
-    done = import_network(network, tmp_path / "shown.onnx", shape=(1, 8, 8), samples=16)
+    done = import_network(network, tmp_path / "shown.onnx", shape=(1, 8, 8), limit=16)
     assert done.proof.equal
     assert done.proof.same_weights.spikes_differing == 0, done.proof.lines()
     assert (done.exported.contract.input.steps, done.exported.contract.input.repeated) == (12, True)

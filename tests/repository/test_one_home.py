@@ -92,7 +92,7 @@ HOMES = {
         "runtime/format/names.py",
         {
             "runtime/readers/shd.py",  # paths in an HDF5 file
-            "cli/profile.py",  # spikes for each inference
+            "cli/prove.py",  # spikes for each inference
         },
     ),
     "2²⁴, the integers of float32": (

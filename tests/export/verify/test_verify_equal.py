@@ -103,7 +103,7 @@ def test_the_table_ends_with_the_verdict(exported, run_folder, capsys):
     ("words", "text"),
     [
         (["verify", "x.onnx"], "x.onnx: cannot be read"),
-        (["verify", "x.onnx", "--run", "nowhere"], "x.onnx: cannot be read"),
+        (["verify", "x.onnx", "--run", "nowhere"], "no run here"),
     ],
 )
 def test_wrong_use_ends_with_2(words, text, capsys):
