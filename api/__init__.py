@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from axonnx.model import Model, load, write_events
     from axonnx.run import Run, import_network, run_experiment
     from axonnx.runtime.readers import read_events
-    from axonnx.train.callbacks import Callback
+    from axonnx.train.callbacks import Callback, LightningLogger, MLflow, TensorBoard, WandB
 
     __version__: str
     completion_script: Any
@@ -42,9 +42,13 @@ if TYPE_CHECKING:
 _HOMES = {
     "AxonnxError": "base.errors",
     "Callback": "train.callbacks",
+    "LightningLogger": "train.callbacks",
+    "MLflow": "train.callbacks",
     "Model": "model",
     "Progress": "base.progress",
     "Run": "run",
+    "TensorBoard": "train.callbacks",
+    "WandB": "train.callbacks",
     "bayesian": "convert.bayesian",
     "completion_script": "cli.tools",
     "describe_data": "loading",
@@ -65,9 +69,13 @@ _EARLIER = ("export_network", "export_run", "open_run", "profile_file", "report_
 __all__ = [
     "AxonnxError",
     "Callback",
+    "LightningLogger",
+    "MLflow",
     "Model",
     "Progress",
     "Run",
+    "TensorBoard",
+    "WandB",
     "__version__",
     "bayesian",
     "completion_script",

@@ -277,7 +277,7 @@ def cold(net: Timed) -> str:
         runs = [subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(3)]
         seconds = np.median([[float(word) for word in run.stdout.split()] for run in runs], axis=0)
         rows.append([engine, *(f"{value:.2f}" for value in seconds)])
-    return table("Cold start, seconds", ["engine", "import numpy and axonnx.runtime", "load", "first decision"], rows)
+    return table("Cold start, seconds", ["engine", "import", "load", "first decision"], rows)
 
 
 def _rows(times: dict[str, Times], unit: str) -> list[list[str]]:

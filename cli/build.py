@@ -157,7 +157,7 @@ def _lines(look: Look) -> list[str]:
 
 def _of_events(look: Look) -> list[str]:
     width, height = look.sensor or look.reaches
-    stated = "as the files state" if look.sensor else "as far as events reach; the files do not say"
+    stated = "as the files state" if look.sensor else "as far as events reach; not all files state it"
     lines = [
         f"  formats       {', '.join(f'{name} ({count})' for name, count in look.formats.items())}",
         f"  sensor        {width}×{height}, {stated}",

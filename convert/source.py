@@ -135,11 +135,18 @@ def torch_source(network: nn.Module, shape: tuple[int, ...], output: int = 0) ->
         raise AxonnxError(
             f"{type(network).__name__}: has no layer of neurons of snnTorch, SpikingJelly or Norse that is known here"
         )
-    network = with_stand_ins(copy.deepcopy(network).cpu().float().eval())
+    network = with_stand_ins(_copy(network).cpu().float().eval())
     form, seen = find_form(network, shape, output)
     whole = form.sequence and not any(call.number for call in seen.trace.calls)
     wiring = Wiring(seen.trace, seen.x, shape, form.layout == "flat", whole)
     return TorchSource(network, form, wiring.run(seen.outputs[-1], form.sequence))
+
+
+def _copy(network: nn.Module) -> nn.Module:
+    """Return a copy; membranes that the last pass left in the module are cut off from its graph, which has no copy."""
+    held = [d for module in network.modules() for d in (vars(module), *vars(module).values()) if isinstance(d, dict)]
+    states = [value for each in held for value in each.values() if isinstance(value, Tensor) and not value.is_leaf]
+    return copy.deepcopy(network, {id(state): state.detach().clone() for state in states})
 
 
 def _fitting(values: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -1,11 +1,11 @@
 """Pages, run as they stand: in order, in an empty folder; what they print is what is shown.
 
-    python docs/execute.py docs/tutorials/1-five-minutes.md              write what a page printed into it
-    python docs/execute.py docs/tutorials/1-five-minutes.md --notebook   and a notebook into examples/
+    python docs/execute.py docs/how-to/uncertainty.md docs/tutorials/1-train.ipynb     write what was printed into them
 
-A block ``console`` holds commands after ``$`` with their output, a block ``python`` is run and followed by a block
-``text`` where it prints, a block with a ``title`` is a file. A line ``…`` stands for lines that are left out. Blocks
-inside a comment are run and not shown. A comment right above a block says what is special about it:
+A notebook is run cell by cell. In a page, a block ``console`` holds commands after ``$`` with their output, a block
+``python`` is run and followed by a block ``text`` if it prints, a block with a ``title`` is a file. A line ``…`` stands
+for lines that are left out. Blocks inside a comment are run and not shown. A comment right above a block says what is
+special about it:
 
     <!-- needs: node, gcc -->          run where these programs are
     <!-- not run: needs a GPU -->      shown only, with the reason
@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import json
 import os
 import re
 import shlex
@@ -29,7 +28,6 @@ from typing import Any, NamedTuple
 
 from axonnx.cli import main as axonnx
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
 MARK = r"^<!-- (?P<mark>needs|not run): (?P<why>[^\n]+) -->\n"
 FENCE = re.compile(
     rf"(?:{MARK})?^```(?P<kind>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```\n", re.MULTILINE | re.DOTALL
@@ -188,50 +186,40 @@ def masked(page: str) -> str:
     return re.sub(r"[ \t]+|─+|-{3,}", " ", re.sub(r"-?\d[\d.,:]*(?:e-?\d+)?", "#", page))
 
 
-def notebook(page: str) -> dict[str, Any]:
-    """The page as a notebook: its text, its commands in bash, its Python; outputs are left to whoever runs it."""
-    cells, at = [], 0
-    for block in blocks(page):
-        fence = page.rindex("```", 0, block.start)
-        cells.append(_cell("markdown", page[at:fence]))
-        if block.title:
-            cells.append(_cell("code", f"%%writefile {block.title}\n{block.text}"))
-        elif block.kind == "console":
-            lines = ["%%bash", "set -e", *(command for command, _ in commands(block.text))]
-            cells.append(_cell("code", "\n".join(lines)))
-        elif block.kind == "python":
-            cells.append(_cell("code", block.text))
-        elif block.kind != "text":
-            cells.append(_cell("markdown", f"```{block.kind}\n{block.text}```"))
-        at = page.index("\n", block.stop) + 1
-    cells.append(_cell("markdown", page[at:]))
-    kept = [cell for cell in cells if "".join(cell["source"]).strip()]
-    numbered = [{"id": f"cell-{number}", **cell} for number, cell in enumerate(kept)]
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    return {"cells": numbered, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+def run_notebook(book: Any, folder: Path) -> None:
+    """Run the cells of a notebook in ``folder`` and keep in it what they show; progress and warnings are left out."""
+    from nbclient import NotebookClient
+
+    NotebookClient(book, timeout=600, resources={"metadata": {"path": str(folder)}}).execute()
+    for cell in book.cells:
+        cell.metadata.clear()  # when it was run
+    for cell in code_of(book):
+        cell.outputs = [each for each in cell.outputs if each.get("name") != "stderr"]
 
 
-def _cell(kind: str, text: str) -> dict[str, Any]:
-    cell: dict[str, Any] = {"cell_type": kind, "metadata": {}, "source": text.strip("\n").splitlines(keepends=True)}
-    return cell | ({"execution_count": None, "outputs": []} if kind == "code" else {})
+def code_of(book: Any) -> list[Any]:
+    """The cells that hold code."""
+    return [cell for cell in book.cells if cell.cell_type == "code"]
 
 
 def main() -> None:
     """Run pages and write what they printed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pages", nargs="+", type=Path, metavar="PAGE.md")
-    parser.add_argument("--notebook", action="store_true", help="write examples/PAGE.ipynb too")
+    parser.add_argument("pages", nargs="+", type=Path, metavar="PAGE")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         begun = Beginnings(Path(place))
         for path in options.pages:
             folder = Path(place) / "pages" / path.stem
             folder.mkdir(parents=True)
-            path.write_text(execute(path.read_text("utf-8"), folder, begun), "utf-8")
-            if options.notebook:
-                EXAMPLES.mkdir(exist_ok=True)
-                text = json.dumps(notebook(path.read_text("utf-8")), indent=1, ensure_ascii=False) + "\n"
-                (EXAMPLES / f"{path.stem}.ipynb").write_text(text, "utf-8")
+            if path.suffix == ".ipynb":
+                import nbformat
+
+                book = nbformat.read(path, as_version=4)
+                run_notebook(book, folder)
+                nbformat.write(book, path)
+            else:
+                path.write_text(execute(path.read_text("utf-8"), folder, begun), "utf-8")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import tomllib
@@ -51,6 +52,7 @@ def pages() -> dict[str, str]:
         "reference/settings.md": all_settings(),
         "reference/python.md": public_names(),
         **{path: from_the_root(source) for path, source in DOCUMENTS.items()},
+        **{f"tutorials/{path.stem}.md": walk(path) for path in (ROOT / "docs/tutorials").glob("*.ipynb")},
     }
 
 
@@ -93,6 +95,24 @@ def from_the_root(source: str) -> str:
     """A document that stands beside the README; its links into ``docs/`` become links of the site."""
     text = (ROOT / source).read_text("utf-8")
     return re.sub(r"\]\((?:docs/)?([^):]+)\)", _link, text)
+
+
+def walk(path: Path) -> str:
+    """A notebook as a page: its text, its code, and what each cell shows."""
+    parts = []
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        text = "".join(cell["source"])
+        parts.append(f"```python\n{text}\n```" if cell["cell_type"] == "code" else text)
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            printed = "".join(output.get("text") or data.get("text/plain", ""))
+            parts.append("".join(data.get("text/html", "")) or f"```text\n{printed}\n```")
+    return "\n\n".join(parts)
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Called by mkdocs for each page: notebooks are pages of the site."""
+    return markdown.replace(".ipynb)", ".md)")
 
 
 def _link(found: re.Match[str]) -> str:

@@ -126,8 +126,8 @@ class Conv2d(Synapse):
 
     def collapsed(self, choice: Choice) -> nn.Module:
         """The layer as a file has it."""
-        stride, padding, dilation = self._sides
-        return choice.synapse(self, stride=stride, padding=padding, dilation=dilation, groups=self.groups)
+        sides = {"stride": self.stride, "padding": self.padding, "dilation": self.dilation}
+        return choice.synapse(self, **sides, groups=self.groups)
 
     @property
     def _window(self) -> Window:

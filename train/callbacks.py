@@ -59,7 +59,7 @@ class TensorBoard(Callback):
 
 
 class WandB(Callback):
-    """Log to Weights & Biases; the options are those of ``wandb.init``, as ``project`` and ``mode="offline"``."""
+    """Log to Weights and Biases; the options are those of ``wandb.init``, as ``project`` and ``mode="offline"``."""
 
     def __init__(self, **options: Any) -> None:
         self.options = options

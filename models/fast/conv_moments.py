@@ -214,6 +214,7 @@ def _gradients_in_torch(
         by_x, by_weight, by_bias = _backward(by_mean, x, weight, window, wanted)
     if wanted[0] and by_activity is not None:
         windowed, _, _ = _backward(by_activity, x[:, :1], _ones(weight), window, [True, False, False])
+        assert windowed is not None
         by_x = torch.zeros_like(x) if by_x is None else by_x
         by_x.addcmul_(x, windowed, value=2.0)
     return None if by_x is None else by_x.reshape(shape), by_weight, by_bias

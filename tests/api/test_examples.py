@@ -9,6 +9,12 @@ import pytest
 import axonnx
 
 WITHOUT = {"Progress", "completion_script", "run_demo", "run_experiment"}  # minutes, or no value to show
+WITHOUT |= {
+    "LightningLogger",
+    "MLflow",
+    "TensorBoard",
+    "WandB",
+}  # need other packages: see tests/train/test_callbacks.py
 NAMES = sorted(name for name in dir(axonnx) if not name.startswith("__") and name not in WITHOUT)
 METHODS = [(axonnx.Run, name) for name in ("train", "resume", "export", "verify", "evaluate", "report")] + [
     (axonnx.Model, name)

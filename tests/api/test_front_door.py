@@ -12,10 +12,16 @@ import axonnx
 
 NAMES = {
     "AxonnxError",
+    "Callback",
+    "LightningLogger",
+    "MLflow",
     "Model",
     "Progress",
     "Run",
+    "TensorBoard",
+    "WandB",
     "__version__",
+    "bayesian",
     "completion_script",
     "describe_data",
     "examine",
@@ -23,6 +29,8 @@ NAMES = {
     "load",
     "load_data",
     "read_events",
+    "regulariser",
+    "regularizer",
     "run_demo",
     "run_experiment",
     "write_events",
@@ -36,7 +44,7 @@ EARLIER = {
     "train_run",
     "verify_file",
 }
-FUNCTIONS = sorted(name for name in NAMES if name[0].islower())
+FUNCTIONS = sorted(name for name in NAMES - {"regularizer"} if name[0].islower())
 METHODS = [
     (axonnx.Run, name) for name in ("train", "resume", "export", "verify", "evaluate", "report", "sweep")
 ] + [

@@ -70,3 +70,15 @@ def test_a_layer_that_is_read_wrongly_is_no_rounding(name, changes, monkeypatch)
     source, ours, shape = imported(name)
     x = events(shape)
     assert unexplained(ours, source.observe(x), x) > 0
+
+
+def test_a_module_is_read_as_its_last_pass_left_it():
+    """Membranes of a training step belong to its graph, which cannot be copied."""
+    snntorch = pytest.importorskip("snntorch")
+    network = torch.nn.Sequential(torch.nn.Linear(6, 4), snntorch.Leaky(beta=0.9, init_hidden=True))
+    sum(network(step) for step in torch.ones(3, 2, 6)).sum().backward()
+    kept = network[1].mem
+    source = torch_source(network, (1, 1, 6))
+    assert "neurons" in [layer.kind for layer in source.plan.layers]
+    assert network[1].mem is kept
+    assert kept.grad_fn is not None

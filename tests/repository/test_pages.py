@@ -1,7 +1,6 @@
 """Pages run as they stand, in an empty folder, and what they show is what they print; no code is left unrun."""
 
 import importlib.util
-import json
 import os
 import re
 from pathlib import Path
@@ -18,8 +17,6 @@ _spec = importlib.util.spec_from_file_location("execute", DOCS / "execute.py")
 execute = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(execute)
 
-TUTORIALS = sorted(path.stem for path in (DOCS / "tutorials").glob("*.md"))
-NOTEBOOKS = sorted(path.stem for path in (ROOT / "examples").glob("*.ipynb"))
 RUNNABLE = ("console", "python")
 ALL = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 
@@ -28,14 +25,8 @@ def read(name: str) -> str:
     return (DOCS / name).read_text("utf-8")
 
 
-def tutorial(name: str) -> str:
-    return read(f"tutorials/{name}.md")
-
-
 def to_run(name: str) -> bool:
-    """Whether a page has something to run here; notebooks are run as notebooks."""
-    if Path(name).stem in NOTEBOOKS:
-        return False
+    """Whether a page has something to run here."""
     return any(block.kind in RUNNABLE and block.can_run for block in execute.blocks(read(name)))
 
 
@@ -90,31 +81,6 @@ def caches(tmp_path_factory, monkeypatch):
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
-
-
-def test_there_are_five_tutorials_and_three_are_notebooks():
-    assert [name[0] for name in TUTORIALS] == ["1", "2", "3", "4", "5"]
-    assert TUTORIALS[:3] == NOTEBOOKS
-
-
-@pytest.mark.parametrize("name", NOTEBOOKS)
-def test_a_notebook_is_its_page(name):
-    kept = json.loads((ROOT / "examples" / f"{name}.ipynb").read_text("utf-8"))
-    assert kept == execute.notebook(tutorial(name)), "python docs/execute.py PAGE.md --notebook"
-
-
-@pytest.mark.parametrize("name", NOTEBOOKS)
-@pytest.mark.filterwarnings("default")  # of the notebook's own machinery
-def test_a_notebook_runs_and_prints_what_its_page_shows(name, tmp_path, monkeypatch, caches):
-    client = pytest.importorskip("nbclient", reason="notebooks run in jupyter's kernel: pip install nbclient ipykernel")
-    nbformat = pytest.importorskip("nbformat")
-    monkeypatch.setenv("PATH", execute.search_path())
-    book = nbformat.read(ROOT / "examples" / f"{name}.ipynb", as_version=4)
-    client.NotebookClient(book, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    cells = [cell for cell in book.cells if cell.cell_type == "code" and not cell.source.startswith("%%writefile")]
-    printed = words("\n".join("".join(out.get("text", "") for out in cell.outputs) for cell in cells))
-    assert cells
-    assert set().union(*shown(tutorial(name))) - printed == set()
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if to_run(name)])

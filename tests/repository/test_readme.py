@@ -1,21 +1,17 @@
 """Everything that the README shows is run: its Python, and its commands (on a shorter training run)."""
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
-import numpy as np
-
 from axonnx.cli import main
-from axonnx.runtime import load
 
 ROOT = Path(__file__).parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
 README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 # What makes a command of the tour short enough for a test; the commands are the README's otherwise.
+SHORT = {"epochs": 1, "hidden": [16, 16], "eval_samples": 1}
 SHORTER = {
     "train": ["--optimiser.epochs", "1", "--model.hidden", "[16, 16]", "--eval_samples", "1", "--quiet"],
     "export": ["--limit", "16", "--passes", "1", "--quiet"],
@@ -26,19 +22,11 @@ SHORTER = {
 }
 
 
-# What commands that are not ours need; they are left out where it is missing.
-NEEDED = {
-    ("make", "-sC"): ("make", "gcc", "arm-none-eabi-gcc", "qemu-system-arm"),
-    ("./desktop/network", "recording.csv"): ("make", "gcc", "arm-none-eabi-gcc", "qemu-system-arm"),
-    ("node", "browser/run.mjs"): ("node",),
-}
-
-
 def tour() -> list[tuple[str, str]]:
     """Python and commands in the order of the README."""
     found = []
     for kind, text in BLOCKS:
-        if kind == "sh":  # make targets: see below
+        if kind in ("sh", "text"):  # make targets, and what the demo prints: see below
             continue
         found += (
             [(kind, text)] if kind == "python" else [(kind, line) for line in text.splitlines() if line[:2] == "$ "]
@@ -50,40 +38,33 @@ def test_the_tour_runs_from_beginning_to_end(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     steps = tour()
     assert {line.split()[2] for kind, line in steps if line.startswith("$ axonnx ")} == set(SHORTER)
-    told = []
     for kind, text in steps:
         if kind == "python":
-            exec(compile(text, "README.md", "exec"), {"__name__": "readme"})
+            short = text.replace(
+                'train("digits-saccade", "digits")', f'train("digits-saccade", "digits", settings={SHORT})'
+            )
+            exec(compile(short, "README.md", "exec"), {"__name__": "readme"})
             continue
         program, verb, *words = text[2:].split()
-        if program == "axonnx":
-            assert main([verb, *words, *SHORTER[verb]]) == 0, text
-        elif all(map(shutil.which, NEEDED[program, verb])):
-            done = subprocess.run([program, verb, *words], capture_output=True, text=True, check=False)
-            assert done.returncode == 0, f"{text}: {done.stderr}"
-            told += re.findall(r"^logits (.*)", done.stdout, re.MULTILINE)
+        assert program == "axonnx"
+        assert main([verb, *words, *SHORTER[verb]]) == 0, text
     assert (tmp_path / "report.html").stat().st_size > 10_000
-    assert_same_bits(told, load("digits.onnx").predict("recording.npz").logits)
-
-
-def assert_same_bits(told: list[str], expected: np.ndarray) -> None:
-    """Whatever was printed on a desktop, by node and by firmware."""
-    for logits in told:
-        assert np.array_equal(np.array(logits.split(), np.float32), expected)
+    assert (tmp_path / "decision.svg").is_file()
+    assert (tmp_path / "desktop" / "network.c").is_file()
 
 
 def test_figures_of_the_first_table_are_those_of_the_pages_that_it_names():
     rows = re.findall(r"^\| \[[^]]+\]\(([^)]+)\)(.*)$", README, re.MULTILINE)
     assert len(rows) == 7
     for page, row in rows:
-        source = README.split("## Five minutes")[1] if "verify" in page else (ROOT / page).read_text("utf-8")
+        source = (ROOT / page).read_text("utf-8")
         figures = re.findall(r"\d[\d.,]*\d(?= (?:ms|%|spikes|membranes|logits))", row.split("|", 1)[1])
         assert figures
         assert [figure for figure in figures if not re.search(rf"(?<![\d.,]){re.escape(figure)}(?![\d])", source)] == []
 
 
 def test_what_the_readme_holds_is_run():
-    assert {kind for kind, _ in BLOCKS} == {"sh", "console", "python"}
+    assert {kind for kind, _ in BLOCKS} == {"sh", "text", "console", "python"}
     fences = re.findall(r"^```", README, re.MULTILINE)
     assert len(fences) == 2 * len(BLOCKS)
 
@@ -91,8 +72,20 @@ def test_what_the_readme_holds_is_run():
 def test_make_targets_exist():
     makefile = (ROOT / "Makefile").read_text("utf-8")
     named = re.findall(r"^make (\w+)", README, re.MULTILINE)
-    assert named == ["demo", "test"]
-    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in named)
+    assert named == ["demo"]
+    assert all(
+        re.search(rf"^{target}:", makefile, re.MULTILINE) for target in [*named, *re.findall(r"`make (\w+)`", README)]
+    )
+
+
+def test_what_the_demo_prints_is_what_the_documents_show():
+    """The README's lines are on the page about verify, or are those of commands that the demo runs."""
+    shown = next(text for kind, text in BLOCKS if kind == "text").splitlines()
+    proof = (ROOT / "docs/concepts/what-verify-proves.md").read_text("utf-8")
+    assert [line for line in shown if line.startswith("verified") and line not in proof] == []
+    told = [line.removeprefix("── ").partition(" (")[0] for line in shown if line.startswith("── ")]
+    source = (ROOT / "cli/tools.py").read_text("utf-8")
+    assert [line for line in told if line.partition(":")[0] not in source] == []
 
 
 def test_links_point_to_files():

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.binning.settings import Origin
+from axonnx.runtime.binning.recordings import bin_batch
+from axonnx.runtime.binning.settings import Binning, Origin
 from axonnx.runtime.events.arrays import EVENT, check_events, concatenate_events, sort_events
 from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.format.contract import FitContract
@@ -120,6 +121,19 @@ class Recordings:
             return replace(self, **about, places=places, chosen=on_disk)
         events, offsets = self.take(chosen)
         return replace(self, events=events, offsets=offsets, **about, places=places)
+
+    def to_frames(self, bins: int, duration_ms: float) -> NDArray[np.uint8]:
+        """Count the events of each recording in equal time bins, for a training loop of your own.
+
+        Args:
+            bins: Number of bins T.
+            duration_ms: Length of all bins together; later events are left out.
+
+        Returns:
+            Frames [N, T, 2, H, W], one channel for each polarity.
+        """
+        binning = Binning.over(round(1000 * duration_ms), bins, self.sensor)
+        return bin_batch(*self.take(range(len(self))), binning).frames
 
     def original(self, index: int) -> Recording:
         """The recording read again from its file, on the clock of its file; without one, the events as they are here.

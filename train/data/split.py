@@ -20,8 +20,8 @@ def stratified_split(
     if not 0 < held_out <= room:
         raise AxonnxError(
             f"split: cannot hold out {held_out} of {len(labels)} samples; each of {np.count_nonzero(counts)} classes "
-            f"keeps one to learn from, so at the most {room} can be held out. Add samples, change the share, or give "
-            f"the parts yourself, as train and test"
+            f"keeps one to learn from, so at the most {room} can be held out. Add recordings (windows of one recording "
+            f"stay together), change the share, or give the parts yourself, as train and test"
         )
     quotas = _quotas(counts, held_out)
     ranks = np.array([_rank(seed, name) for name in names])

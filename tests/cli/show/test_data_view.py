@@ -53,6 +53,17 @@ def test_the_pages_commands_run_and_the_first_gives_the_second(recordings, capsy
     assert (recordings / "runs/mine/metrics.json").is_file()
 
 
+def test_what_keeps_a_training_from_beginning_is_told_before(recordings, capsys):
+    folder = recordings / "recordings" / "alone"
+    folder.mkdir()
+    (folder / "one.csv").write_text("t,x,y,p\n0,1,1,0\n9,2,1,1\n", "utf-8")
+    assert main(["data", "recordings"]) == 0
+    out = capsys.readouterr().out
+    assert "sensor size not stated in 1 of 11 recordings" in out
+    assert "one recording alone of alone: training needs two" in out
+    assert "--data.options.sensor" in out
+
+
 def test_json_and_pictures(recordings, capsys, monkeypatch):
     assert main(["data", "recordings", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

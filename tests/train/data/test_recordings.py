@@ -108,3 +108,10 @@ def test_the_digest_tells_contents_apart():
     ]
     assert data.digest == valid().digest
     assert len({each.digest for each in [data, *others]}) == 7
+
+
+def test_frames_for_a_loop_of_ones_own_count_the_events_of_each_recording():
+    frames = valid().to_frames(bins=2, duration_ms=0.01)
+    assert (frames.shape, frames.dtype) == ((3, 2, 2, 5, 10), np.uint8)
+    assert [frames[number].sum() for number in range(3)] == [3, 0, 2]
+    assert frames[0, 0, 0, 0, 1] == frames[0, 1, 1, 1, 2] == frames[0, 1, 1, 4, 9] == 1

@@ -43,9 +43,7 @@ def test_the_only_sample_of_a_class_stays_in_training():
 def test_too_few_for_a_test_part_is_told_with_what_to_do():
     with pytest.raises(AxonnxError, match="cannot hold out 1 of 3 samples; each of 3 classes keeps one") as fault:
         stratified_split(np.array([0, 1, 2]), range(3), 1)
-    assert "at the most 0 can be held out. Add samples, change the share, or give the parts yourself" in str(
-        fault.value
-    )
+    assert "Add recordings (windows of one recording stay together), change the share, or give" in str(fault.value)
 
 
 def test_speakers_that_are_all_there_is_of_a_class_are_not_set_aside():

@@ -110,7 +110,7 @@ def _of_files(
     faults: list[str] = []
     lengths: list[int] = []
     sizes: list[int] = []
-    brighter = 0
+    brighter = silent = 0
     for label, path in chosen:
         try:
             found = read_recordings(path)
@@ -122,6 +122,7 @@ def _of_files(
             formats[recording.format] += 1
             lengths.append(int(events["t"][-1] - events["t"][0]) if len(events) else 0)
             sizes.append(len(events))
+            silent += recording.sensor is None
             brighter += int(np.count_nonzero(events["p"]))
             _extend(look, recording)
             _draw(look, label, recording)
@@ -129,6 +130,12 @@ def _of_files(
         raise AxonnxError(f"{name}: none of {len(faults)} recordings can be read. The first: {faults[0]}")
     more = [f"{len(faults) - TOLD} more recordings cannot be read"] if len(faults) > TOLD else []
     look.notes += [*faults[:TOLD], *more]
+    if look.sensor is not None and silent:
+        look.notes.append(f"sensor size not stated in {silent} of {len(sizes)} recordings; it must be the same for all")
+        look.sensor = None
+    alone = [name for name, number in look.classes.items() if number == 1 and len(look.classes) > 1]
+    if alone:
+        look.notes.append(f"one recording alone of {', '.join(alone)}: training needs two, one of them for the test")
     look.read, look.formats = len(sizes), dict(formats.most_common())
     look.lengths, look.events = np.array(lengths, np.int64), np.array(sizes, np.int64)
     look.brighter = brighter / max(1, int(look.events.sum()))
