@@ -22,8 +22,7 @@ from axonnx.runtime.frame_pipeline import FramePipeline, open_frames
 from axonnx.runtime.model import load
 from axonnx.runtime.streams.decision import Decision
 from axonnx.runtime.streams.opening import open_stream
-from axonnx.runtime.streams.pipeline import EventPipeline
-from axonnx.runtime.streams.seen import Seen
+from axonnx.runtime.streams.pipeline import EventHistory, EventPipeline
 from axonnx.runtime.streams.sources import is_live, open_source
 
 EVENTS_ONLY = (
@@ -66,7 +65,7 @@ def _print(run: EventPipeline | FramePipeline, engine: Engine, options: argparse
     contract = engine.program.contract
     length = contract.input.steps or 1
     decisions = _chosen(run.decisions(), options.limit)
-    if isinstance(run, EventPipeline) and isinstance(run.adapter, Seen):
+    if isinstance(run, EventPipeline) and isinstance(run.adapter, EventHistory):
         show(decisions, run.adapter, sys.stdout)
     for decision in decisions:  # already consumed by --live
         print(json.dumps(decision.as_dict()) if options.json else _decision_line(decision, length), flush=True)

@@ -1,4 +1,4 @@
-"""``examine``: everything that decides how axonnx works here."""
+"""Collect everything that decides how axonnx works on this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from axonnx.doctor.places import caches, data_folder, data_sets
 
 
 def examine() -> Diagnosis:
-    """Look at the machine, and have every engine answer small questions whose answers are known."""
+    """Examine the machine, and run every engine on small inputs with known answers.
+
+    Returns:
+        Everything that was found; ``well`` states whether no engine is wrong.
+    """
     versions, extras = packages()
     root = data_folder()
     return Diagnosis(

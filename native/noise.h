@@ -1,10 +1,10 @@
-/* Standard normals, each a function of (seed, sample, step, layer, neuron) alone: Philox-4x32-10, then a piecewise
+/* Standard normal numbers that depend only on (seed, sample, step, layer, neuron): Philox-4x32-10, then a piecewise
    polynomial in double, whose coefficients are in `table` [octave][power]. */
 #ifndef AXONNX_NOISE_H
 #define AXONNX_NOISE_H
 #include <stdint.h>
 
-/* The top bit is the sign, the others the tail probability (2m + 1) / 2³³. */
+/* The top bit is the sign; the others give the tail probability (2m + 1) / 2³³. */
 static float normal(uint32_t word, const double (*table)[8])
 {
     const uint32_t odd = (word & 0x7fffffffu) * 2u + 1u;
@@ -19,7 +19,7 @@ static float normal(uint32_t word, const double (*table)[8])
     return (float)(word >> 31 ? -value : value);
 }
 
-/* Of one layer, sample and step. */
+/* Draws the numbers of one layer, sample and step. */
 static void normals(float *y, int32_t size, uint64_t seed, uint32_t layer, uint32_t step, uint32_t sample,
                     const double (*table)[8])
 {

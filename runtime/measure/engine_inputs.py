@@ -1,4 +1,4 @@
-"""Input that engines are compared on: a user's recordings or frames, or numbers made to find differences."""
+"""Inputs for comparing engines: a user's recordings or frames, or numbers that expose differences."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from axonnx.runtime.streams.frame_files import read_frames
 Floats = NDArray[np.float32]
 KINDS = ("sparse", "dense", "silence", "all at once")
 SPARSE = 0.05
-TRIES = 2  # steps towards a threshold; the sum is rounded, so the first one may miss it
+TRIES = 2  # corrections towards a threshold; rounding may make the first one miss
 
 
 @dataclass(frozen=True, eq=False)
 class EngineInput:
-    """Network input [T, B, …] (T = 1 for images), what it is, and its sha256 where it was read from files."""
+    """A network input [T, B, …] (T = 1 for images), its description, and its sha256 if it was read from files."""
 
     source: str
     x: Floats
@@ -39,7 +39,7 @@ class EngineInput:
 
 
 def generated(contract: Contract, seed: int) -> EngineInput:
-    """One sample of each of ``KINDS``: few numbers, all cells any number, none, all the largest."""
+    """Generate one sample of each of ``KINDS``: few non-zero values, random values, zeros, and largest values."""
     entering, random = contract.input, np.random.default_rng(seed)
     shape = (entering.steps or 1, *entering.shape)
     lowest = 0 if entering.binning is not None else -entering.largest
@@ -51,14 +51,21 @@ def generated(contract: Contract, seed: int) -> EngineInput:
 
 
 def from_files(path: Path, contract: Contract, samples: int, fit: Fit | None = None) -> EngineInput:
-    """First windows of a recording, of all recordings below a folder, or frames; ``samples`` of them at the most."""
+    """Read the first windows of recordings, or frames.
+
+    Args:
+        path: A recording, a folder of recordings, or a file of frames.
+        contract: The network's contract.
+        samples: Largest number of samples.
+        fit: How to map the events to the network's sensor.
+    """
     if contract.input.binning is None:
         frames = read_frames(path, contract.input)
         chosen = frames[choose_samples(np.zeros(len(frames)), samples)]
         return EngineInput(str(path), to_input(chosen.swapaxes(0, 1), contract.input), sha256_of(path))
     files = sorted(each for each in path.rglob("[!.]*") if each.is_file()) if path.is_dir() else [path]
     if not files:
-        raise AxonnxError(f"{path}: there are no recordings in it")
+        raise AxonnxError(f"{path}: the folder has no recordings; expected at least one")
     found = [files[number] for number in choose_samples(np.zeros(len(files)), samples)]
     windows = FirstWindows(contract, fit or Fit())
     frames = np.stack([windows.frames(each, str(file)) for file in found for each in read_recordings(file)][:samples])
@@ -67,10 +74,10 @@ def from_files(path: Path, contract: Contract, samples: int, fit: Fit | None = N
 
 
 def on_thresholds(program: Program, x: Floats, noise: Mapping[str, Floats]) -> tuple[State, int]:
-    """A state from which the first step of ``x`` leaves membranes exactly on their thresholds, and how many.
+    """Return a state whose first step of ``x`` puts membranes exactly on their thresholds, and their number.
 
-    Layer by layer: without spikes before it a membrane is c·h + d, whatever the neurons are, so h moves by what is
-    missing over c until the sum in float32 is the threshold.
+    The search goes layer by layer. Without earlier spikes a membrane is c·h + d for every kind of neuron. So h changes
+    by the missing amount over c until the float32 sum equals the threshold.
     """
     engine = NumpyEngine(program)
     state, first = engine.initial_state(x.shape[1]), {name: drawn[:1] for name, drawn in noise.items()}

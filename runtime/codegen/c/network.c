@@ -1,4 +1,4 @@
-/* Which build of the core runs: the best that this processor can, where the Makefile has built several. */
+/* Selects the build of the core: the best one that this processor supports, if the Makefile has made several. */
 typedef int64_t run_function(const program *, const float *, float *, int64_t *, float *, int64_t, int64_t, int64_t,
                              int64_t, int64_t, int64_t);
 typedef struct {
@@ -38,7 +38,7 @@ int network_fuses(void)
     return best().fuses() != 0;
 }
 
-/* What users call. */
+/* The functions for users. */
 
 void network_reset(network_state *n)
 {
@@ -56,7 +56,7 @@ void network_init(network_state *n, uint64_t seed, uint32_t sample)
     network_reset(n);
 }
 
-/* The input is in `outside`; noise goes behind it. */
+/* The input is already in `outside`; the noise goes after it. */
 static int take_step(network_state *n)
 {
     const program p = {TABLE, ORDER, GROUPS, TABLES, CONSTANTS, (const int8_t *)&WEIGHTS, n->memory, n->events, n->bits,
@@ -73,7 +73,7 @@ static int take_step(network_state *n)
     return 0;
 }
 
-/* Whether all values are as the contract promises; if so they become the input. */
+/* Copies the values to the input if they are all within the contract; otherwise returns 0. */
 static int take_values(network_state *n, const float *values)
 {
     for (int i = 0; i < NETWORK_INPUTS; i++) {

@@ -148,7 +148,7 @@ def _repeated(name, times):
 
 def test_gathering_keeps_one_copy():
     many = [EVENTS] * 50
-    opened = blocks.Opened("memory", None, iter(many), {"odd": 1}, ("note",))
+    opened = blocks.OpenRecording("memory", None, iter(many), {"odd": 1}, ("note",))
     found = blocks.gathered(opened)
     assert isinstance(found, Recording)
     assert (found.events.tobytes(), found.skipped, found.notes) == (EVENTS.tobytes() * 50, {"odd": 1}, ("note",))

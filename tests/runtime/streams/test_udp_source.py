@@ -16,7 +16,7 @@ from axonnx.runtime.streams.pipeline import EventPipeline
 from axonnx.runtime.streams.reorder import Reorder
 from axonnx.runtime.streams.session import Session
 from axonnx.runtime.streams.sources import open_source
-from axonnx.runtime.streams.udp_source import AHEAD, Ahead, UdpSource
+from axonnx.runtime.streams.udp_source import AHEAD, JumpFilter, UdpSource
 
 
 def at(*times):
@@ -29,7 +29,7 @@ def times_of(parts):
 
 def believed(*datagrams):
     """Times that come through, and how many events did not."""
-    ahead = Ahead()
+    ahead = JumpFilter()
     found = [ahead.push(datagram) for datagram in datagrams]
     return times_of([*found, ahead.flush()]), ahead.strays
 
@@ -67,7 +67,7 @@ def test_every_event_comes_through_or_is_counted(datagrams):
 def test_one_wrong_datagram_does_not_spoil_a_run(engines):
     session, reorder = Session(engines("plain")), Reorder(0, "drop")
     binning = session.engine.program.contract.input.binning
-    ahead = Ahead()
+    ahead = JumpFilter()
     source = udp_source.UdpSource("127.0.0.1", 1)
     source._arriving = lambda: map(ahead.push, [at(100), at(200), at(FAR), at(300), at(1_400)])
     run = EventPipeline(source, session, reorder, Adapter(binning.sensor))
