@@ -170,7 +170,7 @@ def test_frames(files, tmp_path, capsys):
 def test_wrong_use(files, tmp_path, capsys):
     assert main(["verify", str(files["plain"]), "--engines", "--samples", "0"]) == 2
     assert main(["verify", str(files["plain"]), "--engines", "--data", str(tmp_path)]) == 2
-    assert "there are no recordings in it" in capsys.readouterr().err
+    assert "the folder has no recordings" in capsys.readouterr().err
 
 
 def test_it_needs_no_torch(files):

@@ -158,7 +158,7 @@ def test_a_larger_sensor_is_refused_unless_told_how(run, files, tmp_path):
     write_npz(path, some(width=16, height=12), WIDE)
     code, _, err = run(files["plain"], path)
     assert code == 2
-    assert "the source's sensor is 16×12 and the network's 8×6: say how it is to fit, resized" in err
+    assert "the source's sensor is 16×12, but the network expects 8×6; resize the events" in err
     assert err.endswith("(--resize, --crop)\n")
     _, (*_, resized), _ = run(files["plain"], path, "--resize")
     assert (resized["binned"], resized["dropped"]) == (400, {})
@@ -208,7 +208,7 @@ def test_disorder_is_refused_dropped_or_sorted(run, files, tmp_path, recording):
     path, straight = tmp_path / "mixed.npz", run(files["plain"], recording)[1]
     code, _, err = run(files["plain"], path)
     assert code == 2
-    assert "Raise the tolerance, or drop and count such events" in err
+    assert "Raise the tolerance, or drop and count late events" in err
     assert err.endswith("(--tolerance-us, --on-disorder)\n")
     _, (*_, dropped), _ = run(files["plain"], path, "--on-disorder", "drop")
     assert dropped["binned"] + dropped["dropped"]["disorder"] == 400
@@ -279,11 +279,11 @@ def test_the_origin_can_be_moved(run, files, tmp_path):
     ("words", "fault"),
     [
         (["missing.npz"], "missing.npz: cannot be read"),
-        (["udp:0"], "'0' is no port"),
-        (["-", "--on-disorder", "sort"], "a stream has no end to wait for"),
+        (["udp:0"], "'0' is not a port"),
+        (["-", "--on-disorder", "sort"], "a live stream cannot be sorted as a whole"),
         (["-", "--stop-at", "2"], "expected a probability above 0"),
-        (["-", "--stop-at", "0.5", "--continuous"], "must see every bin"),
-        (["-", "--format", "npz"], "cannot be read as it arrives"),
+        (["-", "--stop-at", "0.5", "--continuous"], "must process every bin"),
+        (["-", "--format", "npz"], "cannot read the format 'npz' from a stream"),
     ],
 )
 def test_wrong_use_ends_with_exit_code_2(run, files, typed, words, fault):

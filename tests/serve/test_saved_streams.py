@@ -118,7 +118,7 @@ def test_sessions_that_cannot_go_on_are_refused(files, tmp_path):
     with serving(files["plain"], sessions=tmp_path, limits=limits) as live, live.client() as client:
         key = told(client)["session"]
         sent(client, busy()[:50])
-        cases = [(key, "under way in another"), ("A" * 22, "no such session"), ("..%2F" + "a" * 19, "is no name of")]
+        cases = [(key, "another connection uses"), ("A" * 22, "is not saved here"), ("..%2F" + "a" * 19, "is not a name of")]
         for name, text in cases:
             with live.client(f"/stream?session={name}") as other:
                 messages, code, _ = everything(other)
