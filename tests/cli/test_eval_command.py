@@ -159,7 +159,7 @@ def test_other_data_than_the_network_takes_is_refused(files, folder, tmp_path, c
     wide = tmp_path / "wide" / "left"
     wide.mkdir(parents=True)
     write_npz(wide / "0.npz", recording(0), SENSOR.model_copy(update={"width": 9}))
-    assert "sensor is 9×6 and the network's 8×6" in refusal(capsys, files["plain"], "--data", wide.parent)
+    assert "sensor is 9×6, but the network expects 8×6" in refusal(capsys, files["plain"], "--data", wide.parent)
     assert evaluated(capsys, files["plain"], "--data", wide.parent, "--resize")["samples"] == 1
 
 

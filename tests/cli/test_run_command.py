@@ -183,10 +183,10 @@ def test_a_sensor_that_no_one_states_is_judged_by_its_events(run, files, tmp_pat
     write_npz(tmp_path / "wide.npz", some(width=16, height=12))
     code, _, err = run(files["plain"], tmp_path / "wide.npz")
     assert code == 2
-    assert "its events reach over 16×12 pixels and the network's sensor is 8×6" in err
+    assert "has events on 16×12 pixels, but the network's sensor is 8×6" in err
     code, _, err = run(files["plain"], tmp_path / "wide.npz", "--resize")
     assert code == 2
-    assert "state it, e.g. 128x128 (--sensor)" in err
+    assert "state the size, for example 128x128 (--sensor)" in err
     _, (*_, stated), _ = run(files["plain"], tmp_path / "wide.npz", "--sensor", "8x6")
     assert stated["binned"] + stated["dropped"]["off_sensor"] == 400
     _, (*_, resized), _ = run(files["plain"], tmp_path / "wide.npz", "--sensor", "16x12", "--resize")
@@ -196,7 +196,7 @@ def test_a_sensor_that_no_one_states_is_judged_by_its_events(run, files, tmp_pat
 def test_a_stated_sensor_must_be_that_of_the_file(run, files, recording):
     code, _, err = run(files["plain"], recording, "--sensor", "9x9", "--resize")
     assert code == 2
-    assert "its sensor is 8×6, as it says itself, not 9×9" in err
+    assert "states a sensor of 8×6, but 9×9 was given" in err
 
 
 def test_disorder_is_refused_dropped_or_sorted(run, files, tmp_path, recording):

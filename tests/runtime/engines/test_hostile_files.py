@@ -382,7 +382,7 @@ def test_more_numbers_than_memory(refused):
 
 def test_buffers_are_counted_before_they_are_made(changed, monkeypatch):
     monkeypatch.setattr("axonnx.runtime.program.compilation.MOST_ELEMENTS", 100)
-    with pytest.raises(AxonnxError, match="at most 100 are possible"):
+    with pytest.raises(AxonnxError, match="expected at most 100"):
         load(changed(lambda proto: None), "numpy")
 
 

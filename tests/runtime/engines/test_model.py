@@ -55,7 +55,7 @@ def test_wrong_states_are_refused(exported):
     name = "spikes/hidden.0.neuron"
     for change, text in (
         ({name: arrays[name][:, :3]}, "expected float32"),
-        ({name: arrays[name] + 0.5}, "more than 0 and 1"),
+        ({name: arrays[name] + 0.5}, "other values than 0 and 1"),
         ({"membrane/readout": np.full((2, 5), np.nan, np.float32)}, "no numbers"),
         ({"other": arrays[name]}, "Use a state of this file"),
     ):
@@ -68,7 +68,7 @@ def test_a_delay_line_holds_what_sums_were_certified_for(exported):
     arrays, name = dict(model.initial_state(2).arrays), "delayed/late"
     check_state(model.program, State(0, {**arrays, name: arrays[name] + np.float32(0.75)}))
     for wrong in (0.3, 1.25):
-        with pytest.raises(AxonnxError, match=r"'delayed/late' holds more than graded ≤ 1, 2\^-2"):
+        with pytest.raises(AxonnxError, match=r"'delayed/late' holds other values than graded ≤ 1, 2\^-2"):
             check_state(model.program, State(0, {**arrays, name: arrays[name] + np.float32(wrong)}))
 
 
@@ -93,7 +93,7 @@ def test_wrong_inputs_are_refused_with_the_reason(engine, exported):
         with pytest.raises(AxonnxError, match=text):
             model.run(wrong)
     assert np.array_equal(model.run(fine.astype(np.uint8)).logits, model.run(fine).logits)
-    with pytest.raises(AxonnxError, match="a state of 3 samples and an input of 2"):
+    with pytest.raises(AxonnxError, match="the state has 3 samples, but the input has 2"):
         model.run(fine, state=model.initial_state(3))
     with pytest.raises(AxonnxError):
         model.step(model.initial_state(2), np.full((2, 23), np.nan, np.float32))

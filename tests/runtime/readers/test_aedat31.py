@@ -67,7 +67,10 @@ def test_no_packets(tmp_path):
     [
         (AEDAT31_HEADER[:-8], ["header ends without #!END-HEADER", "cut off"]),
         (AEDAT31_HEADER + bytes(10), [f"byte {START}", "28 bytes begins, but only 10 bytes follow"]),
-        (AEDAT31_HEADER + aedat31_packet([EVENT] * 2)[:-3], [f"byte {START}", "44 bytes begins, but only 41 bytes follow"]),
+        (
+            AEDAT31_HEADER + aedat31_packet([EVENT] * 2)[:-3],
+            [f"byte {START}", "44 bytes begins, but only 41 bytes follow"],
+        ),
         (AEDAT31_HEADER + aedat31_packet([EVENT], number=2), ["'number': 2", "number ≤ capacity"]),
         (AEDAT31_HEADER + aedat31_packet([EVENT], size=0), ["'size': 0", "damaged"]),
         (AEDAT31_HEADER + aedat31_packet([bytes(16)], size=16), ["'size': 16", "size 8"]),

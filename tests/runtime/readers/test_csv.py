@@ -44,7 +44,7 @@ def test_a_header_alone_is_a_recording_without_events(tmp_path):
         ("x,y,p\n1,2,0\n", ["line 1", "t and x are required"]),
         ("t,x,x\n", ["line 1", "each once"]),
         ("\n", ["line 1"]),
-        ("t,x\n1,2\n3\n", ["line 3: found 1 values; expected 2: t,x"]),
+        ("t,x\n1,2\n3\n", ["line 3: found 1 values; expected 2 values: t,x"]),
         ("t,x\n1,2,3\n", ["line 2: found 3 values"]),
         ("t,x,y,p\n1,2\n3,4\n", ["line 2: found 2 values; expected 4"]),
         ("t,x\n1,2\n\n3,4\n", ["line 3: found an empty line"]),

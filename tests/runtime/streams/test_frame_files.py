@@ -82,8 +82,14 @@ def test_files_that_hold_something_else_are_refused(engines, tmp_path):
     np.savez(tmp_path / "pickled.npz", frames=np.array([{}], dtype=object))
     for name, fault in [
         ("other.npz", "holds t; the network expects .*: expected one array called frames or x"),
-        ("events.npz", "holds a recording of events: t, x; the network takes images of 3×2×2 from an npz or npy file"),
-        ("text.npz", "is neither an npz nor an npy file; the network expects images of 3×2×2 .* it cannot run on event recordings"),
+        (
+            "events.npz",
+            "holds a recording of events: t, x; the network expects images of 3×2×2 from an npz or npy file",
+        ),
+        (
+            "text.npz",
+            "is neither an npz nor an npy file; the network expects .* cannot run on event recordings",
+        ),
         ("pickled.npz", "is not a readable npz or npy file"),
         ("missing.npz", "is not a readable npz or npy file"),
     ]:

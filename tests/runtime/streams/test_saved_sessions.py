@@ -157,7 +157,10 @@ def test_counts_and_arrays_of_another_kind_are_refused(engines):
         ({"progress": replace(state.progress, counted={})}, "progress.counted is {}"),
         ({"progress": replace(state.progress, tally=replace(state.progress.tally, spikes={"a": 0.5}))}, "spikes.a is"),
         ({"arrays": {name: array[0, 0] for name, array in state.arrays.items()}}, "does not hold exactly one stream"),
-        ({"arrays": {name: np.concatenate([array] * 2) for name, array in state.arrays.items()}}, "not hold exactly one stream"),
+        (
+            {"arrays": {name: np.concatenate([array] * 2) for name, array in state.arrays.items()}},
+            "not hold exactly one stream",
+        ),
     ]:
         with pytest.raises(AxonnxError, match=fault):
             session.restore(replace(state, **changes))
