@@ -290,7 +290,4 @@ def test_a_delay_line_that_is_read_by_itself(refused):
         node.input[0] = "delayed/late"
 
     text = refused(change, "two-branches")
-    assert (
-        "node 'late/Slice' (Slice) reads 'delayed/late', which holds graded ≤ 1, 2^-2; expected a Concat"
-        in text
-    )
+    assert "node 'late/Slice' (Slice) reads 'delayed/late', which holds graded ≤ 1, 2^-2; expected a Concat" in text
