@@ -51,13 +51,13 @@ if sys.platform == "darwin":
 
 
 def target_machine() -> str:
-    """The kind of processor that is built for; AXONNX_MACHINE names a cross compiler's, ARCHFLAGS macOS's."""
+    """Return the target processor; AXONNX_MACHINE names that of a cross compiler, ARCHFLAGS that of macOS."""
     kinds = set(re.findall(r"-arch\s+(\S+)", os.environ.get("ARCHFLAGS", ""))) or {platform.machine()}
     return os.environ.get("AXONNX_MACHINE", kinds.pop() if len(kinds) == 1 else "several").lower()
 
 
 def instruction_sets(compiler: str) -> dict[str, list[str]]:
-    """The sets that this kind of processor may have, with their flags; every build has plain C."""
+    """Return the instruction sets that this processor may have, with their flags; every build has plain C."""
     plain = {"plain": ["-DCORE_PLAIN"]}
     return plain if compiler == "msvc" else {**MACHINES.get(target_machine(), {}), **plain}
 
@@ -133,7 +133,7 @@ class PlatformWheel(bdist_wheel):
 
 
 def extensions() -> list[Extension]:
-    """The core, or nothing if it is not wanted."""
+    """Return the core's extension, or an empty list if the core is not wanted."""
     if os.environ.get("AXONNX_WITHOUT_CORE"):
         return []
     sources = [str(path.relative_to(HERE)) for path in sorted((HERE / "native").glob("*.c"))]

@@ -1,1 +1,1 @@
-"""What every other package may use: the user's faults as one exception, files written whole or not at all."""
+"""Parts that every other package may use: the error for users' faults, and files that are written atomically."""

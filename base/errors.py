@@ -1,20 +1,22 @@
-"""Faults of the user's making, as one exception that a command line can print and end with exit code 2."""
+"""The exception for users' faults, which the command line prints before it ends with exit code 2."""
 
 from collections.abc import Mapping, Sequence
 
 
 class AxonnxError(ValueError):
-    """A fault in what the user gave: the text says where, what was found, what was expected, what to do.
+    """A fault in the user's input. The text states where, what was found, what was expected, and what to do.
 
-    ``options`` are the arguments that would mend it, by their names; the command line shows them as its own.
-    ``settings`` are settings of a run that are missing, with values to begin with.
+    Args:
+        text: The message.
+        options: Names of the arguments that would correct the fault; the command line shows them as its options.
+        settings: Missing settings of a run, with values to begin with.
 
     Examples:
         >>> try:
         ...     axonnx.load("digits.onnx", engine="quantum")
         ... except axonnx.AxonnxError as fault:
         ...     print(fault)
-        engine 'quantum'; expected one of ...
+        unknown engine 'quantum'; expected one of ...
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""Files and folders that are written completely or not at all, files read as far as they can be what they should.
+"""Write files and folders atomically, and read files with limits.
 
-A file grows under a name of its own beside its place, ``.NAME.TOKEN.axonnx.part``, and its writer holds a lock on it.
-What a killed process left behind is known by that name and by its lock being free. Locks also keep processes that
-share a folder out of each other's way.
+A file is written under a temporary name in the same folder, ``.NAME.TOKEN.axonnx.part``, while its writer holds a lock
+on it. The remains of a killed process are recognised by that name and by the free lock. Locks also keep apart processes
+that share a folder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from axonnx.base.errors import AxonnxError
 
 try:
     import fcntl
-except ImportError:  # where there are no such locks, nobody is kept out and nothing is taken for left behind
+except ImportError:  # without such locks, no process is kept out and no file counts as left behind
     fcntl = None  # type: ignore[assignment]
 
 PART = ".axonnx.part"
@@ -28,7 +28,7 @@ PIECE = 1 << 24  # bytes
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary path beside ``path`` that takes its place when the block ends well, and vanishes when not."""
+    """Yield a temporary path that replaces ``path`` if the block succeeds, and is deleted if it fails."""
     final = Path(path)
     remove_leftovers(final.parent, final.name)
     temporary = final.with_name(f".{final.name}.{secrets.token_hex(4)}{PART}")
@@ -41,7 +41,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     except OSError as fault:
         if (
             str(fault.filename or temporary) == str(temporary) and fault.errno is not None
-        ):  # speak of the file, not of its part
+        ):  # name the file, not its temporary part
             raise OSError(fault.errno, f"cannot be written ({os.strerror(fault.errno)})", str(final)) from None
         raise
     finally:
@@ -49,7 +49,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def read_at_most(path: str | os.PathLike[str], most: int) -> bytes:
-    """All of a file or pipe; a device, which may have no end, and more than ``most`` bytes are refused unread."""
+    """Return the contents of a file or pipe; refuse devices, which may be endless, and more than ``most`` bytes."""
     with open(path, "rb") as file:
         about = os.fstat(file.fileno())
         _refuse_device(path, about.st_mode)
@@ -58,12 +58,12 @@ def read_at_most(path: str | os.PathLike[str], most: int) -> bytes:
             data += piece
             left -= len(piece)
     if about.st_size > most or left == 0:
-        raise AxonnxError(f"{os.fspath(path)}: holds more than {most:,} bytes, which no such file does")
+        raise AxonnxError(f"{os.fspath(path)}: holds more than {most:,} bytes; a valid file is smaller. Check the path")
     return bytes(data)
 
 
 def refuse_device(path: str | os.PathLike[str]) -> None:
-    """A device is no file, and may have no end; what is not there is left to whoever opens it."""
+    """Refuse a device, which may be endless; a missing file is reported by the code that opens it."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
@@ -77,13 +77,13 @@ def _refuse_device(path: str | os.PathLike[str], mode: int) -> None:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Put ``text`` in the place of whatever ``path`` held."""
+    """Write ``text`` to a file atomically."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def remove_leftovers(folder: Path, name: str = "*") -> None:
-    """Parts of files in ``folder`` (or of the one called ``name``) that no living process writes."""
+    """Delete parts of files in ``folder`` (or of the file ``name``) that no living process writes."""
     pattern = f".{name if name == '*' else _literally(name)}.*{PART}"
     for path in folder.glob(pattern):
         with suppress(OSError):
@@ -95,7 +95,7 @@ def _remove_unless_locked(path: Path) -> None:
         return
     descriptor = os.open(path, os.O_RDWR)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError where its writer lives
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError if its writer lives
         path.unlink()
     finally:
         os.close(descriptor)
@@ -103,7 +103,7 @@ def _remove_unless_locked(path: Path) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """The new file ``path``, locked until the block ends, however it ends."""
+    """Create the file ``path`` and lock it until the block ends."""
     descriptor = _create(path)
     try:
         yield
@@ -115,11 +115,11 @@ def _create(path: Path) -> int:
     while True:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_EXCL, 0o666)
         if fcntl is not None:
-            with suppress(OSError):  # a file system without locks: others leave such files alone
+            with suppress(OSError):  # a file system without locks: other processes leave such files alone
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if path.exists():
             return descriptor
-        os.close(descriptor)  # taken for left behind in the moment before it was locked
+        os.close(descriptor)  # deleted as left behind in the moment before it was locked
 
 
 def _literally(name: str) -> str:
@@ -127,10 +127,20 @@ def _literally(name: str) -> str:
 
 
 def write_folder(path: str | os.PathLike[str], files: Mapping[str, str], mark: str) -> Path:
-    """Make the folder ``path`` of texts by their names; one that stands there is replaced where ``mark`` is in it.
+    """Write a folder of text files atomically.
 
-    Files grow in a folder beside it, which takes its place when all are written. ``mark`` is the name of a file that
-    only generated folders have: a folder with other things in it is refused, not mixed with or emptied.
+    The files are written to a folder beside it, which then takes its place.
+
+    Args:
+        path: The folder to make. An existing folder is replaced only if it contains ``mark``.
+        files: Texts by file name.
+        mark: Name of a file that only generated folders have; other folders are refused.
+
+    Returns:
+        The path of the folder.
+
+    Raises:
+        AxonnxError: If the folder cannot be made, or holds other things.
     """
     final = Path(path)
     _check_place(final, mark)
@@ -148,17 +158,17 @@ def write_folder(path: str | os.PathLike[str], files: Mapping[str, str], mark: s
 
 def _check_place(final: Path, mark: str) -> None:
     if final.resolve() == Path.cwd().resolve():
-        raise AxonnxError(f"{final}: the folder you are in; name a new one to write, e.g. {final / 'out'}")
+        raise AxonnxError(f"{final}: is the current folder; give a new one, e.g. {final / 'out'}")
     if not final.resolve().parent.is_dir():
-        raise AxonnxError(f"{final}: there is no folder {final.resolve().parent} to make it in; make that first")
+        raise AxonnxError(f"{final}: its parent folder {final.resolve().parent} does not exist; make it first")
     if final.exists() and not final.is_dir():
-        raise AxonnxError(f"{final}: a file; name a folder to write")
+        raise AxonnxError(f"{final}: is a file; expected a folder")
     if final.is_dir() and any(final.iterdir()) and not (final / mark).is_file():
-        raise AxonnxError(f"{final}: a folder with other things in it, which would be lost; name a new one")
+        raise AxonnxError(f"{final}: is a folder with other contents, which would be lost; give a new folder")
 
 
 def _take_place(temporary: Path, final: Path) -> None:
-    """What stood there moves aside first, for a folder with files in it cannot be replaced in one step."""
+    """Move the old folder aside first, because a folder with files cannot be replaced in one step."""
     if not final.exists():
         os.replace(temporary, final)
         return
@@ -173,7 +183,7 @@ def _take_place(temporary: Path, final: Path) -> None:
 
 
 def try_lock(descriptor: int, wait: bool = False) -> bool:
-    """Whether the open file is now ours alone; the system frees it when it is closed, also by the process's end."""
+    """Return whether this process has now locked the open file; closing it, or the end of the process, unlocks it."""
     try:
         if fcntl is not None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -184,9 +194,9 @@ def try_lock(descriptor: int, wait: bool = False) -> bool:
 
 @contextmanager
 def claimed(path: Path, wait: bool = False) -> Iterator[bool]:
-    """Whether what the file ``path`` stands for is ours while the block lasts; who waits gets it in the end.
+    """Yield whether this process holds the lock ``path`` while the block lasts; with ``wait`` it waits for the lock.
 
-    The file stays: one that is removed while another process opens it would be locked by both.
+    The file stays: if it were deleted while another process opens it, both would hold a lock.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)

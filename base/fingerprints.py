@@ -1,4 +1,4 @@
-"""sha256 of files and folders: what binds a result to the file and to the data it was measured on."""
+"""Compute the sha256 of files and folders, which binds a result to its file and its data."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ BLOCK = 1 << 22
 
 
 def sha256_of(path: str | Path) -> str:
-    """sha256 of a file's bytes."""
+    """Return the sha256 of a file's contents."""
     return _hashed(Path(path)).hexdigest()
 
 
 def sha256_of_files(paths: Iterable[Path], root: Path) -> str:
-    """Of many files: of their places below ``root`` and their contents, in the order of the places."""
+    """Return the sha256 of several files: of their paths below ``root`` and their contents, sorted by path."""
     state = hashlib.sha256()
     for place, path in sorted((path.relative_to(root).as_posix(), path) for path in paths):
         state.update(f"{place}\n".encode() + _hashed(path).digest())

@@ -1,7 +1,7 @@
-"""Arrays out of npz and npy files, whose sizes are checked before any array is made.
+"""Read arrays from npz and npy files, with a check of their sizes before any array is made.
 
-A compressed archive of 16 MB can state 16 GB. What the arrays of a file take together may be up to 64 times the file's
-own size, or 1 GiB where that is more. Arrays of Python objects are refused: reading them would run code from the file.
+A compressed archive of 16 MB can state 16 GB. The arrays of a file may take up to 64 times the file's own size, or
+1 GiB if that is more. Arrays of Python objects are refused, because reading them would run code from the file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NPZ_MAGIC = b"PK\x03\x04"
 ALWAYS_ADMITTED = 2**30
 MOST_TIMES_LARGER = 64
 PIECE = 2**24
-# What numpy and zipfile raise on bytes that are damaged.
+# Exceptions that numpy and zipfile raise on damaged bytes.
 UNREADABLE = (
     *(OSError, ValueError, KeyError, EOFError, SyntaxError, TypeError, NotImplementedError, RuntimeError, IndexError),
     *(OverflowError, MemoryError, zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
@@ -41,7 +41,7 @@ HEADERS: dict[tuple[int, int], Callable[..., Any]] = {
 
 
 def checked_arrays(path: str | Path, names: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
-    """The arrays of an npz by name (all, or those of ``names`` that it has), or the one of an npy by no name."""
+    """Return the arrays of an npz by name (all, or those in ``names``), or the array of an npy under an empty name."""
     path = Path(path)
     try:
         with path.open("rb") as file:
@@ -54,35 +54,37 @@ def checked_arrays(path: str | Path, names: Iterable[str] | None = None) -> dict
     except UNREADABLE as fault:
         reason = fault.strerror if isinstance(fault, OSError) and fault.strerror else fault
         raise AxonnxError(
-            f"{path}: is no readable npz or npy file ({reason}); it was cut off, is damaged, or holds something else. "
+            f"{path}: is not a readable npz or npy file ({reason}); it was cut off, is damaged, or holds something "
+            f"else. "
             f"Copy or write it again"
         ) from None
 
 
 def array_names(path: str | Path) -> list[str]:
-    """What the arrays of a readable npz are called."""
+    """Return the names of the arrays in a readable npz."""
     with zipfile.ZipFile(path) as archive:
         return [name.removesuffix(".npy") for name in archive.namelist()]
 
 
 def most_bytes(path: Path) -> int:
-    """What the arrays of a file may take in memory."""
+    """Return the most bytes that the arrays of a file may take in memory."""
     return max(ALWAYS_ADMITTED, MOST_TIMES_LARGER * path.stat().st_size)
 
 
 def read_array(stream: IO[bytes], most: int) -> NDArray[Any]:
-    """The array that ``stream`` stands before, if it takes no more than ``most`` bytes."""
+    """Read the array at the position of ``stream``; refuse more than ``most`` bytes."""
     version = npy.read_magic(stream)
     if version not in HEADERS:
-        raise ValueError(f"an array of npy version {version}; known are {', '.join(map(str, HEADERS))}")
+        raise ValueError(f"an array has npy version {version}; expected one of {', '.join(map(str, HEADERS))}")
     shape, by_columns, dtype = HEADERS[version](stream)
     if dtype.hasobject or dtype.itemsize == 0 or not all(type(length) is int and length >= 0 for length in shape):
-        raise ValueError(f"an array {list(shape)} of {dtype}; expected plain numbers, never Python objects")
+        raise ValueError(f"an array {list(shape)} has type {dtype}; expected plain numbers, not Python objects")
     size = dtype.itemsize * math.prod(shape)
     if size > most:
         raise AxonnxError(
-            f"an array {list(shape)} of {dtype} takes {size:,} bytes; admitted are {most:,} ({MOST_TIMES_LARGER} times "
-            f"the file's own size, or 1 GiB). Write it without compression, or in parts"
+            f"an array {list(shape)} of {dtype} takes {size:,} bytes; at most {most:,} are accepted "
+            f"({MOST_TIMES_LARGER} "
+            f"times the file's own size, or 1 GiB). Write it without compression, or in parts"
         )
     flat: NDArray[Any] = _exactly(stream, size).view(dtype)
     return flat.reshape(shape, order="F" if by_columns else "C")
@@ -100,10 +102,10 @@ def _from_archive(archive: zipfile.ZipFile, most: int, names: set[str] | None) -
 
 
 def _exactly(stream: IO[bytes], size: int) -> NDArray[np.uint8]:
-    """The next ``size`` bytes, piece by piece."""
+    """Read the next ``size`` bytes, piece by piece."""
     data = np.empty(size, np.uint8)
     for start in range(0, size, PIECE):
         piece = data.data[start : start + PIECE]
         if (found := cast("BufferedReader", stream).readinto(piece)) != len(piece):
-            raise EOFError(f"{size:,} bytes are stated, {start + found:,} follow")
+            raise EOFError(f"{size:,} bytes are stated, but only {start + found:,} follow")
     return data

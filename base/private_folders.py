@@ -1,6 +1,6 @@
-"""Folders for compiled code that nobody else can write to.
+"""Folders for compiled code that no other user can write to.
 
-What is found there is run, so a folder that another user could fill would let him run code as us.
+Code in these folders is run. So a folder that another user can write to would let that user run code as us.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def private_folder(name: str) -> Path:
-    """The folder ``name`` in our cache; where that is not ours alone, one that lives as long as this process."""
+    """Return the folder ``name`` in the cache, or a temporary one for this process if others can write to the cache."""
     home = os.environ.get("AXONNX_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     for parent in (Path(home).expanduser() / "axonnx", Path(tempfile.gettempdir()) / f"axonnx-{os.geteuid()}"):
         folder = own_folder(parent, name)
@@ -28,7 +28,7 @@ def private_folder(name: str) -> Path:
 
 
 def own_folder(parent: Path, name: str) -> Path | None:
-    """``parent/name``, made where it is missing; None where it cannot be written, or is not ours alone."""
+    """Make ``parent/name`` and return it; None if it cannot be written, or if other users can write to it."""
     folder = parent / name
     try:
         for part in (parent, folder):
@@ -44,13 +44,13 @@ def own_folder(parent: Path, name: str) -> Path | None:
 
 
 def _is_ours(folder: Path) -> bool:
-    """A folder, no link to one, that belongs to us and that nobody else can write to."""
+    """Return whether this is a real folder that belongs to us and that nobody else can write to."""
     found = folder.lstat()
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & OTHERS_WRITE
 
 
 def _is_safe(folder: Path) -> bool:
-    """Whether nobody else can put another folder in the place of one inside; who owns "/" is the system itself."""
+    """Return whether nobody else can replace a folder inside this one; the owner of "/" is the system itself."""
     trusted = (0, os.geteuid(), Path("/").stat().st_uid)
     for above in (folder, *folder.parents):
         found = above.stat()

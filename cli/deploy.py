@@ -26,8 +26,7 @@ from axonnx.jobs.work import Outcome, named_fault
 from axonnx.model import Model, Stream, load
 from axonnx.runtime.streams.decision import Decision
 from axonnx.runtime.streams.fit import Fit
-from axonnx.runtime.streams.pipeline import EventPipeline
-from axonnx.runtime.streams.seen import Seen
+from axonnx.runtime.streams.pipeline import EventHistory, EventPipeline
 from axonnx.runtime.streams.sources import is_live
 
 WIDTH = 44  # of a recording's name
@@ -63,7 +62,7 @@ def run(options: Options) -> int:
 def _print(stream: Stream, model: Model, source: str, options: Options) -> None:
     length, pipeline = model.contract.input.steps or 1, stream.pipeline
     with _writing(options.json) as write:
-        if isinstance(pipeline, EventPipeline) and isinstance(pipeline.adapter, Seen):
+        if isinstance(pipeline, EventPipeline) and isinstance(pipeline.adapter, EventHistory):
             show(stream, pipeline.adapter, sys.stdout)
         else:
             for decision in stream:

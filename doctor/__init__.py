@@ -1,1 +1,1 @@
-"""What is here and whether it works: machine, packages, compilers, engines, caches and data; never torch."""
+"""Check this installation: machine, packages, compilers, engines, caches and data; torch is not needed."""

@@ -1,4 +1,4 @@
-"""Every engine on small files whose answers are known: those that the training networks gave when they were written."""
+"""Run every engine on small files with known answers, which the training networks gave when the files were written."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ NETWORKS = ("recurrent-int8", "resnet-mfa", "mlp-zero-stochastic")  # recurrence
 
 
 def examine_engines(loading: Callable[[Path, EngineName], Model] = load) -> tuple[EngineFinding, ...]:
-    """What each engine gives; nothing that goes wrong ends the examination."""
+    """Return the finding for each engine; an error of one engine does not stop the examination."""
     with ExitStack() as stack, warnings.catch_warnings():
-        warnings.simplefilter("ignore", SlowEngineWarning)  # the diagnosis says itself whether there is a native core
+        warnings.simplefilter(
+            "ignore", SlowEngineWarning
+        )  # the diagnosis itself reports whether there is a native core
         folder = files("axonnx.doctor")
         places = [
             tuple(stack.enter_context(as_file(folder / f"{name}.{kind}")) for kind in ("onnx", "npz"))
@@ -51,7 +53,7 @@ def _examine(
 
 
 def _has_no_core() -> bool:
-    """Whether the package came without its core; a core that AXONNX_ISA rules out is there."""
+    """Return whether the package has no core; a core that AXONNX_ISA excludes counts as present."""
     try:
         return isinstance(find_core(), str)
     except AxonnxError:

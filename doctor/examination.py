@@ -1,4 +1,4 @@
-"""``examine``: everything that decides how axonnx works here."""
+"""Collect everything that decides how axonnx works on this machine."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from axonnx.doctor.places import caches, data_folder, data_sets
 
 
 def examine() -> Diagnosis:
-    """Look at the machine, and have every engine answer small questions whose answers are known.
+    """Examine the machine, and run every engine on small inputs with known answers.
 
     Returns:
-        What was found; ``well`` says whether every engine that is here gives the right bits.
+        Everything that was found; ``well`` states whether no engine is wrong.
 
     Examples:
         >>> axonnx.examine().well

@@ -1,4 +1,4 @@
-"""What ``axonnx doctor`` found, as one typed value for JSON."""
+"""The findings of ``axonnx doctor`` as typed values for JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Finding(BaseModel):
-    """Frozen, and nothing beside what is stated."""
+    """A frozen part of the diagnosis without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -17,18 +17,18 @@ class Extra(Finding):
     """An extra of the package, ``axonnx[name]``."""
 
     name: str
-    missing: tuple[str, ...] = Field(description="packages that it needs and that are not installed")
+    missing: tuple[str, ...] = Field(description="packages that it needs but that are not installed")
 
 
 class Processor(Finding):
-    """What computes."""
+    """The processor and the memory of this machine."""
 
     architecture: str
-    model: str = Field(description="empty where the system does not say")
-    processors: int = Field(description="logical ones")
-    usable: int = Field(description="that this process may use")
-    instruction_sets: tuple[str, ...] = Field(description="those that matter to our kernels")
-    memory_bytes: int | None = Field(description="in all; None where the system does not say")
+    model: str = Field(description="empty if the system does not state it")
+    processors: int = Field(description="number of logical processors")
+    usable: int = Field(description="number of processors that this process may use")
+    instruction_sets: tuple[str, ...] = Field(description="instruction sets that the kernels can use")
+    memory_bytes: int | None = Field(description="total memory; None if the system does not state it")
 
 
 class Program(Finding):
@@ -36,27 +36,27 @@ class Program(Finding):
 
     name: str
     path: str
-    version: str = Field(description="first line of what it says")
+    version: str = Field(description="first line of its version text")
 
 
 class CoreFinding(Finding):
-    """The native core: which form of it runs here, or why none does."""
+    """The native core: the instruction set in use, or the reason why there is no core."""
 
-    isa: str | None = Field(description="the instruction set in use; None if there is no core")
-    isas: tuple[str, ...] = Field(description="sets that this build has and this processor can run, the best first")
-    forced: str | None = Field(description="what AXONNX_ISA names; None if it is not set")
+    isa: str | None = Field(description="instruction set in use; None if there is no core")
+    isas: tuple[str, ...] = Field(description="sets that this build has and this processor supports, the best first")
+    forced: str | None = Field(description="value of AXONNX_ISA; None if it is not set")
     note: str = Field(description="why there is no core, and what to do")
 
 
 class EngineFinding(Finding):
-    """An engine on small files of known answers."""
+    """The result of an engine on small files with known answers."""
 
     name: str
     status: Literal["equal", "different", "missing", "failed"]
     numbers: int = Field(description="logits compared with those of the training networks, bit for bit")
     differing: int
-    seconds: float = Field(description="to load and run them")
-    note: str = Field(description="what is missing, or went wrong")
+    seconds: float = Field(description="time to load and run the files")
+    note: str = Field(description="what is missing, or what failed")
 
 
 class Cache(Finding):
@@ -72,11 +72,11 @@ class Data(Finding):
     """A data set that training knows by name."""
 
     name: str
-    found: str | None = Field(description="its first file; 'built in'; None where it is not there")
+    found: str | None = Field(description="its first file, or 'built in'; None if it was not found")
 
 
 class Diagnosis(Finding):
-    """Everything: the first thing to attach to a report of a fault."""
+    """The whole diagnosis, which belongs in every bug report."""
 
     axonnx: str
     python: str
@@ -88,10 +88,10 @@ class Diagnosis(Finding):
     core: CoreFinding
     engines: tuple[EngineFinding, ...]
     caches: tuple[Cache, ...]
-    data_root: str | None = Field(description="what AXONNX_DATA says")
+    data_root: str | None = Field(description="value of AXONNX_DATA")
     data: tuple[Data, ...]
 
     @property
     def well(self) -> bool:
-        """No engine that is here gives wrong bits or fails."""
+        """Whether no available engine fails or gives wrong bits."""
         return all(engine.status in ("equal", "missing") for engine in self.engines)

@@ -1,4 +1,4 @@
-"""The machine and what is installed on it."""
+"""The machine, and the software installed on it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ INSTRUCTION_SETS = (
 PROGRAMS = ("gcc", "clang", "node", "emcc", "nvcc", "arm-none-eabi-gcc", "qemu-arm")
 REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)[^;]*(?:;.*extra == ['\"]([\w-]+)['\"])?")
 PATIENCE_S = 10
-ASK = "-" * 2 + "version"  # an option of theirs, not of ours
+ASK = "-" * 2 + "version"  # an option of these programs, not of axonnx
 
 
 def packages() -> tuple[dict[str, str], tuple[Extra, ...]]:
-    """Versions of all that we may need and that is there, and what each extra lacks."""
+    """Return the versions of all installed packages that axonnx may use, and the missing ones of each extra."""
     wanted: dict[str, list[str]] = {}
     for line in metadata.requires("axonnx") or []:
         found = REQUIREMENT.match(line)
@@ -43,7 +43,7 @@ def packages() -> tuple[dict[str, str], tuple[Extra, ...]]:
 
 
 def version(package: str) -> str | None:
-    """As its metadata says; the package is not imported."""
+    """Return the version from a package's metadata, without importing the package."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -51,7 +51,7 @@ def version(package: str) -> str | None:
 
 
 def processor() -> Processor:
-    """What the system says of it."""
+    """Return what the system states about the processor."""
     facts = _cpuinfo()
     flags = set((facts.get("flags") or facts.get("Features") or "").split())
     return Processor(
@@ -65,12 +65,12 @@ def processor() -> Processor:
 
 
 def native_core() -> CoreFinding:
-    """Which form of the native core runs here, or why none does."""
+    """Return the instruction set of the native core, or the reason why there is no core."""
     forced = os.environ.get("AXONNX_ISA") or None
     found: Core | str
     try:
         found = find_core()
-    except AxonnxError as fault:  # AXONNX_ISA names a set that this processor or this build does not have
+    except AxonnxError as fault:  # AXONNX_ISA names a set that this processor or this build does not support
         found = str(fault)
     if isinstance(found, str):
         return CoreFinding(isa=None, isas=(), forced=forced, note=found)
@@ -78,7 +78,7 @@ def native_core() -> CoreFinding:
 
 
 def programs() -> tuple[Program, ...]:
-    """Compilers and interpreters that our code can be compiled for or run by; first the one for C."""
+    """Return the compilers and interpreters that generated code can use, the C compiler first."""
     chosen = find_compiler()
     others = ((name, shutil.which(name)) for name in PROGRAMS)
     found = ([("C compiler", chosen)] if chosen else []) + [(name, path) for name, path in others if path]
@@ -86,7 +86,7 @@ def programs() -> tuple[Program, ...]:
 
 
 def find_compiler() -> str | None:
-    """The C compiler: $CC, or else cc, gcc or clang; None if there is none."""
+    """Return the C compiler: $CC, or else cc, gcc or clang; None if there is none."""
     given = os.environ.get("CC")
     return next(filter(None, map(shutil.which, [given] if given else ["cc", "gcc", "clang"])), None)
 

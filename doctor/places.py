@@ -1,4 +1,4 @@
-"""Caches and data sets: where they are and how large."""
+"""Caches and data sets, with their places and sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from axonnx.train.data.sets.registry import DATA_SETS
 
 BUILT_IN = ("digits-saccade", "digits-static")
 IDX = "train-images-idx3-ubyte*"
-# A file of each data set, as a pattern below the data folder: enough to see that it is there.
+# A pattern below the data folder for one file of each data set: enough to see that it is there.
 FIRST_FILES: dict[str, tuple[str, ...]] = {
     "shd": tuple(f"{folder}{shd.FILES[0]}" for folder in ("", "SHD/", "shd/")),
     "shd-regenerated": (shd.REGENERATED[0],),
@@ -34,13 +34,13 @@ FIRST_FILES: dict[str, tuple[str, ...]] = {
 
 
 def data_folder() -> Path | None:
-    """What the environment says."""
+    """Return the data folder that the environment names; None if it names none."""
     given = os.environ.get(ROOT_VARIABLE)
     return Path(given).expanduser() if given else None
 
 
 def data_sets(root: Path | None) -> tuple[Data, ...]:
-    """Each that training knows by name, and its first file where it is there."""
+    """Return each data set that training knows by name, and its first file if it is there."""
     return tuple(Data(name=name, found=_found(name, root)) for name in DATA_SETS)
 
 
@@ -55,7 +55,7 @@ def _found(name: str, root: Path | None) -> str | None:
 
 
 def caches() -> tuple[Cache, ...]:
-    """Compiled kernels and cached frames of training, each with its size."""
+    """Return the sizes of compiled kernels and of cached training frames."""
     homes = {private_folder("kernels").parent, cache_folder()}
     found: dict[tuple[Path, str], list[Path]] = {}
     for home in homes:
@@ -74,5 +74,5 @@ def _sizes(path: Path) -> Iterator[int]:
         try:
             if file.is_file() and not file.is_symlink():
                 yield file.stat().st_size
-        except OSError:  # it went away while we looked
+        except OSError:  # deleted in the meantime
             continue

@@ -1,1 +1,1 @@
-"""Independent jobs with names: in this process, in several on this machine, or on a Dask cluster. Never needs torch."""
+"""Run independent, named jobs in this process, in several processes, or on a Dask cluster; torch is not needed."""

@@ -1,4 +1,4 @@
-"""One file's answers to one recording file, as a job, and what many answers come to."""
+"""Classify the recordings of one file as a job, and summarise the answers of many jobs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Question(FileTask):
-    """How recordings are brought to a network; ``data`` is where paths that are not absolute begin."""
+    """Which network classifies, and how recordings are mapped to its input; ``data`` is the base of relative paths."""
 
     data: str = "."
     engine: EngineName = "auto"
@@ -42,7 +42,7 @@ class Question(FileTask):
 
 @dataclass
 class Summary:
-    """Running counts of answers, right ones where the truth is known, and failures; in any order."""
+    """Counts of answers, of correct ones if the truth is known, and of failures. The order does not matter."""
 
     recordings: int = 0
     events: int = 0
@@ -53,7 +53,7 @@ class Summary:
     failed: dict[str, str] = field(default_factory=dict)
 
     def add(self, row: Row) -> None:
-        """One more answer."""
+        """Add one answer."""
         self.recordings += 1
         self.events += row.get("events", 0)
         self.left_out.update(row.get("left_out", {}))
@@ -63,7 +63,7 @@ class Summary:
             self.right += row["true"] == row["label"]
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; accuracy is None where no truth is known."""
+        """Return the counts for JSON; accuracy is None if no truth is known."""
         known = self.labelled > 0
         return {
             "recordings": self.recordings,
@@ -79,25 +79,25 @@ class Summary:
 
 
 def jobs_for(question: Question, files: Sequence[Path]) -> list[Job]:
-    """A job for each file."""
+    """Return one job for each file."""
     return [Job(str(path), answer, (question, str(path))) for path in files]
 
 
 def answer(question: Question, path: str) -> list[Row]:
-    """A row for each recording (or sample of frames) in the file: one answer each, as it was trained for."""
+    """Return one row for each recording (or sample of frames) in the file, with one answer as in training."""
     place = str(Path(question.data, question.model))
     model = loaded(place, question.sha256, question.engine, question.threads)
     if model.contract.input.binning is None:
         return list(_frames(model, question, path))
     recordings = read_recordings(Path(question.data, path), format=question.format)
     if not recordings:
-        raise AxonnxError(f"{path}: holds no recording")
+        raise AxonnxError(f"{path}: holds no recording; expected at least one")
     return [_row(model, question, path, number, recordings) for number in range(len(recordings))]
 
 
 @lru_cache(maxsize=2)
 def loaded(model: str, sha256: str, engine: EngineName, threads: int) -> Model:
-    """The network, loaded once in each process; on another machine it must be the same file."""
+    """Load the network once in each process; on another machine the file must have the same contents."""
     check_submitted(model, sha256)
     return load(model, engine, threads)
 
@@ -140,7 +140,7 @@ def _named(path: str, number: int, count: int) -> Row:
 
 
 def _true(path: str, label: int | None, classes: Sequence[str]) -> str | None:
-    """The class that the file states, or after which its folder is named; None where neither is known."""
+    """Return the class that the file states or that its folder is named after; None if both are unknown."""
     if label is not None and 0 <= label < len(classes):
         return classes[label]
     folder = Path(path).absolute().parent.name

@@ -1,4 +1,4 @@
-"""Jobs on many machines, by Dask: a scheduler that runs already, or workers that a batch system starts for us."""
+"""Run jobs on many machines with Dask: on a running scheduler, or on workers that a batch system starts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 from axonnx.base.errors import AxonnxError
 from axonnx.jobs.work import Job, Outcome, attempt_alone
 
-AHEAD = 4  # jobs that are handed out for each thread of the cluster
-SECONDS = 20  # to find the scheduler
+AHEAD = 4  # jobs submitted per thread of the cluster
+SECONDS = 20  # time limit for finding the scheduler
 BATCH_SYSTEMS = {
     "slurm": "SLURMCluster",
     "pbs": "PBSCluster",
@@ -27,16 +27,16 @@ KNOWN = f"tcp://HOST:PORT, tls://HOST:PORT, or one of {', '.join(BATCH_SYSTEMS)}
 
 
 class ClusterPool:
-    """The workers of a Dask cluster. A worker that dies costs nothing: Dask gives its jobs to others."""
+    """The workers of a Dask cluster. If a worker dies, Dask gives its jobs to other workers."""
 
     def __init__(self, address: str) -> None:
         kind = address.partition(":")[0]
         if kind not in ("tcp", "tls", *BATCH_SYSTEMS):
-            raise AxonnxError(f"cluster {address!r}; expected {KNOWN}")
+            raise AxonnxError(f"unknown cluster {address!r}; expected {KNOWN}")
         self.address = address
 
     def outcomes(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
-        """As they come."""
+        """Yield outcomes as they arrive."""
         with _connected(self.address) as client:
             yield from _outcomes(client, deque(jobs))
 
@@ -85,7 +85,7 @@ def _connected(address: str) -> Iterator[Any]:
 
 @contextmanager
 def _scheduler(address: str) -> Iterator[Any]:
-    """An address as it is, or a cluster that a batch system keeps as long as it is needed."""
+    """Yield the address as it is, or a cluster that a batch system runs until the block ends."""
     kind, _, place = address.partition(":")
     if kind not in BATCH_SYSTEMS:
         yield address
@@ -103,15 +103,15 @@ def _scheduler(address: str) -> Iterator[Any]:
         )
     try:
         made = getattr(dask_jobqueue, BATCH_SYSTEMS[kind])(**profile)
-    except (TypeError, ValueError) as fault:  # a name or a value that it does not know, or one that is missing
-        raise AxonnxError(f"{place}: {fault}") from None
+    except (TypeError, ValueError) as fault:  # an unknown or missing argument
+        raise AxonnxError(f"{place}: {fault}. Correct the profile") from None
     with made as cluster:
         cluster.scale(workers)
         yield cluster
 
 
 def _profile(path: Path) -> dict[str, Any]:
-    """Arguments of the cluster's class, and ``workers``: how many of them."""
+    """Read the arguments of the cluster's class, and ``workers``, the number of workers."""
     import yaml
 
     try:
@@ -124,12 +124,15 @@ def _profile(path: Path) -> dict[str, Any]:
 
 
 def _refuse_other_versions(client: Any, address: str) -> None:
-    """Another version may give other bits; which machine has it is said before the work begins."""
+    """Refuse workers with another version before the work begins, because their bits may differ."""
     here = _version()
     others = {worker: found for worker, found in client.run(_version).items() if found != here}
     if others:
         worker, found = next(iter(others.items()))
-        raise AxonnxError(f"{address}: the worker {worker} has axonnx {found}, this is {here}; install the same on all")
+        raise AxonnxError(
+            f"{address}: the worker {worker} has axonnx {found}, but this machine has {here}; install the same version "
+            f"on all"
+        )
 
 
 def _version() -> str:

@@ -1,7 +1,7 @@
-"""Results on disk while the work goes on, so that an interrupted one goes on where it was.
+"""Keep results on disk while jobs run, so that an interrupted run can continue.
 
-A journal is a file of lines: the first says what the work is, each other one is a job's result. One process writes it.
-A line that a killed process left half-written is dropped. Failures are not kept: they are tried again.
+A journal is a file of lines. The first line describes the work, every other line is the result of a job. One process
+writes it. A line that a killed process left incomplete is dropped. Failures are not kept, so they are tried again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ from axonnx.jobs.work import Outcome
 
 
 class Journal:
-    """The journal at ``path`` of a work that ``about`` describes; ``done`` are the results of earlier processes."""
+    """The journal of a run of jobs.
+
+    Args:
+        path: File of the journal.
+        about: Description of the work; a journal of other work is refused.
+
+    Attributes:
+        done: Results of earlier processes, by the name of the job.
+    """
 
     def __init__(self, path: str | os.PathLike[str], about: Mapping[str, Any]) -> None:
         self.path, self.about = Path(path), json.dumps({"journal": 1, **about}, sort_keys=True)
@@ -29,7 +37,7 @@ class Journal:
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             if not try_lock(self._descriptor):
-                raise AxonnxError(f"{self.path}: another process is at this work; wait for its end, or stop it")
+                raise AxonnxError(f"{self.path}: another process is doing this work; wait until it ends, or stop it")
             self._take_up()
         except BaseException:
             os.close(self._descriptor)
@@ -42,12 +50,12 @@ class Journal:
         os.close(self._descriptor)
 
     def add(self, outcome: Outcome) -> None:
-        """Keep a result; one that failed is not kept."""
+        """Keep a result; failures are not kept."""
         if outcome.text is not None:
             _write(self._descriptor, f'{{"job": {json.dumps(outcome.name)}, "result": {outcome.text}}}\n')
 
     def remove(self) -> None:
-        """The work is done and its results stand elsewhere."""
+        """Delete the journal after the results were saved elsewhere."""
         self.path.unlink(missing_ok=True)
 
     def _take_up(self) -> None:
@@ -57,8 +65,9 @@ class Journal:
         head, *lines = whole.decode("utf-8", "replace").splitlines() or [""]
         if whole and head != self.about:
             raise AxonnxError(
-                f"{self.path}: holds results of other work (another model, other data or options); go on with those, "
-                f"name another file, or remove this one"
+                f"{self.path}: holds results of other work (another model, other data or options); continue with "
+                f"those, "
+                f"give another file, or delete this one"
             )
         self.done = {outcome.name: outcome for outcome in (_outcome(self.path, line) for line in lines)}
         os.ftruncate(self._descriptor, len(whole))
@@ -72,7 +81,9 @@ def _outcome(path: Path, line: str) -> Outcome:
         entry = json.loads(line)
         return Outcome(str(entry["job"]), json.dumps(entry["result"]))
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise AxonnxError(f"{path}: {line[:60]!r} is no line of a journal; remove the file and begin again") from None
+        raise AxonnxError(
+            f"{path}: {line[:60]!r} is not a line of a journal; delete the file and start again"
+        ) from None
 
 
 def _write(descriptor: int, line: str) -> None:

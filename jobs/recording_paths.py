@@ -1,4 +1,4 @@
-"""Which files are meant: folders, globs, lists and single files, in an order that does not depend on the machine."""
+"""Find recordings from folders, globs, lists and files, in the same order on every machine."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ SUFFIXES = {suffix for form in FORMATS.values() for suffix in form.suffixes}
 
 
 def names_many(sources: Sequence[str]) -> bool:
-    """Whether these are more than one file, or may be: a folder, a glob, ``@`` and a list's name, or several words."""
+    """Return whether the sources may be several files: a folder, a glob, ``@`` and a list's name, or several names."""
     return len(sources) > 1 or any(_is_list(text) or _is_glob(text) or Path(text).is_dir() for text in sources)
 
 
 def find_recordings(sources: Iterable[str]) -> list[Path]:
-    """The files of all sources, each once; those of a folder or glob by name."""
+    """Return the files of all sources, each once; the files of a folder or glob are sorted by name.
+
+    Raises:
+        AxonnxError: If a source holds or matches no recording.
+    """
     return list(dict.fromkeys(path for text in sources for path in _files(text)))
 
 
@@ -33,11 +37,11 @@ def _files(text: str) -> Iterator[Path]:
     elif _is_glob(text):
         found = sorted(Path(each) for each in glob.glob(text, recursive=True) if Path(each).is_file())
     else:
-        found = [path]  # one that is missing is told by its reader, with its name
+        found = [path]  # the reader reports a missing file by name
     if not found:
         what = "matches no file" if _is_glob(text) else f"holds no recording ({' '.join(sorted(SUFFIXES))})"
         raise AxonnxError(
-            f"{text}: {what}; expected a folder of recordings, a glob as in 'data/**/*.npz', or @list.txt"
+            f"{text}: {what}; expected a folder of recordings, a glob such as 'data/**/*.npz', or @list.txt"
         )
     yield from found
 

@@ -1,6 +1,6 @@
-"""``run_jobs``: every job's outcome as it comes, from one process, from several, or from a cluster.
+"""Run jobs in one process, in several, or on a cluster, and yield each outcome as it arrives.
 
-A failure is tried once more and never loses the others.
+A failed job is tried once more. It never affects the others.
 """
 
 from __future__ import annotations
@@ -19,18 +19,24 @@ from axonnx.jobs.cluster import ClusterPool
 from axonnx.jobs.journal import Journal
 from axonnx.jobs.work import Job, Outcome, Pool, SerialPool, attempt, named_fault
 
-AHEAD = 4  # jobs that are handed out for each process, so that none waits for the next
+AHEAD = 4  # jobs submitted per process, so that no process has to wait
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-DIED = "its process ended: killed from outside, out of memory, or a crash"
-Watch = Callable[[int, Iterable[Outcome]], Iterable[Outcome]]  # how many there are, and the outcomes, which it hands on
+DIED = "its process ended: it was killed, ran out of memory, or crashed"
+Watch = Callable[
+    [int, Iterable[Outcome]], Iterable[Outcome]
+]  # takes the number of jobs and the outcomes, and yields the outcomes again
 
 
 def make_pool(workers: int = 1, cluster: str | None = None) -> Pool:
-    """Of one process, of so many on this machine, or the Dask cluster at an address."""
+    """Return a pool of one process, of ``workers`` processes, or of the Dask cluster at an address.
+
+    Raises:
+        AxonnxError: If ``workers`` is less than 1, or the address is not known.
+    """
     if cluster is not None:
         return ClusterPool(cluster)
     if workers < 1:
-        raise AxonnxError(f"{workers} jobs at a time; expected one or more")
+        raise AxonnxError(f"workers is {workers}; expected 1 or more")
     return SerialPool() if workers == 1 else ProcessPool(workers)
 
 
@@ -43,8 +49,16 @@ def pool_for(jobs: int | str = 1) -> Pool | None:
 
 
 def run_jobs(jobs: Sequence[Job], pool: Pool | None = None, journal: Journal | None = None) -> Iterator[Outcome]:
-    """The outcome of every job, as they come: first what the journal has, last what failed at first."""
-    assert len({job.name for job in jobs}) == len(jobs), "names tell jobs apart"
+    """Yield the outcome of every job as it arrives.
+
+    Outcomes from the journal come first, and those of jobs that failed once come last.
+
+    Args:
+        jobs: Jobs with distinct names.
+        pool: What runs the jobs. Default: this process.
+        journal: Results of earlier runs; new results are added to it.
+    """
+    assert len({job.name for job in jobs}) == len(jobs), "names of jobs must be distinct"
     done = {} if journal is None else journal.done
     yield from (done[job.name] for job in jobs if job.name in done)
     todo, pool = [job for job in jobs if job.name not in done], pool or SerialPool()
@@ -60,7 +74,7 @@ def run_jobs(jobs: Sequence[Job], pool: Pool | None = None, journal: Journal | N
 
 
 def in_order(jobs: Iterable[Job], outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
-    """Outcomes in the order of the jobs, each as soon as those before it are there."""
+    """Yield outcomes in the order of the jobs, each as soon as all before it have arrived."""
     arrived: dict[str, Outcome] = {}
     coming = iter(outcomes)
     for job in jobs:
@@ -71,7 +85,11 @@ def in_order(jobs: Iterable[Job], outcomes: Iterable[Outcome]) -> Iterator[Outco
 
 
 def all_results(jobs: Sequence[Job], pool: Pool | None = None, watch: Watch | None = None) -> list[Any]:
-    """The result of every job, in their order; where one has none even the second time, that is told."""
+    """Return the results of all jobs in their order.
+
+    Raises:
+        AxonnxError: If a job fails twice.
+    """
     outcomes = run_jobs(jobs, pool)
     found = list(in_order(jobs, outcomes if watch is None else watch(len(jobs), outcomes)))
     failed = [named_fault(each.name, each.fault) for each in found if each.fault is not None]
@@ -89,24 +107,24 @@ def _kept(outcome: Outcome, journal: Journal | None) -> Outcome:
 
 
 class ProcessPool:
-    """So many processes of this machine, by joblib's executor (loky), each with one thread for array operations.
+    """Several processes on this machine, with joblib's executor (loky) and one thread each for array operations.
 
-    A process that dies takes down the executor, and which job did it is not known. Those that were handed out are done
-    again one at a time, so that one which ends its process harms itself alone.
+    A process that dies stops the executor, and it is unknown which job caused it. All submitted jobs are then run again
+    one at a time, so that a job that kills its process affects only itself.
     """
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
     def outcomes(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
-        """As they come."""
+        """Yield outcomes as they arrive."""
         waiting = deque(jobs)
         while waiting:
             suspects = yield from self._together(waiting)
             yield from _alone(suspects)
 
     def _together(self, waiting: deque[Job]) -> Generator[Outcome, None, list[Job]]:
-        """Do what waits until nothing is left or a process dies; the jobs that were handed out then."""
+        """Run the waiting jobs until none is left or a process dies; return the jobs that were submitted then."""
         with _executor(min(self.workers, len(waiting))) as executor:
             running: dict[Future[Outcome], Job] = {}
             while waiting or running:
@@ -142,13 +160,11 @@ def _alone(jobs: Sequence[Job]) -> Iterator[Outcome]:
 
 @contextmanager
 def _executor(workers: int) -> Iterator[Executor]:
-    """Processes that end with the block, also where it is left before the work is done."""
+    """Yield processes that end with the block, even if the work is not done."""
     try:
         from joblib.externals.loky import ProcessPoolExecutor
     except ModuleNotFoundError:
-        raise AxonnxError(
-            "several processes need joblib: pip install 'axonnx[jobs]', or take one job at a time"
-        ) from None
+        raise AxonnxError("several processes need joblib: pip install 'axonnx[jobs]', or use one process") from None
     executor = ProcessPoolExecutor(workers, initializer=_leave_interrupts_to_the_parent, env=ONE_THREAD)
     try:
         yield executor
@@ -161,19 +177,19 @@ def _leave_interrupts_to_the_parent() -> None:
 
 
 class Pace:
-    """Counts what is done; what was done before says nothing about the time that the rest takes."""
+    """Estimates the remaining time; work of earlier processes does not count."""
 
     def __init__(self, total: int) -> None:
         self.total, self.done, self.fresh = total, 0, 0
         self.began = time.monotonic()
 
     def step(self, fresh: bool = True) -> None:
-        """One more is done."""
+        """Count one more finished job."""
         self.done += 1
         self.fresh += fresh
 
     def left(self) -> str:
-        """``, 1:02 left``; nothing where no pace is known yet, or nothing is left."""
+        """Return the remaining time as ``, 1:02 left``, or an empty text if it is unknown or zero."""
         if not self.fresh or self.done >= self.total:
             return ""
         spent = time.monotonic() - self.began
@@ -181,7 +197,7 @@ class Pace:
 
 
 def clock(seconds: float) -> str:
-    """``1:02:03``, hours only where there are some."""
+    """Format seconds as ``1:02:03``, without hours if there are none."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

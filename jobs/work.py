@@ -1,4 +1,4 @@
-"""What is to be done, and what came of it: a job has a name, its result is JSON."""
+"""The types of jobs and outcomes: a job has a name, and its result is JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 class Job(NamedTuple):
-    """One piece of work that needs no other. ``function`` is one of a module, ``arguments`` are plain values."""
+    """One independent piece of work. ``function`` is a function of a module, ``arguments`` are plain values."""
 
     name: str
     function: Callable[..., Any]
@@ -54,7 +54,7 @@ class FileTask:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A job's result as JSON, or why it has none."""
+    """A job's result as JSON, or the reason for its failure."""
 
     name: str
     text: str | None = None
@@ -62,40 +62,40 @@ class Outcome:
 
     @property
     def value(self) -> Any:
-        """The result; the text gives the same value wherever it was made."""
+        """The result; the text gives the same value on every machine."""
         assert self.text is not None, f"{self.name} has no result: {self.fault}"
         return json.loads(self.text)
 
 
 class Pool(Protocol):
-    """Something that does jobs. One whose process dies, or that cannot be done, has an outcome with a fault."""
+    """Runs jobs. A job that fails, or whose process dies, has an outcome with a fault."""
 
     def outcomes(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
-        """One for each job, as they come."""
+        """Yield one outcome for each job as it arrives."""
         ...
 
 
 class SerialPool:
-    """One job after the other, in this process."""
+    """Runs one job after the other in this process."""
 
     def outcomes(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
-        """In the order of the jobs."""
+        """Yield the outcomes in the order of the jobs."""
         return map(attempt, jobs)
 
 
 def named_fault(name: str, fault: str) -> str:
-    """A fault with the name of its job before it, unless it begins with that name already."""
+    """Put the name of the job before its fault, unless the fault begins with the name."""
     return fault if fault.startswith(name) else f"{name}: {fault}"
 
 
 def check_submitted(path: str, sha256: str) -> None:
-    """Refuse a file that is not the one a job was submitted with: a worker may stand on another machine."""
+    """Refuse a file that differs from the submitted one, because a worker may be on another machine."""
     if sha256_of(path) != sha256:
         raise AxonnxError(f"{path}: sha256 differs from the submitted file; copy that file to this worker")
 
 
 def attempt(job: Job) -> Outcome:
-    """Do a job. What it raises is its outcome, so that no exception has to travel between processes."""
+    """Run a job and turn its exceptions into an outcome, so that no exception has to cross process boundaries."""
     try:
         return Outcome(job.name, json.dumps(job.function(*job.arguments)))
     except AxonnxError as fault:
@@ -105,6 +105,6 @@ def attempt(job: Job) -> Outcome:
 
 
 def attempt_alone(job: Job) -> Outcome:
-    """The same where a process has several threads: torch's random numbers and an engine's buffers belong to all."""
+    """Run a job alone in its process, because torch's random numbers and an engine's buffers are shared by threads."""
     with _ONE_AT_A_TIME:
         return attempt(job)

@@ -1,7 +1,7 @@
-"""The native core: plain C that is built with the package, in several instruction sets, and loaded by ctypes.
+"""The native core: plain C for several instruction sets, built with the package and loaded by ctypes.
 
-The processor decides at run time which set runs; ``AXONNX_ISA`` names another one. All of them give the same bits.
-Where the package was installed without a compiler there is no core: numpy and onnxruntime do the work, more slowly.
+The processor decides at run time which set is used; ``AXONNX_ISA`` chooses another one. All sets give the same bits. If
+the package was installed without a compiler there is no core, and the slower engines numpy and onnxruntime run instead.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from axonnx.base.errors import AxonnxError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FOLDER = Path(__file__).parent  # of the C sources, which ``axonnx compile`` ships too
+FOLDER = Path(__file__).parent  # folder of the C sources, which ``axonnx compile`` copies too
 _FILE = FOLDER / f"axonnx_core{ {'win32': '.dll', 'darwin': '.dylib'}.get(sys.platform, '.so') }"
-# Without --no-cache-dir, pip would take the package from its cache as it was built before: without the core.
+# Without --no-cache-dir, pip would install its cached build of the package, which has no core.
 _BUILD = "pip install --force-reinstall --no-deps --no-cache-dir axonnx"
 _CLONE = (FOLDER.parent / "setup.py").is_file()
 REMEDY = f"Install a C compiler (gcc or clang), then run: {'make core' if _CLONE else _BUILD}"
 
 
 class Core(NamedTuple):
-    """The loaded library, the instruction set that is used, and all that this processor could run."""
+    """The loaded library, the instruction set in use, and all sets that this processor supports."""
 
     library: ctypes.CDLL
     isa: str
     isas: tuple[str, ...]
 
     def function(self, name: str, result: Any, *arguments: Any, isa: str | None = None) -> Any:
-        """A function of the library with its types; ``isa``: of those that there are for every instruction set."""
+        """Return a function of the library with its types; ``isa`` selects a function that exists for every set."""
         found = getattr(self.library, f"axonnx_{name}_{isa}" if isa else f"axonnx_{name}")
         found.restype, found.argtypes = result, arguments
         return found
@@ -42,10 +42,10 @@ class Core(NamedTuple):
 
 @cache
 def find_core() -> Core | str:
-    """The core, or why there is none.
+    """Return the core, or the reason why there is none.
 
     Raises:
-        AxonnxError: If ``AXONNX_ISA`` names a set that this build or this processor does not have.
+        AxonnxError: If ``AXONNX_ISA`` names a set that this build or this processor does not support.
     """
     if not _FILE.is_file():
         return f"axonnx was installed without its native core. {REMEDY}"
@@ -57,7 +57,10 @@ def find_core() -> Core | str:
     isas = tuple(library.axonnx_isas().decode().split())
     isa = os.environ.get("AXONNX_ISA") or isas[0]
     if isa not in isas:
-        raise AxonnxError(f"AXONNX_ISA is {isa!r}; this processor and this build of axonnx have {', '.join(isas)}")
+        raise AxonnxError(
+            f"AXONNX_ISA is {isa!r}, but this processor and this build of axonnx support {', '.join(isas)}; use one of "
+            f"them"
+        )
     core = Core(library, isa, isas)
     if core.function("fuses", ctypes.c_int64, isa=isa)():
         return f"{_FILE}: its compiler fused products with additions, which changes results. {REMEDY}"
@@ -65,26 +68,26 @@ def find_core() -> Core | str:
 
 
 def core() -> Core | None:
-    """The core, or None where the package was installed without it."""
+    """Return the core, or None if the package was installed without it."""
     found = find_core()
     return found if isinstance(found, Core) else None
 
 
 def find_function(name: str, result: Any, *arguments: Any) -> Any | None:
-    """A function of the core with its types, or None where there is no core."""
+    """Return a function of the core with its types, or None if there is no core."""
     found = core()
     return None if found is None else found.function(name, result, *arguments)
 
 
 def address_of(array: NDArray[Any]) -> int:
-    """Where an array begins; by a buffer where it can be, in a third of the time that numpy's own way takes."""
+    """Return the address of an array; a writable array's buffer gives it three times faster than numpy does."""
     if array.size and array.flags.writeable:
         return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]  # an array is a buffer
     return int(array.ctypes.data)
 
 
 def needed_core() -> Core:
-    """The core; an error that says what to do where there is none."""
+    """Return the core; if there is none, raise an error that says what to do."""
     found = find_core()
     if isinstance(found, str):
         raise AxonnxError(found)

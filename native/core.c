@@ -1,4 +1,5 @@
-/* What does not depend on the instruction set: which sets this build has and this processor can run, and noise. */
+/* Functions that do not depend on the instruction set: the sets that this build has and this processor supports, and
+   noise. */
 #include "vectors.h"
 #include "generated.h"
 #include "program.h"
@@ -24,13 +25,13 @@ EXPORT const char *axonnx_isas(void)
     return "plain";
 }
 
-/* The layout of the tables that this build reads: Python makes tables and refuses a library with another one. */
+/* The layout of the tables that this build reads. Python makes the tables and refuses a library with another layout. */
 EXPORT const char *axonnx_layout(void)
 {
     return LAYOUT;
 }
 
-/* Standard normals [steps, samples, count]. */
+/* Standard normal numbers [steps, samples, count]. */
 EXPORT void axonnx_normals(float *out, int64_t steps, int64_t samples, int64_t count, uint64_t seed,
                            const uint64_t *names, uint64_t first_step, uint32_t layer, const double (*table)[8])
 {

@@ -1,13 +1,13 @@
-/* Dense products, for layers where many inputs are active: tiles of some rows of inputs (pixels of an image's row, or
-   time steps) times some vectors of outputs stay in registers, and every weight that is read serves all rows of the
+/* Dense products, for layers with many active inputs. A tile is some rows of inputs (pixels of an image row, or time
+   steps) times some vectors of outputs. Its sums stay in registers, and every loaded weight serves all rows of the
    tile.
 
-   Spikes and counts are small integers, so integer weights go through integer dot products: pairs of 16 bits (SHORTS) or
-   quads of 8 (BYTES). They lie in blocks of 64, 32 or 16 outputs, [taps][inputs / group][outputs][group] each, so that a
-   tile reads them one after the other; the rows for event lists are beside them. */
+   Spikes and counts are small integers, so integer weights use integer dot products: pairs of 16 bits (SHORTS) or
+   quads of 8 bits (BYTES). The weights lie in blocks of 64, 32 or 16 outputs, each [taps][inputs / group][outputs]
+   [group], so that a tile reads them in order. The rows for event lists are stored separately. */
 
 #if HAS_PAIRS
-enum { LEAST_ROWS = 4 }; /* of several time steps together */
+enum { LEAST_ROWS = 4 }; /* for several time steps together */
 
 #if HAS_AVX512
 enum { ROWS_OF_4 = 6, ROWS_OF_2 = 8, ROWS_OF_1 = 8 };
@@ -15,18 +15,18 @@ enum { ROWS_OF_4 = 6, ROWS_OF_2 = 8, ROWS_OF_1 = 8 };
 enum { ROWS_OF_4 = 1, ROWS_OF_2 = 2, ROWS_OF_1 = 4 };
 #endif
 
-/* Where a tile finds its inputs and weights: `taps` pieces of `inputs` each. */
+/* The inputs and weights of a tile: `taps` pieces of `inputs` each. */
 typedef struct {
-    const int16_t *x;           /* of the first row's first tap; quads are bytes */
+    const int16_t *x;           /* first tap of the first row; bytes for quads */
     const int32_t *offsets;     /* of each tap, in elements */
     const int8_t *weights;
-    int64_t row_step, out_step; /* from one row to the next */
+    int64_t row_step, out_step; /* distance from one row to the next */
     int32_t taps, inputs;
     float unit;
     float *out;
 } tile;
 
-/* out += unit · W·x for `rows` rows and `vectors` · 16 outputs from `done` on, whose weights begin at `w` */
+/* Add unit · W·x to `out` for `rows` rows and `vectors` · 16 outputs from `done` on; the weights begin at `w`. */
 INLINE void add_tile(const int stored, const int vectors, const int rows, const tile *t, int64_t row, int32_t done,
                      const int8_t *w)
 {
@@ -68,7 +68,7 @@ INLINE void add_tile(const int stored, const int vectors, const int rows, const 
         }
 }
 
-/* All rows of one block of outputs. */
+/* Computes all rows of one block of outputs. */
 INLINE void add_block(const int stored, const int vectors, const int most, const tile *t, int32_t rows, int32_t done,
                       const int8_t *w)
 {
@@ -110,19 +110,20 @@ static void add_tiles(int stored, const tile *t, int32_t rows, int32_t outputs)
     add_tiles_stored(SHORTS, t, rows, outputs);
 }
 
-/* Whether a synapse has weights for dense products, and so many of its inputs are active that they pay: sooner where a
-   weight serves several rows than where every weight is read for a single one. */
+/* Whether a synapse has weights for dense products, and enough active inputs for them to be faster. The threshold is
+   lower if a weight serves several rows than if each weight is loaded for a single row (`single`). */
 INLINE int is_dense(const program *p, const int32_t *r, int32_t inputs, int single)
 {
     const int bytes = r[LINEAR_dense_stored] == BYTES;
-    if (r[LINEAR_dense] < 0 || (bytes && (!HAS_QUADS || is_graded(p, r)))) return 0; /* bytes have no sign */
+    if (r[LINEAR_dense] < 0 || (bytes && (!HAS_QUADS || is_graded(p, r)))) return 0; /* quads have unsigned inputs */
     return (int64_t)p->events[r[LINEAR_counted]] * 100 > p->dense_from[2 * bytes + single] * inputs;
 }
 
-/* Events from..end − 1 of a list as small integers, in units of 2^−bits: the event at place e goes to `to` + e. */
+/* Writes events from … end − 1 of a list as small integers in units of 2^−bits; the event at place e goes to `to` +
+   e. */
 typedef struct {
     const int32_t *list;
-    const float *x; /* the values of graded inputs, or NULL */
+    const float *x; /* values of graded inputs, or NULL */
     float units;
     int bytes;
 } packing;
@@ -142,7 +143,7 @@ INLINE void pack_listed(const packing *k, int32_t from, int32_t end, int8_t *to)
     else for (int32_t n = from; n < end; n++) shorts[list[n]] = (int16_t)(k->x[list[n]] * k->units);
 }
 
-/* All of a layer's inputs: from their numbers, where they are in memory, sixteen at a time; or else from their list. */
+/* Writes all inputs of a layer: sixteen at a time from memory if their numbers are there, otherwise from their list. */
 INLINE void pack_inputs(const program *p, const int32_t *r, int8_t *to)
 {
     const packing k = packing_of(p, r);

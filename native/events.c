@@ -1,7 +1,8 @@
-/* Passes over events: streams and recordings into bins, words and lines of recordings into events, random changes.
+/* Passes over events: from streams and recordings to bins, from words and lines of recordings to events, and random
+   changes.
 
-   Each pass has a twin in numpy that gives the same bits (runtime/binning, runtime/readers, train/data). Times are any
-   int64, so differences of two times are taken modulo 2^64, in uint64_t: there they are exact, and never undefined. */
+   Each pass has a numpy version with the same bits (runtime/binning, runtime/readers, train/data). Times are any int64,
+   so differences of two times are computed modulo 2^64 in uint64_t, where they are exact and never undefined. */
 #include "vectors.h"
 #include "generated.h"
 #include "program.h"
@@ -12,7 +13,9 @@
 #endif
 
 /* ---------------------------------------------------------------- one event
-   Thirteen bytes without padding (EVENT in runtime/events/arrays.py), so nothing is aligned: fields are copied. */
+
+   An event has thirteen bytes without padding (EVENT in runtime/events/arrays.py), so its fields are not aligned and
+   must be copied. */
 enum { EVENT_BYTES = 13 };
 
 typedef struct {
@@ -49,26 +52,27 @@ INLINE uint32_t read_word(const uint8_t *words, int64_t number)
 }
 
 /* ---------------------------------------------------------------- bins of a stream
-   The open bin and the counters of its stream. OpenBin in runtime/binning/open_bin.py states the same fields again,
-   because numpy works on them where there is no core. A test compares the two lists: that needs no generated code. */
+
+   The open bin and the counters of its stream. OpenBin in runtime/binning/open_bin.py lists the same fields, because
+   numpy needs them when there is no core. A test compares the two lists, so no generated code is needed. */
 typedef struct {
-    const uint32_t *columns, *rows; /* what each x and each y adds to the number of an event's cell */
-    uint8_t *cells;                 /* counts of the open bin, which stay at 255 */
-    uint8_t *frame;                 /* where the first bin that ends goes, in full; then NULL: later bins are listed */
-    uint64_t *busy;                 /* listed bins, those that are not silent; NULL: there is no room for any */
-    int64_t *starts;                /* for each of them the place of its first cell */
+    const uint32_t *columns, *rows; /* added to an event's cell for each x and each y */
+    uint8_t *cells;                 /* counts of the open bin, which stop at 255 */
+    uint8_t *frame;                 /* receives the first bin that ends, in full; then NULL: later bins are listed */
+    uint64_t *busy;                 /* listed bins, which are not silent; NULL: there is no room for any */
+    int64_t *starts;                /* position of the first cell of each listed bin */
     uint32_t *listed_cells;
     uint8_t *listed_values;
-    int64_t width, height, polarities, plane; /* the sensor; cells from one polarity to the next */
-    int64_t size, limit, last; /* number of cells; the largest value; bins there can be, or −1 */
-    uint64_t bin_us, index; /* index: of the open bin */
-    int64_t origin, known, touched; /* origin holds once it is known; touched: an event has reached the open bin */
+    int64_t width, height, polarities, plane; /* the sensor; number of cells between two polarities */
+    int64_t size, limit, last; /* number of cells; largest value; number of bins, or −1 if unlimited */
+    uint64_t bin_us, index; /* index of the open bin */
+    int64_t origin, known, touched; /* origin is valid once it is known; touched: an event has reached the open bin */
     int64_t events, off_sensor, bad_polarity, before, after, late; /* all events, and those in no bin by reason */
-    int64_t surplus, clipped; /* what counts beyond 255 in the open bin, and complete bins, have lost */
-    int64_t bins_listed, cells_listed, counted; /* what was written; counted: the sum of all values */
+    int64_t surplus, clipped; /* events beyond 255 in the open bin; events that complete bins lost */
+    int64_t bins_listed, cells_listed, counted; /* numbers of written entries; counted: the sum of all values */
 } open_bin;
 
-/* Move one count to the list, cut to the limit. */
+/* Moves one count to the list, clipped to the limit. */
 INLINE void list_cell(open_bin *b, int64_t cell)
 {
     const int64_t count = b->cells[cell], value = count < b->limit ? count : b->limit;
@@ -79,8 +83,8 @@ INLINE void list_cell(open_bin *b, int64_t cell)
     b->clipped += count - value;
 }
 
-/* Move so many counts, cut to the limit. Compilers turn loops of a fixed length into vectors at -O2 already; over all
-   cells in one loop this would take five times as long. */
+/* Moves so many counts, clipped to the limit. Compilers vectorise loops of fixed length already at -O2; one loop over
+   all cells would take five times as long. */
 NOINLINE void cut_counts(open_bin *b, const uint8_t *from, uint8_t *to, int64_t size)
 {
     enum { BLOCK = 256 };
@@ -117,8 +121,8 @@ INLINE int64_t cell_of(const open_bin *b, event e)
     return e.p * b->plane + b->rows[e.y] + b->columns[e.x];
 }
 
-/* The open bin is complete: move its counts out. `first` is the event that opened it, or −1 if an earlier call did. If
-   few events have come since, it is faster to look up their cells than to look at every cell of a large sensor. */
+/* Completes the open bin and moves its counts out. `first` is the event that opened it, or −1 if an earlier call
+   did. After few events it is faster to look up their cells than to check every cell of a large sensor. */
 NOINLINE void complete(open_bin *b, const uint8_t *events, int64_t first, int64_t stop)
 {
     const int64_t before = b->cells_listed;
@@ -141,8 +145,9 @@ NOINLINE void complete(open_bin *b, const uint8_t *events, int64_t first, int64_
     b->touched = 0;
 }
 
-/* The times of the open bin: t is one of them if t − begin < length, modulo 2^64. An earlier t wraps to a large number,
-   which is never below the length because the length ends at the last time of int64. A length of 0 admits no event. */
+/* The times of the open bin: t belongs to it if t − begin < length, modulo 2^64. An earlier t wraps to a large
+   number, which is never below the length, because the length ends at the last int64 time. No event fits a length of
+   0. */
 typedef struct {
     uint64_t begin, length;
 } span;
@@ -155,11 +160,11 @@ INLINE span times_of(const open_bin *b)
     return (span){(uint64_t)b->origin + low, last_time - low < b->bin_us ? last_time - low + 1 : b->bin_us};
 }
 
-/* Count events from number `i` on; returns the first that is not of the open bin. All rarer cases are left to the
-   caller, so that everything this loop needs stays in registers. */
+/* Counts events from number `i` on; returns the first one that is not in the open bin. The caller handles all rarer
+   cases, so that everything this loop needs stays in registers. */
 NOINLINE int64_t count_run(open_bin *b, span open, const uint8_t *events, int64_t i, int64_t count)
 {
-    const open_bin fixed = *b; /* a copy: stores to bytes may alias *b, so it would be read again for every event */
+    const open_bin fixed = *b; /* a copy: stores to bytes may alias *b, which would be reloaded for every event */
     const int64_t start = i;
     int64_t surplus = 0;
     for (; i < count; i++) {
@@ -175,7 +180,7 @@ NOINLINE int64_t count_run(open_bin *b, span open, const uint8_t *events, int64_
     return i;
 }
 
-/* Count events from `start` on; returns their number, or the first that ends a bin for which there is no room. */
+/* Counts events from `start` on; returns their number, or the first one that ends a bin for which there is no room. */
 EXPORT int64_t axonnx_push(open_bin *b, const uint8_t *events, int64_t start, int64_t count)
 {
     int64_t i = start, first = -1;
@@ -203,7 +208,7 @@ EXPORT int64_t axonnx_push(open_bin *b, const uint8_t *events, int64_t start, in
                 b->index = index;
                 open = times_of(b);
                 first = i;
-                continue; /* the event that ended a bin is of the next one */
+                continue; /* the event that ended a bin belongs to the next one */
             }
             b->after += after;
             b->late += !after;
@@ -397,7 +402,8 @@ EXPORT void axonnx_change_frames(const uint8_t *frames, const int64_t *shape, co
 }
 
 /* ---------------------------------------------------------------- recordings
-   A counter of few bits, followed from block to block: Clock in runtime/readers/clock.py, which explains the rules. */
+
+   A counter of few bits that is followed from block to block. Clock in runtime/readers/clock.py explains the rules. */
 typedef struct {
     int64_t bits, known, last, turns;
 } counter;
@@ -417,8 +423,8 @@ INLINE int64_t time_at(counter *c, int64_t raw)
     return raw + c->turns * range;
 }
 
-/* Decode words of EVT 2.0; returns the number of events. `skipped` counts other words by kind, and last the events
-   before any time is known. */
+/* Decodes words of EVT 2.0; returns the number of events. `skipped` counts other words by kind, and in its last
+   entry events before the first known time. */
 EXPORT int64_t axonnx_evt2(const uint8_t *words, int64_t count, counter *clock, int64_t *skipped, uint8_t *events)
 {
     counter c = *clock;
@@ -440,7 +446,7 @@ EXPORT int64_t axonnx_evt2(const uint8_t *words, int64_t count, counter *clock, 
     return found;
 }
 
-/* Decode pairs of time and data of DAT, an event each. */
+/* Decodes pairs of time and data of DAT, one event each. */
 EXPORT void axonnx_dat(const uint8_t *words, int64_t count, counter *clock, int64_t x_bits, int64_t y_bits,
                        uint8_t *events)
 {
@@ -461,11 +467,12 @@ INLINE const uint8_t *after_blanks(const uint8_t *at)
     return at;
 }
 
-/* Events of whole lines of numbers; returns how many, and in `stopped` where the first line begins that is not plain.
+/* Parses whole lines of numbers; returns the number of events, and in `stopped` the position of the first line that is
+   not plain.
 
-   `fields` says which field each column is: 0 t, 1 x, 2 y, 3 p. A line is plain if every cell is a number of at most 18
-   digits that its field can hold; numpy takes all others, and says what is wrong with them. The text ends in a line
-   feed, which ends every loop: it is no blank, no sign and no digit. */
+   `fields` states the field of each column: 0 t, 1 x, 2 y, 3 p. A line is plain if every cell is a number of at most
+   18 digits that fits its field; numpy parses all other lines and reports their errors. The text ends with a line
+   feed, which ends every loop because it is no blank, no sign and no digit. */
 EXPORT int64_t axonnx_rows(const uint8_t *text, int64_t size, const int64_t *fields, int64_t columns, uint8_t *events,
                            int64_t *stopped)
 {

@@ -1,4 +1,4 @@
-/* Layers: sums of one synapse, or of two that share them, what follows, and the neurons that take them. */
+/* Layers: the sums of one synapse or of two that share them, the operations that follow, and the neurons. */
 
 /* ---------------------------------------------------------------- linear */
 
@@ -9,7 +9,7 @@ INLINE void linear_part(const int stored, const int vectors, const synapse *s, c
 }
 
 #if HAS_PAIRS
-/* W·x of one time step, or of several: `steps` are the program as each of them sees it. */
+/* Computes W·x for one time step, or for several; `steps` holds the program of each step. */
 static void linear_dense(const program *steps, int32_t count, int32_t number)
 {
     const int32_t *r = row_of(steps, number), inputs = r[LINEAR_inputs], no_offset[1] = {0};
@@ -23,7 +23,7 @@ static void linear_dense(const program *steps, int32_t count, int32_t number)
 }
 #endif
 
-/* W·x of one synapse, added to its sums. */
+/* Computes W·x of one synapse and adds it to its sums. */
 static void add_linear(const program *p, int32_t number)
 {
     const int32_t *r = row_of(p, number);
@@ -46,18 +46,19 @@ static void add_linear(const program *p, int32_t number)
 
 #if USES_CONVOLUTIONS
 /* ---------------------------------------------------------------- convolutions, channels last
-   For each output pixel, the rows of weights of all events in its window. Events are listed pixel by pixel, so those in
-   one row of a window are neighbours in the list where its taps are, and the row of weights of event e is e plus a number
-   that belongs to the window. */
 
-/* A part of an event list as the rows of weights that its events use; the new end. */
+   For each output pixel, the rows of weights of all events in its window are added. Events are listed pixel by
+   pixel. So the events in one row of a window follow each other in the list if its taps are adjacent, and the row of
+   weights of event e is e plus a constant of the window. */
+
+/* Appends a part of an event list as rows of weights; returns the new end. */
 INLINE int32_t list_rows(int32_t *rows, int32_t end, const int32_t *list, int32_t from, int32_t to, int32_t offset)
 {
 #if LANES == 1
     for (int32_t k = from; k < to; k++) rows[end + k - from] = list[k] + offset;
 #else
     int32_t k = from;
-    do { /* sixteen are copied before it is known whether there is any: a branch costs more */
+    do { /* Sixteen are copied before we know whether there is any event: a branch here costs more than the copy. */
         ivec some;
         memcpy(&some, list + k, sizeof some);
         some += offset;
@@ -68,7 +69,7 @@ INLINE int32_t list_rows(int32_t *rows, int32_t end, const int32_t *list, int32_
     return end + to - from;
 }
 
-/* The rows of weights for the window of one output pixel, and the inputs they belong to where those are graded. */
+/* Lists the rows of weights for the window of one output pixel, and their inputs if these are graded. */
 INLINE int32_t list_window(const int32_t *r, int32_t y, int32_t x, int graded, const int32_t *list,
                            const int32_t *starts, int32_t *rows, int32_t *inputs)
 {
@@ -90,7 +91,7 @@ INLINE int32_t list_window(const int32_t *r, int32_t y, int32_t x, int graded, c
     return end;
 }
 
-/* The rows of the image that the windows of one row of output pixels see, where a window's taps are neighbours. */
+/* The image rows that the windows of one row of output pixels cover, if the taps of a window are adjacent. */
 enum { MOST_TALL = 16 };
 typedef struct {
     const int32_t *starts[MOST_TALL], *list;
@@ -115,7 +116,7 @@ INLINE band band_of(const program *p, const int32_t *r, int32_t y)
     return b;
 }
 
-/* `list_window` for spikes: what does not change along a row of pixels has been worked out. */
+/* Does the same as `list_window` for spikes; everything that is constant along a row of pixels is computed before. */
 INLINE int32_t list_in_band(const band *b, int32_t x, int32_t *rows)
 {
     const int32_t first = x * b->stride - b->left, end = first + b->wide;
@@ -127,7 +128,7 @@ INLINE int32_t list_in_band(const band *b, int32_t x, int32_t *rows)
     return count;
 }
 
-/* One row of output pixels, for one part of the outputs; the (event, pixel) pairs that there were. */
+/* Computes one row of output pixels for a part of the outputs; returns the number of (event, pixel) pairs. */
 INLINE int64_t conv_part(const int stored, const int vectors, const program *p, const int32_t *r, const synapse *s,
                          const part *b, int32_t y, float *sums)
 {
@@ -164,7 +165,7 @@ static int64_t conv_row_sparse(const program *p, const int32_t *r, const synapse
 }
 
 #if HAS_PAIRS
-/* How many windows along one side see the pixel `at`, counted from the padding's edge on. */
+/* Returns the number of windows along one side that contain the pixel `at`, counted from the padding's edge. */
 INLINE int64_t windows_at(int32_t at, int32_t taps, int32_t stride, int32_t dilation, int32_t outputs)
 {
     int64_t found = 0;
@@ -177,7 +178,7 @@ INLINE int64_t windows_at(int32_t at, int32_t taps, int32_t stride, int32_t dila
     return found;
 }
 
-/* All inputs as small integers, with the image's padding around them; the (event, output pixel) pairs that there are. */
+/* Writes all inputs as small integers, with the image's padding; returns the number of (event, output pixel) pairs. */
 static int64_t pack_image(const program *p, const int32_t *r)
 {
     const int32_t *starts = p->events + r[CONV_starts], across = r[CONV_dense_width], channels = r[CONV_dense_channels];
@@ -193,7 +194,7 @@ static int64_t pack_image(const program *p, const int32_t *r)
                                         r[CONV_out_height]);
         const int32_t inside = width + left < across ? width : across - left;
         int64_t covered = 0;
-        if (inside > 0 && pitch == channels) /* places of a whole row lie as far apart here as there */
+        if (inside > 0 && pitch == channels) /* both rows have the same spacing */
             pack_listed(&k, starts[0], starts[inside], to - (int64_t)y * width * pitch * bytes);
         for (int32_t x = 0; x < inside; x++) {
             if (pitch != channels)

@@ -1,16 +1,16 @@
-/* Event lists: which elements of a buffer are not zero, in order, and how many come before each pixel. A buffer that is
-   no image is one pixel. */
+/* Event lists: the non-zero elements of a buffer in order, and the number of events before each pixel. A buffer that
+   is not an image counts as one pixel. */
 
-/* What is known of an input's values in one step: graded, or all 0 or 1, with or without their numbers in memory. */
+/* What is known about an input's values in one step: graded, or all 0 or 1, with or without the numbers in memory. */
 enum { GRADED, PLAIN, PLAIN_IN_MEMORY };
 
-/* Rows of zeros behind the last, so that a loop that takes four at a time need not look where the list ends. */
+/* Adds rows of zeros after the last one, so that a loop over four rows at a time needs no check of the list's end. */
 INLINE void close_list(int32_t *list, int32_t count, int32_t row)
 {
     for (int k = 0; k < 3; k++) list[count + k] = row;
 }
 
-/* List the active elements of a buffer. */
+/* Lists the active elements of a buffer. */
 static void scan(const program *p, const int32_t *r)
 {
     const float *source = p->memory + r[SCAN_source];
@@ -25,7 +25,7 @@ static void scan(const program *p, const int32_t *r)
     close_list(list, count, size);
 }
 
-/* Whether the contract admits some inputs that are not all 0 or 1: multiples of 1/scale up to largest/scale. */
+/* Whether the contract allows inputs that are not all 0 or 1: multiples of 1/scale up to largest/scale. */
 NOINLINE int admitted(const float *values, int32_t size, float scale, float largest)
 {
     mask refused = 0;
@@ -38,14 +38,14 @@ NOINLINE int admitted(const float *values, int32_t size, float scale, float larg
     return refused == 0;
 }
 
-/* List the input's events, of so many values: 1 where all are 0 or 1, else 0; −1 where the contract does not admit one.
-   The next step's input lies `ahead` floats further on: with many samples that is a cache miss for every line, unless it
-   is asked for in time. */
+/* Lists the input's events among `values` values. Returns 1 if all are 0 or 1, otherwise 0, or −1 if the contract
+   does not allow a value. The next step's input is `ahead` floats further on. With many samples each of its lines
+   would be a cache miss, so it is prefetched. */
 static int scan_input(const program *p, const int32_t *r, const float *source, int32_t values, int64_t ahead)
 {
     const int32_t size = r[SCAN_INPUT_size], pitch = r[SCAN_INPUT_pitch];
     int32_t *starts = p->events + r[SCAN_INPUT_starts], *list = p->events + r[SCAN_INPUT_listed], count = 0;
-    ivec others = isplat(0); /* than 0 and 1 */
+    ivec others = isplat(0); /* values other than 0 and 1 */
     for (int32_t begin = 0; begin < size; begin += pitch) {
         int32_t i = begin;
         *starts++ = count;
@@ -55,7 +55,7 @@ static int scan_input(const program *p, const int32_t *r, const float *source, i
             count = append(list, count, not_zero(found), i);
             if (ahead) PREFETCH(source + ahead + i);
         }
-        if (i < begin + pitch) { /* the last few of an input that comes from outside, without padding */
+        if (i < begin + pitch) { /* the last few values of an input from outside, which has no padding */
             float last[LANES] = {0};
             for (int32_t k = i; k < values; k++) last[k - i] = source[k];
             others |= not_plain(load(last));

@@ -1,7 +1,7 @@
-/* Layers of neurons. What one step does to LANES neurons is made from the operator's definition (step_… of generated.h);
-   here is how a layer's elements reach it, and how its spikes are listed. */
+/* Layers of neurons. One step of LANES neurons is generated from the operator's definition (step_… in generated.h).
+   This file passes a layer's elements to it and lists its spikes. */
 
-/* Spikes that nobody reads as numbers are bits from one step to the next, where a vector has sixteen lanes. */
+/* Spikes that no instruction reads as numbers are kept as bits between steps, if a vector has sixteen lanes. */
 #define BITS_OF_SPIKES (LANES == 16)
 #if !BITS_OF_SPIKES
 #define LEAN(turn) 0
@@ -25,8 +25,8 @@ INLINE layer layer_of(const program *p, const int32_t *r)
     return l;
 }
 
-/* Elements begin … end − 1, whole pixels, whose currents are at `current`; the list goes on from `count`. Once for spikes
-   that are bits and once for numbers: a loop that had to ask would run out of registers. */
+/* Elements begin … end − 1, in whole pixels, with their currents at `current`; the list continues at `count`. There
+   is one version for spikes as bits and one for numbers: a loop with a check would run out of registers. */
 #define TAKE_NEURONS(NAME, READS, FIRES)                                                                               \
     INLINE int32_t pixels_of_##NAME(const layer *l, const int lean, int32_t begin, int32_t end, const float *current,  \
                                     int32_t count)                                                                     \
@@ -51,7 +51,7 @@ INLINE layer layer_of(const program *p, const int32_t *r)
     NOINLINE int32_t take_##NAME(const program *p, const int32_t *r, int lean, int32_t begin, int32_t end,             \
                                  const float *current, int32_t count)                                                  \
     {                                                                                                                  \
-        const layer own = layer_of(p, r), *l = &own; /* a local one that no store can change: in registers */          \
+        const layer own = layer_of(p, r), *l = &own; /* a local copy stays in registers */                             \
         if (BITS_OF_SPIKES && lean) return pixels_of_##NAME(l, 1, begin, end, current, count);                         \
         return pixels_of_##NAME(l, 0, begin, end, current, count);                                                     \
     }
@@ -60,7 +60,7 @@ EACH_NEURON(TAKE_NEURONS)
 INLINE int32_t take_neurons(const program *p, const int32_t *r, int lean, int32_t begin, int32_t end,
                             const float *current, int32_t count)
 {
-    (void)p, (void)lean, (void)begin, (void)end, (void)current; /* not used where a network has no neurons */
+    (void)p, (void)lean, (void)begin, (void)end, (void)current; /* not used if a network has no neurons */
 #define CASE(NAME, READS, FIRES)                                                                                       \
     case NEURON_##NAME: return take_##NAME(p, r, lean, begin, end, current, count);
     switch (r[NEURONS_op]) {
@@ -70,7 +70,7 @@ INLINE int32_t take_neurons(const program *p, const int32_t *r, int lean, int32_
 #undef CASE
 }
 
-/* The end of a layer's list, once all its elements were taken. */
+/* Ends a layer's list after all its elements were computed. */
 INLINE void end_spikes(const program *p, const int32_t *r, int32_t count)
 {
     if (!r[NEURONS_fires]) return;
@@ -78,7 +78,7 @@ INLINE void end_spikes(const program *p, const int32_t *r, int32_t count)
     close_list(p->events + r[NEURONS_listed], count, r[NEURONS_size]);
 }
 
-/* A whole layer from currents in memory; its spikes. */
+/* Runs a whole layer on currents in memory; returns its number of spikes. */
 static int32_t take_layer(const program *p, const int32_t *r, int lean)
 {
     const int32_t count = take_neurons(p, r, lean, 0, r[NEURONS_size], p->memory + r[NEURONS_in_0], 0);
@@ -86,7 +86,7 @@ static int32_t take_layer(const program *p, const int32_t *r, int lean)
     return count;
 }
 
-/* Bits of spikes from numbers, at the start of a chunk, and numbers from bits at its end. */
+/* Convert spikes from numbers to bits at the start of a chunk, and back at its end. */
 static void to_bits(const program *p, const int32_t *r)
 {
     const int32_t at = r[NEURONS_spikes];

@@ -1,10 +1,10 @@
-/* Standard normals, each a function of (seed, sample, step, layer, neuron) alone: Philox-4x32-10, then a piecewise
+/* Standard normal numbers that depend only on (seed, sample, step, layer, neuron): Philox-4x32-10, then a piecewise
    polynomial in double, whose coefficients are in `table` [octave][power]. */
 #ifndef AXONNX_NOISE_H
 #define AXONNX_NOISE_H
 #include <stdint.h>
 
-/* The top bit is the sign, the others the tail probability (2m + 1) / 2³³. */
+/* The top bit is the sign; the others give the tail probability (2m + 1) / 2³³. */
 static float normal(uint32_t word, const double (*table)[8])
 {
     const uint32_t odd = (word & 0x7fffffffu) * 2u + 1u;
@@ -33,7 +33,7 @@ static inline void philox_turn(uint32_t *a, uint32_t *b, uint32_t *c, uint32_t *
     *d = (uint32_t)first;
 }
 
-/* Of one layer, sample and step. */
+/* Draws the numbers of one layer, sample and step. */
 static void normals(float *y, int32_t size, uint64_t seed, uint32_t layer, uint32_t step, uint32_t sample,
                     const double (*table)[8])
 {

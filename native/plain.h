@@ -3,7 +3,7 @@
 enum { ADD, SUB, MUL };
 enum { PAIRS, MEANS, LARGEST };
 
-/* Where element `begin` finds an operand that repeats after `period` elements, and where the next LANES do. */
+/* The position of element `begin` in an operand that repeats after `period` elements, and that of the next LANES. */
 INLINE int32_t phase(int32_t begin, int32_t period)
 {
     return period > begin ? begin : begin % period;
@@ -14,7 +14,8 @@ INLINE int32_t next(int32_t k, int32_t period)
     return k + LANES < period ? k + LANES : 0;
 }
 
-/* a + b, a − b or a · b for elements begin … end − 1, to `out`; the operand at `fresh_at` is at `fresh`. */
+/* Computes a + b, a − b or a · b for elements begin … end − 1 to `out`; the operand at `fresh_at` is read from
+   `fresh`. */
 static void operate(const program *p, const int32_t *r, int32_t begin, int32_t end, float *out, const float *fresh,
                     int32_t fresh_at)
 {
@@ -32,7 +33,7 @@ static void operate(const program *p, const int32_t *r, int32_t begin, int32_t e
     }
 }
 
-/* One step's input or noise: as it is, or from [C, H, W] to channels last. */
+/* Loads one step's input or noise: unchanged, or from [C, H, W] to channels last. */
 static void load_outside(const program *p, const int32_t *r, const float *outside)
 {
     const float *from = outside + r[LOAD_at];
@@ -46,7 +47,7 @@ static void load_outside(const program *p, const int32_t *r, const float *outsid
         for (int32_t i = 0; i < pixels; i++) out[i * pitch + c] = *from++;
 }
 
-/* Gather by a table of addresses, each so much further on; −1 is zero. */
+/* Gathers by a table of addresses, each moved by the same shift; −1 means zero. */
 static void move(const program *p, const int32_t *r)
 {
     const int32_t *table = p->tables + r[MOVE_table];
@@ -55,7 +56,7 @@ static void move(const program *p, const int32_t *r)
     for (int32_t i = 0; i < r[MOVE_size]; i++) out[i] = table[i] >= 0 ? from[table[i]] : 0.0f;
 }
 
-/* a_i = Σ_k x_k² − x_i²; exact, for x are spikes or counts. Zero beyond the neurons. */
+/* Computes a_i = Σ_k x_k² − x_i², exact because x are spikes or counts. Elements after the neurons are zero. */
 static void recurrent_activity(const program *p, const int32_t *r)
 {
     const float *x = p->memory + r[ACTIVITY_source];
@@ -64,8 +65,8 @@ static void recurrent_activity(const program *p, const int32_t *r)
     for (int32_t i = 0; i < r[ACTIVITY_size]; i++) out[i] = i < r[ACTIVITY_neurons] ? total - x[i] * x[i] : 0.0f;
 }
 
-/* Windows of rows × columns that stand side by side: ((a + b) + (c + d)) · ¼ in that order, exact means, or
-   the largest. */
+/* Pools windows of rows × columns that do not overlap: ((a + b) + (c + d)) · ¼ in that order, exact means, or the
+   largest value. */
 static void pool(const program *p, const int32_t *r)
 {
     const int32_t width = r[POOL_width], pitch = r[POOL_pitch], kind = r[POOL_kind];

@@ -1,12 +1,13 @@
-/* A program: a table of integers, a row for each instruction, and an order that says which rows are taken together.
+/* A program: a table of integers with one row for each instruction, and an order that lists the rows processed
+   together.
 
-   All places in it have been checked against the sizes of the arrays before it comes here (runtime/codegen/bounds.py):
-   kernels look at no bounds. `generated.h` has the codes of the rows and the columns of each kind, LINEAR_weights and so
-   on, and the neurons: both are made from their definitions in Python. */
+   All positions in it were checked against the sizes of the arrays before (runtime/codegen/bounds.py), so kernels
+   check no bounds. `generated.h` has the codes of the rows, the columns of each kind (LINEAR_weights and so on) and
+   the neurons; it is made from the definitions in Python. */
 #ifndef AXONNX_PROGRAM_H
 #define AXONNX_PROGRAM_H
 
-/* A name of the core in this build: axonnx_run_avx2. */
+/* A function name of the core in this build, for example axonnx_run_avx2. */
 #ifndef ISA
 #define ISA plain
 #endif
@@ -26,23 +27,23 @@
 #endif
 
 typedef struct {
-    const int32_t *table;  /* COLUMNS numbers for each row; for each of `slots` time steps where there are several */
+    const int32_t *table;  /* COLUMNS numbers for each row; repeated for each of several `slots` */
     const int32_t *order;  /* TURN numbers for each turn */
-    const int32_t *groups; /* the turns at which groups begin; then where the last ends */
-    const int32_t *tables; /* of addresses that moves gather from */
+    const int32_t *groups; /* the turns at which groups begin, then the end of the last */
+    const int32_t *tables; /* addresses for moves */
     const float *constants;
-    const int8_t *weights; /* of every width, each synapse's from a multiple of 64 bytes on */
+    const int8_t *weights; /* all widths; each synapse begins at a multiple of 64 bytes */
     float *memory;
     int32_t *events; /* lists of active elements */
-    uint16_t *bits;  /* spikes that nobody reads as numbers, at a sixteenth of their place in memory */
+    uint16_t *bits;  /* spikes that are not read as numbers, at 1/16 of their position in memory */
     int16_t *packed; /* inputs of a dense layer */
     int64_t rows, turns, parts, at_start, kept, entering, traced, scale, largest;
-    int64_t slots;   /* time steps that a group of turns takes before the next group does; 1: none are taken together */
+    int64_t slots;   /* time steps that a group of turns processes before the next group; 1: single steps */
     int64_t padding; /* sizes of buffers are multiples of it */
-    int64_t dense_from[4]; /* per cent of active inputs: of 16 bits in several rows or one, of 8 bits in several or one */
+    int64_t dense_from[4]; /* percentages of active inputs: 16 bits for several rows, one row; 8 bits likewise */
 } program;
 
-/* One turn: a row; or synapses, what follows them, and neurons together. −1 where there is none. */
+/* One turn: a single row, or synapses, the operations after them and neurons. −1 marks a missing part. */
 enum {
     TURN_ROW, TURN_MORE, TURN_FIRE, TURN_LEAN, TURN_THEN, TURN_KEPT = TURN_THEN + CHAIN,
     TURN = TURN_KEPT + CHAIN + 1

@@ -1,6 +1,6 @@
 /* The loop over samples, time steps and instructions: one call for a whole chunk.
 
-   Compiled once for each instruction set; CORE(run) and CORE(lanes) get that set's name. */
+   It is compiled once for each instruction set; CORE(run) and CORE(lanes) contain the name of the set. */
 #include "vectors.h"
 #include "generated.h"
 #include "program.h"
@@ -13,7 +13,7 @@
 
 enum { LEAN_SPIKES = 1 }; /* the neurons' spikes are bits */
 
-/* A layer's spikes and membranes, to the trace. */
+/* Copies a layer's spikes and membranes to the trace. */
 static void keep_trace(const program *p, const int32_t *r, int lean, float *trace)
 {
     if (lean) from_bits(p, r);
@@ -23,7 +23,7 @@ static void keep_trace(const program *p, const int32_t *r, int lean, float *trac
         copy(trace + r[NEURONS_trace_membrane], p->memory + r[NEURONS_membrane], r[NEURONS_size]);
 }
 
-/* A synapse, or two that share their sums, and the neurons behind. `ready`: the first was added up already. */
+/* Runs a synapse, or two that share their sums, and their neurons. `ready`: the first one was already added. */
 static void take_linear(const program *p, const int32_t *turn, int64_t *counts, int ready)
 {
     const int32_t *r = row_of(p, turn[TURN_ROW]), *more = row_of(p, turn[TURN_MORE]);
@@ -38,8 +38,8 @@ static void take_linear(const program *p, const int32_t *turn, int64_t *counts, 
 }
 
 #if USES_CONVOLUTIONS
-/* A convolution, arithmetic on its result, and the neurons behind it, one row of pixels at a time. Of a result that
-   nobody else reads, only that row is kept. */
+/* Runs a convolution, arithmetic on its result, and its neurons, one row of pixels at a time. If nothing else reads
+   a result, only the current row is kept. */
 static void take_conv(const program *p, const int32_t *turn, int64_t *counts)
 {
     const int32_t *r = row_of(p, turn[TURN_ROW]), *fire = row_of(p, turn[TURN_FIRE]);
@@ -78,14 +78,14 @@ static void take_conv(const program *p, const int32_t *turn, int64_t *counts)
 }
 #endif
 
-/* One step's input: from memory; or as it comes from outside, and then numbers go to memory only where they matter. */
+/* Takes one step's input from memory, or directly from outside; then numbers are copied to memory only if needed. */
 static int take_input(const program *p, const int32_t *loads, const int32_t *r, const float *outside, int64_t ahead)
 {
     const float *source = loads ? outside + loads[LOAD_at] : p->memory + r[SCAN_INPUT_source];
     const int32_t values = loads ? loads[LOAD_pixels] : r[SCAN_INPUT_size];
     int plain = scan_input(p, r, source, values, loads ? ahead : 0);
     if (plain < 0) return -1;
-    /* Numbers are needed where they are graded, and quicker than a list to pack where many are active. */
+    /* Numbers are needed if they are graded, and they are faster to pack than a list if many inputs are active. */
     const int many = p->events[r[SCAN_INPUT_starts] + r[SCAN_INPUT_size] / r[SCAN_INPUT_pitch]] > values / 4;
     if (loads && (plain == GRADED || many)) load_outside(p, loads, outside);
     if (plain == PLAIN && (!loads || many)) plain = PLAIN_IN_MEMORY;
@@ -107,7 +107,7 @@ static void take_rest(const program *p, const int32_t *r, int64_t step)
     }
 }
 
-/* What a time step is given: input and noise, where its trace goes, and how far the next step's input lies behind. */
+/* The arguments of a time step: input and noise, its trace, and the distance to the next step's input. */
 typedef struct {
     const float *outside;
     float *trace;
@@ -115,7 +115,8 @@ typedef struct {
     int64_t step, ahead;
 } given;
 
-/* Some turns of one time step; −1 where the contract does not admit the input. `ready`: see `take_linear`. */
+/* Runs some turns of one time step; returns −1 if the contract does not allow the input. For `ready` see
+   `take_linear`. */
 static int take_turns(const program *p, int64_t begin, int64_t end, const given *g, int ready)
 {
     for (int64_t n = begin; n < end; n++) {
@@ -145,14 +146,14 @@ static int take_turns(const program *p, int64_t begin, int64_t end, const given 
     return 0;
 }
 
-/* The layers whose spikes are bits. */
+/* Returns the row of a layer whose spikes are bits, or NULL. */
 static const int32_t *lean_row(const program *p, int64_t n)
 {
     const int32_t *turn = p->order + n * TURN;
     return LEAN(turn) ? row_of(p, turn[TURN_FIRE] >= 0 ? turn[TURN_FIRE] : turn[TURN_ROW]) : NULL;
 }
 
-/* The states' spikes are listed where the next step looks for those of the step before it. */
+/* Lists the spikes of the states where the next step expects those of its previous step. */
 static void enter(const program *p, const program *before)
 {
     for (int64_t n = 0; n < p->at_start; n++) scan(before, row_of(before, p->order[n * TURN]));
@@ -166,8 +167,9 @@ static void leave(const program *p)
         if (lean_row(p, n)) from_bits(p, lean_row(p, n));
 }
 
-/* Sums of a group's first synapse for all steps at once, where it is dense: every weight serves several of them. Rows of
-   a tile lie equally far apart, so the steps follow each other. A bit for each step that is done. */
+/* Computes the sums of a group's first synapse for all steps at once if it is dense, so that every weight serves
+   several steps. The rows of a tile have equal distances, so the steps must be consecutive. Returns one bit for each
+   completed step. */
 static uint32_t add_ahead(const program *steps, int32_t count, int64_t turn)
 {
 #if HAS_PAIRS
@@ -194,8 +196,8 @@ static uint32_t add_ahead(const program *steps, int32_t count, int64_t turn)
 #endif
 }
 
-/* All steps of one sample. Each group of turns goes through some time steps before the next one does, so that its
-   weights and membranes stay in the cache. */
+/* Runs all steps of one sample. Each group of turns processes some time steps before the next group does, so that
+   its weights and membranes stay in the cache. */
 static int take_steps(const program *slots, const given *g, int64_t steps, int64_t entering, int64_t traced)
 {
     const int64_t most = slots->slots;
@@ -216,13 +218,13 @@ static int take_steps(const program *slots, const given *g, int64_t steps, int64
     return 0;
 }
 
-/* Carry the states [B, kept] of samples low … high − 1 through all steps; the first sample refused, or −1.
-   Input [T, B, entering], counts [B, rows], trace [T, B, traced] or NULL. A resident state is in memory already, with its
-   events listed, and stays there. */
+/* Runs all steps on the states [B, kept] of samples low … high − 1; returns the first refused sample, or −1. Input
+   [T, B, entering], counts [B, rows], trace [T, B, traced] or NULL. A resident state, with its events listed, is
+   already in memory and stays there. */
 EXPORT int64_t CORE(run)(const program *p, const float *outside, float *state, int64_t *counts, float *trace,
                          int64_t steps, int64_t step, int64_t batch, int64_t low, int64_t high, int64_t resident)
 {
-    program slots[MOST_SLOTS]; /* as each of the steps that are taken together sees it: with a table of its own */
+    program slots[MOST_SLOTS]; /* one program for each of the steps processed together, with its own table */
     for (int64_t n = 0; n < p->slots; n++) {
         slots[n] = *p;
         slots[n].table += n * p->rows * COLUMNS;
@@ -241,13 +243,13 @@ EXPORT int64_t CORE(run)(const program *p, const float *outside, float *state, i
     return -1;
 }
 
-/* 1 where the compiler fused a product with an addition, which changes bits: 1 + 2^−12 squared, less what it
-   rounds to. */
+/* Returns 1 if the compiler fused a product with an addition, which changes bits: the square of 1 + 2^−12, minus its
+   rounded value. */
 EXPORT int64_t CORE(fuses)(void)
 {
     volatile float a = 1.000244140625f, c = -1.00048828125f;
     const float x = a, y = a, z = c;
     const float product = x * y;
-    const float sum = product + z; /* kernels assign every operation, as this does */
+    const float sum = product + z; /* kernels assign every operation in the same way */
     return sum != 0.0f;
 }

@@ -1,10 +1,10 @@
 /* Synapses on event lists: every active input adds its row of weights to sums that stay in registers.
 
-   Weights lie in blocks of outputs, [rows][width] each; the last row of a block is zeros. Sums are exact on the grid, so
-   the order in which events come cannot show: several sums run beside each other where a block is narrow. Weights n·2^−s
-   whose n fit 16 or 8 bits are added as integers, which is exact as well. */
+   Weights lie in blocks of outputs, each [rows][width]; the last row of a block is zeros. Sums are exact on the
+   grid, so the order of events does not matter, and narrow blocks use several sums in parallel. Weights n·2^−s whose
+   n fits into 16 or 8 bits are added as integers, which is exact as well. */
 
-/* A core that is made for one network leaves out what that network has no use for. */
+/* A core that is made for one network leaves out the parts that the network does not use. */
 #ifndef USES_CONVOLUTIONS
 #define USES_CONVOLUTIONS 1
 #define USES_FLOATS 1
@@ -12,20 +12,20 @@
 #define USES_BYTES 1
 #endif
 
-enum { FLOATS, SHORTS, BYTES }; /* how weights are stored: see runtime/codegen/weights.py */
+enum { FLOATS, SHORTS, BYTES }; /* storage of weights: see runtime/codegen/weights.py */
 enum { NO_BIAS = -1, ADD_TO_SUM = -2 };
 enum { MOST_BYTES = 256 }; /* 256 · 127 < 2¹⁵ */
 
-/* What both kinds of synapses say; their rows begin alike. */
+/* The columns that both kinds of synapses have; their rows begin alike. */
 typedef struct {
     const int8_t *weights;
     int64_t rows; /* of a block */
     int32_t size; /* outputs, with padding */
     int32_t stored, unit;
-    const float *x; /* the values of graded inputs; NULL where every event is a spike */
+    const float *x; /* values of graded inputs; NULL if every event is a spike */
 } synapse;
 
-/* Whether events have values: those of an input may all be 1 in this step. */
+/* Whether events have values; all values of an input may be 1 in this step. */
 INLINE int is_graded(const program *p, const int32_t *r)
 {
     return r[LINEAR_graded] && !p->events[r[LINEAR_plain]];
@@ -39,10 +39,10 @@ INLINE synapse synapse_of(const program *p, const int32_t *r, int64_t rows, int3
                      .x = graded ? p->memory + r[LINEAR_source] : NULL};
 }
 
-/* How many sums of one output run beside each other: enough to hide an addition's latency. */
+/* Number of parallel sums of one output: enough to hide the latency of an addition. */
 #define BESIDE(vectors) (LANES == 1 ? 1 : (vectors) <= 2 ? 4 : (vectors) == 4 ? 2 : 1)
 
-/* sums + Σ_k w[list_k], for a block of vectors · LANES outputs; behind its end the list has rows of zeros */
+/* Computes sums + Σ_k w[list_k] for a block of vectors · LANES outputs; the list is followed by rows of zeros. */
 INLINE void add_floats(const int vectors, float *sums, const float *weights, int64_t stride, const int32_t *list,
                        int32_t count)
 {
@@ -135,8 +135,8 @@ INLINE void add_shorts(const int vectors, float *sums, const int16_t *weights, i
 }
 
 #if LANES == 16
-/* Of at most MOST_BYTES bytes, sums of 16 bits; two vectors at a time; where there is only one, what is behind it is
-   not used. */
+/* Adds at most MOST_BYTES bytes in 16-bit sums, two vectors at a time; the second half of a single vector is
+   ignored. */
 INLINE void add_bytes(const int vectors, float *sums, const int8_t *weights, int64_t stride, float unit,
                       const int32_t *list, int32_t count)
 {
@@ -173,8 +173,8 @@ INLINE void add_bytes(const int vectors, float *sums, const int8_t *weights, int
 }
 #endif
 
-/* sums + Σ_k x_k w[list_k], for graded inputs: x_k is at inputs[k]. Products and sums are exact in float32 whatever the
-   weights are stored as, so they are all taken as floats. */
+/* Computes sums + Σ_k x_k w[list_k] for graded inputs, with x_k at inputs[k]. Products and sums are exact in float32
+   for every storage of weights, so all are computed as floats. */
 INLINE void add_graded(const int stored, const int vectors, float *sums, const synapse *s, int64_t at, int64_t stride,
                        const int32_t *list, int32_t count, const int32_t *inputs)
 {
@@ -199,7 +199,7 @@ INLINE void add_graded(const int stored, const int vectors, float *sums, const s
     for (int v = 0; v < vectors; v++) store(sums + LANES * v, parts[v]);
 }
 
-/* Events through the weights of some outputs, which begin at `at` in every block's first row. */
+/* Adds events through the weights of some outputs, which begin at `at` in the first row of their block. */
 INLINE void add_events(const int stored, const int vectors, float *sums, const synapse *s, int64_t at, int64_t stride,
                        const int32_t *list, int32_t count, const int32_t *inputs)
 {
@@ -208,13 +208,13 @@ INLINE void add_events(const int stored, const int vectors, float *sums, const s
     else if (stored == SHORTS)
         add_shorts(vectors, sums, (const int16_t *)(const void *)s->weights + at, stride, unit, list, count);
     else if (stored == BYTES)
-        for (int32_t k = 0; k < count; k += MOST_BYTES) /* so many of them cannot leave 16 bits */
+        for (int32_t k = 0; k < count; k += MOST_BYTES) /* a sum of this many cannot overflow 16 bits */
             add_bytes(vectors, sums, s->weights + at, stride, unit, list + k,
                       count - k < MOST_BYTES ? count - k : MOST_BYTES);
     else add_floats(vectors, sums, (const float *)(const void *)s->weights + at, stride, list, count);
 }
 
-/* The widest block of outputs that begins where so many are left, and how many of its vectors fit into registers. */
+/* Returns the widest block of outputs that fits into the remaining ones. */
 INLINE int32_t block_width(int32_t left)
 {
     int32_t width = WIDEST;
@@ -222,7 +222,7 @@ INLINE int32_t block_width(int32_t left)
     return width;
 }
 
-/* A part of a block: so many vectors from output `done` on; `at` is its place in the block's first row. */
+/* A part of a block: `vectors` vectors from output `done` on; `at` is its position in the block's first row. */
 typedef struct {
     int32_t done, vectors, width;
     int64_t at;
@@ -235,12 +235,12 @@ INLINE part part_at(const synapse *s, int32_t done)
         begin += width;
         width = block_width(s->size - begin);
     }
-    const int32_t left = (begin + width - done) / LANES, few = LANES == 1 ? 1 : left; /* less code for a small flash */
+    const int32_t left = (begin + width - done) / LANES, few = LANES == 1 ? 1 : left; /* saves flash */
     return (part){.done = done, .vectors = left < MOST_VECTORS ? few : MOST_VECTORS, .width = width,
                   .at = begin * s->rows + (done - begin)};
 }
 
-/* Calls `what(stored, vectors, …)` with both as constants, so that loops over vectors unroll. */
+/* Calls `what(stored, vectors, …)` with both as constants, so that loops over vectors are unrolled. */
 #define FOR_STORED(vectors, stored_, what, ...)                                                                        \
     if (USES_SHORTS && stored_ == SHORTS) what(SHORTS, vectors, __VA_ARGS__);                                          \
     else if (USES_BYTES && stored_ == BYTES) what(BYTES, vectors, __VA_ARGS__);                                        \
@@ -266,7 +266,7 @@ INLINE part part_at(const synapse *s, int32_t done)
     }
 #endif
 
-/* What sums begin at: a bias, which repeats for every pixel; nothing; or what is there already. */
+/* Initialises sums with a bias, which repeats for every pixel, or with zero, or leaves them as they are. */
 INLINE void begin_sums(const program *p, int32_t bias, float *sums, int32_t pitch, int32_t size)
 {
     if (bias == NO_BIAS) memset(sums, 0, (size_t)size * sizeof *sums);

@@ -1,12 +1,12 @@
-/* Vectors of floats and of integers, and masks of them: the only file that knows an instruction set.
+/* Vectors of floats and integers, and their masks: the only file that depends on an instruction set.
 
-   One build has one instruction set, chosen by its flags: AVX-512 with VNNI, AVX2, NEON or SSE2 (both by the compiler's
-   generic vectors), or none at all (CORE_PLAIN, C99 without extensions), where a vector has one lane. Kernels are
-   written for LANES lanes and any of them. Whatever the build, a product is rounded before it is added. */
+   One build has one instruction set, chosen by compiler flags: AVX-512 with VNNI, AVX2, NEON or SSE2 (both through
+   generic vectors of the compiler), or none (CORE_PLAIN, C99 without extensions), where a vector has one lane.
+   Kernels are written for any number of LANES. In every build a product is rounded before it is added. */
 #ifndef AXONNX_VECTORS_H
 #define AXONNX_VECTORS_H
 
-/* A fused multiply-add has other bits. GCC reads the first, clang and others the second. */
+/* A fused multiply-add would change bits. GCC reads the first pragma, clang and others the second. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("fp-contract=off")
 #else
@@ -16,8 +16,8 @@
 #error "compile without -ffast-math: every operation must be rounded as it stands"
 #endif
 
-/* Wider registers are fine where an assignment rounds (ISO C): exact sums stay exact, and one operation on float32
-   numbers that is rounded twice has the bits of one that is rounded once. */
+/* Wider registers are allowed if every assignment rounds (ISO C): exact sums stay exact, and one float32 operation
+   that is rounded twice has the same bits as one that is rounded once. */
 #if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && !defined(__STRICT_ANSI__)
 #error "compile with -std=c99: here float operations are rounded only where the standard is followed"
 #endif
@@ -45,7 +45,7 @@
 #define PREFETCH(address)
 #endif
 
-typedef uint32_t mask; /* a bit for each lane */
+typedef uint32_t mask; /* one bit for each lane */
 
 /* 2^−s */
 INLINE float unit_of(int32_t s)
@@ -135,13 +135,13 @@ INLINE float total_of(vec x) { return x; }
 #define MOST_VECTORS 4
 #endif
 
-/* A vector that is read once, not again for every use. */
+/* Makes the compiler load a vector once, not again for every use. */
 #if HAS_AVX512
 #define IN_REGISTER(vector) __asm__("" : "+v"(vector))
 #else
 #define IN_REGISTER(vector)
 #endif
-/* A pointer that the compiler takes as it is: constants added to it stay in the addresses of instructions. */
+/* Hides a pointer's origin from the compiler, so that constant offsets stay in the addresses of instructions. */
 #define AS_IT_IS(pointer) __asm__("" : "+r"(pointer))
 
 typedef float vec __attribute__((vector_size(64)));
@@ -174,7 +174,7 @@ INLINE ivec isplat(int32_t value)
     return value - (ivec){0};
 }
 
-/* Small integers, widened; compilers do it in halves unless they are told. */
+/* Widens small integers; without the intrinsic, compilers do it in halves. */
 INLINE ivec widen_shorts(short16 numbers)
 {
 #if HAS_AVX512
@@ -191,7 +191,7 @@ INLINE ivec load_shorts(const int16_t *at)
     return widen_shorts(found);
 }
 
-/* Sixteen bytes as 32 bits each. */
+/* Loads sixteen bytes as 32 bits each. */
 INLINE ivec load_small(const int8_t *at)
 {
     byte16 found;
@@ -203,7 +203,7 @@ INLINE ivec load_small(const int8_t *at)
 #endif
 }
 
-INLINE short32 load_bytes(const int8_t *at) /* thirty-two */
+INLINE short32 load_bytes(const int8_t *at) /* loads thirty-two */
 {
     byte32 found;
     memcpy(&found, at, sizeof found);
@@ -214,7 +214,7 @@ INLINE short32 load_bytes(const int8_t *at) /* thirty-two */
 #endif
 }
 
-/* The lower or the upper sixteen. */
+/* Returns the lower or the upper sixteen. */
 INLINE ivec half(short32 numbers, int upper)
 {
     short16 halves[2];
@@ -231,7 +231,7 @@ INLINE vec floats(ivec numbers)
 #endif
 }
 
-/* Sixteen numbers that are small integers, as 16 or as 8 bits. */
+/* Store sixteen small integers as 16 or as 8 bits. */
 INLINE void store_shorts(int16_t *at, vec numbers)
 {
 #if HAS_AVX512
@@ -266,7 +266,7 @@ INLINE vec larger(vec a, vec b)
     return where(b > a, b) + where(b <= a, a);
 }
 
-/* A bit for each lane that is chosen (all ones, or zero). */
+/* Returns one bit for each selected lane (all ones, or zero). */
 INLINE mask bits_of(ivec chosen)
 {
 #if HAS_AVX512
@@ -290,7 +290,8 @@ INLINE mask bits_of(ivec chosen)
 #endif
 }
 
-/* A bit for each lane where a comparison holds; by way of a vector of ones and zeros unless the processor has masks. */
+/* Returns one bit for each lane where a comparison holds; without mask instructions it goes through a vector of
+   bits. */
 #if HAS_AVX512
 #define COMPARED(a, comparison, b, code) _mm512_cmp_ps_mask((__m512)(a), (__m512)(b), code)
 #else
@@ -307,7 +308,7 @@ INLINE mask not_zero(vec values)
     return COMPARED(values, !=, (vec){0}, _CMP_NEQ_UQ);
 }
 
-/* Something else than zero for numbers that are neither 0 nor 1; for −0 too, which is looked at more closely then. */
+/* Returns non-zero for numbers that are neither 0 nor 1, and for −0, which a later check accepts. */
 INLINE ivec not_plain(vec values)
 {
     const ivec bits = (ivec)values, one = isplat(0x3f800000);
@@ -324,8 +325,8 @@ INLINE int any(ivec numbers)
     return bits_of(numbers != 0) != 0;
 }
 
-/* A bit for each lane that is no integer between −most and most. What is far beyond that, and what is no number, becomes
-   some other integer and so differs too. */
+/* Returns one bit for each lane that is not an integer between −most and most. Values far outside and NaN become
+   some other integer, so they differ too. */
 INLINE mask not_whole(vec values, float most)
 {
     const vec bounded = where(values >= splat(-most), where(values <= splat(most), values));
@@ -333,7 +334,7 @@ INLINE mask not_whole(vec values, float most)
     return COMPARED(whole, !=, values, _CMP_NEQ_UQ);
 }
 
-/* 1 for each bit that is set, 0 for the others. */
+/* Returns 1 for each set bit, 0 for the others. */
 INLINE vec numbers_of(mask bits)
 {
 #if HAS_AVX512
@@ -344,7 +345,7 @@ INLINE vec numbers_of(mask bits)
 #endif
 }
 
-/* sum + x·w, where product and sum are exact: fused or not, the bits are the same. */
+/* Returns sum + x·w, where product and sum are exact, so fusing does not change the bits. */
 INLINE vec add_product(vec sum, float x, vec w)
 {
 #if HAS_AVX512
@@ -354,7 +355,7 @@ INLINE vec add_product(vec sum, float x, vec w)
 #endif
 }
 
-/* Add base + lane for each set bit to the list's end; the new count. Sixteen numbers may be written. */
+/* Appends base + lane for each set bit to the list and returns the new count. It may write sixteen numbers. */
 INLINE int32_t append(int32_t *list, int32_t count, mask bits, int32_t base)
 {
 #if HAS_AVX512
@@ -362,7 +363,7 @@ INLINE int32_t append(int32_t *list, int32_t count, mask bits, int32_t base)
     const __m512i places = _mm512_add_epi32(lanes, _mm512_set1_epi32(base));
     const __m512i chosen = _mm512_maskz_compress_epi32((__mmask16)bits, places);
     const int32_t more = __builtin_popcount(bits);
-    /* A list begins anywhere, so most whole vectors would straddle two cache lines; few events fit a half. */
+    /* Lists begin at any address, so most whole vectors would cross a cache line; few events fit into half a vector. */
     if (more <= 8) _mm256_storeu_si256((__m256i *)(void *)(list + count), _mm512_castsi512_si256(chosen));
     else _mm512_storeu_si512(list + count, chosen);
     return count + more;
@@ -484,7 +485,8 @@ INLINE float total_of(vec x)
 #endif
 
 /* ---------------------------------------------------------------- products of small integers, for dense layers
-   sum_l + w_2l x_0 + w_2l+1 x_1, for a pair of inputs and sixteen outputs. */
+
+   They compute sum_l + w_2l x_0 + w_2l+1 x_1 for a pair of inputs and sixteen outputs. */
 #if HAS_AVX512
 #define HAS_PAIRS 1
 #define HAS_QUADS 1
@@ -496,12 +498,12 @@ INLINE weights16 load_weights(const int8_t *at)
 {
     return _mm512_loadu_si512(at);
 }
-/* Written in assembly because GCC copies a sum before it adds to it, and then runs out of registers. */
+/* In assembly, because GCC copies a sum before it adds to it and then runs out of registers. */
 INLINE void add_pairs(sums16 *sums, weights16 w, int32_t pair)
 {
     __asm__("vpdpwssd\t{%2, %1, %0|%0, %1, %2}" : "+v"(*sums) : "v"(_mm512_set1_epi32(pair)), "v"(w));
 }
-/* Four inputs without a sign, weights with one. */
+/* Multiplies four unsigned inputs with signed weights. */
 INLINE void add_quads(sums16 *sums, weights16 w, int32_t quad)
 {
     __asm__("vpdpbusd\t{%2, %1, %0|%0, %1, %2}" : "+v"(*sums) : "v"(_mm512_set1_epi32(quad)), "v"(w));

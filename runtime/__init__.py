@@ -1,7 +1,8 @@
 """Run an exported file on events, without torch.
 
-``load("model.onnx")`` gives a ``Model``; ``model.run(x)`` and ``model.step(state, x)`` run it, ``model.session()`` runs
-it on a stream of events. Names are imported when they are first used, so that ``import axonnx.runtime`` costs nothing.
+``load("model.onnx")`` returns a ``Model``. ``model.run(x)`` and ``model.step(state, x)`` run it on arrays, and
+``model.session()`` runs it on a stream of events. Names are imported on first use, so ``import axonnx.runtime`` is
+fast.
 """
 
 from __future__ import annotations

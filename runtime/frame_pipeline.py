@@ -1,4 +1,4 @@
-"""Frames and images through a network: a decision a sample."""
+"""Run frames and images through a network: one decision for each sample."""
 
 from __future__ import annotations
 
@@ -20,25 +20,41 @@ BATCH = 16
 
 
 def open_frames(engine: Engine, source: str, *, index: int | None = None, seed: int = 0) -> FramePipeline:
-    """Samples of an npz or npy file (or the one at ``index``) through ``engine``."""
+    """Open a pipeline for the samples of an npz or npy file.
+
+    Args:
+        engine: Engine that runs the network.
+        source: Path of an npz or npy file.
+        index: Run only the sample with this index. Default: all samples.
+        seed: Seed of the noise of a stochastic network.
+
+    Returns:
+        A pipeline; iterate over its ``decisions()``.
+
+    Raises:
+        AxonnxError: If ``source`` is a stream of events, or the file does not hold what the network takes.
+    """
     entering = engine.program.contract.input
     if is_live(source):
         raise AxonnxError(
-            f"{engine.program.name}: {source} is a stream of events; this network takes {describe_input(entering)} "
-            f"from an npz or npy file"
+            f"{engine.program.name}: cannot run on the event stream {source}; this network expects "
+            f"{describe_input(entering)} from an npz or npy file. Give such a file"
         )
     return FramePipeline(engine, read_frames(source, entering, index), seed=seed, first=index or 0)
 
 
 class FramePipeline:
-    """Samples [N, T, …] of integers through an engine, several at a time; the noise of sample i is that of window i."""
+    """Samples [N, T, …] of integers that an engine processes in batches.
+
+    Sample i gets the noise that a stream would give window i, so both ways give the same bits.
+    """
 
     def __init__(self, engine: Engine, samples: NDArray[np.int64], *, seed: int = 0, first: int = 0) -> None:
         self.model, self.samples, self.seed, self.first = Model(engine.program, engine), samples, seed, first
         self.tally, self.decided = Tally(), 0
 
     def decisions(self) -> Iterator[Decision]:
-        """One for each sample, in order."""
+        """Yield one decision for each sample, in order."""
         for start in range(0, len(self.samples), BATCH):
             logits = self._logits(self.first + start, self.samples[start : start + BATCH])
             for number, member_logits in enumerate(logits.swapaxes(0, 1), self.first + start):
@@ -57,5 +73,5 @@ class FramePipeline:
         return Decision(None, steps - 1, number, steps, member_logits, self.model.contract.classes, final=True)
 
     def summary(self) -> dict[str, object]:
-        """Counters of the run: samples, decisions, spikes."""
+        """Return the counters of the run: samples, decisions and spikes."""
         return {"samples": len(self.samples), "decisions": self.decided, **self.tally.as_dict()}

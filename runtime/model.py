@@ -1,4 +1,4 @@
-"""A file, ready to run: ``load("gesture.onnx")``, then ``run`` on whole inputs or ``step`` by step."""
+"""Load an exported file, and run it on whole inputs or step by step."""
 
 from __future__ import annotations
 
@@ -34,7 +34,15 @@ NOISE_AT_ONCE = 2**22  # normals that are kept in memory at a time
 
 
 class Model:
-    """A loaded file with an engine; nothing in it changes by running."""
+    """A loaded file with an engine. Running it does not change it.
+
+    Load one with ``axonnx.load("gesture.onnx")``.
+
+    Attributes:
+        program: The file's network, compiled to instructions.
+        engine: The inference engine.
+        contract: What the network takes and returns.
+    """
 
     def __init__(self, program: Program, engine: Engine) -> None:
         self.program, self.engine = program, engine
@@ -42,17 +50,17 @@ class Model:
         self._spiking = self.contract.kind == "spiking"
 
     def prepare(self, values: NDArray[Any]) -> Floats:
-        """Counts or pixel values [T, B, …] (images [B, …]) as the network's input x = (value − centre) · 2^−shift."""
+        """Convert counts or pixels [T, B, …] (images: [B, …]) to the network's input (value − centre) · 2^−shift."""
         return (
             to_input(values, self.contract.input) if self._spiking else to_input(values[None], self.contract.input)[0]
         )
 
     def initial_state(self, batch: int = 1) -> State:
-        """The state before the first step."""
+        """Return the state before the first step."""
         return self.engine.initial_state(batch)
 
     def noise(self, seed: int, samples: Sequence[int], first_step: int, steps: int) -> dict[str, Floats]:
-        """The noise [T, B, …] of every noisy layer: a function of seed, sample, step and layer alone."""
+        """Draw the noise [T, B, …] of every noisy layer; it depends only on seed, sample, step and layer."""
         return draw_noise(self.program, seed, samples, first_step, steps)
 
     def run(
@@ -64,9 +72,20 @@ class Model:
         state: State | None = None,
         trace: bool = False,
     ) -> RunResult:
-        """Run sequences [T, B, …], or images [B, …] through a binary network; ``state`` is where another run ended.
+        """Run sequences [T, B, …], or images [B, …] with a binary network.
 
-        ``seed`` and ``samples`` (0, 1, … unless given) name the noise of a stochastic network.
+        Args:
+            x: Input of the network, as ``prepare`` returns it.
+            seed: Seed of the noise of a stochastic network.
+            samples: Number of each sample, which selects its noise. Default: 0, 1, …
+            state: State in which an earlier run ended. Default: the initial state.
+            trace: Record the spikes and membranes of every layer.
+
+        Returns:
+            Logits, probabilities, uncertainty and the state after the last step.
+
+        Raises:
+            AxonnxError: If the input has another type or shape than the contract states.
 
         Examples:
             >>> model = axonnx.load("digits.onnx")
@@ -85,9 +104,23 @@ class Model:
     def step(
         self, state: State, x: NDArray[Any], *, seed: int = 0, samples: Sequence[int] | None = None, trace: bool = False
     ) -> tuple[State, RunResult]:
-        """One time step of x [B, …]: the state after it, and the logits of all steps so far."""
+        """Run one time step of x [B, …].
+
+        Args:
+            state: State before the step.
+            x: Input of the network, as ``prepare`` returns it.
+            seed: Seed of the noise of a stochastic network.
+            samples: Number of each sample, which selects its noise. Default: 0, 1, …
+            trace: Record the spikes and membranes of every layer.
+
+        Returns:
+            The state after the step, and the result of all steps so far.
+
+        Raises:
+            AxonnxError: If the network is binary, or the input does not fit.
+        """
         if not self._spiking:
-            raise AxonnxError(f"{self.program.name}: a binary network has no time steps; run it on images")
+            raise AxonnxError(f"{self.program.name}: is a binary network without time steps; use run on images")
         given = x[None] if type(x) is np.ndarray and x.dtype == np.float32 else self._input(np.asarray(x)[None])
         if given.shape[2:] != self.contract.input.shape or given.shape[1] != state.batch or samples is not None:
             self._check_run(state, self._input(given), samples or range(state.batch))
@@ -96,7 +129,12 @@ class Model:
         return chunk.state, RunResult(chunk, self._spiking)
 
     def stepper(self, state: State | None = None, *, seed: int = 0, samples: Sequence[int] | None = None) -> Stepper:
-        """The same step by step with the state kept inside, at a fraction of the time a call of ``step`` takes.
+        """Return an object that runs step by step and keeps the state, in a fraction of the time of ``step``.
+
+        Args:
+            state: State to begin with. Default: the initial state of one sample.
+            seed: Seed of the noise of a stochastic network.
+            samples: Number of each sample, which selects its noise. Default: 0, 1, …
 
         Examples:
             >>> stepper = axonnx.load("digits.onnx").stepper()
@@ -118,7 +156,19 @@ class Model:
         origin: int | Literal["first"] | None = None,
         one_window: bool = False,
     ) -> Session:
-        """A stream through this network: push events, get decisions (see ``axonnx.runtime.streams.session``).
+        """Start a session: push events of a stream, get decisions.
+
+        Args:
+            seed: Seed of the noise of a stochastic network.
+            continuous: Carry the membranes over from one window to the next.
+            stop_at: Close a window as soon as the highest probability reaches this value.
+            every_bin: Give a decision for each bin, not only the final ones.
+            origin: Start of bin 0: a time in microseconds, or ``"first"`` for the first event. Default: from the
+                contract.
+            one_window: Treat the stream as one sample, and decide on its first window only.
+
+        Raises:
+            AxonnxError: If the network takes no events, or the options contradict each other.
 
         Examples:
             >>> session = axonnx.load("digits.onnx").session(every_bin=False)
@@ -147,10 +197,22 @@ class Model:
         index: int | None = None,
         fit: Fit | None = None,
     ) -> Decision:
-        """One answer for a recording that is one sample, as in training: events, a ``Recording``, or a file.
+        """Classify a recording that is one sample, as in training.
 
-        It is the decision of the first window from the contract's origin on. Events beyond it are left out and counted
-        in ``decision.outside``. ``index`` chooses among the recordings of a file.
+        The decision is that of the first window from the contract's origin on. Events outside it are counted in
+        ``decision.outside``.
+
+        Args:
+            recording: Events, a ``Recording``, or the path of a file.
+            seed: Seed of the noise of a stochastic network.
+            index: Which recording of a file with several.
+            fit: How to map the events to the network's sensor.
+
+        Returns:
+            One final decision.
+
+        Raises:
+            AxonnxError: If the file cannot be read, or its sensor does not fit.
 
         Examples:
             >>> decision = axonnx.load("digits.onnx").predict("recording.npz")
@@ -165,24 +227,30 @@ class Model:
         x = np.asarray(x)
         if x.dtype != np.float32 and x.dtype.kind not in "iub":
             raise AxonnxError(
-                f"{self.program.name}: an input of {x.dtype}; expected float32, or integers. Convert it where you know "
-                f"that nothing is lost"
+                f"{self.program.name}: the input is {x.dtype}; expected float32 or integers. Convert it if this "
+                f"loses nothing"
             )
         shape = self.contract.input.shape
         if x.ndim != len(shape) + 2 or x.shape[2:] != shape or 0 in x.shape:
             expected = ["T", "B", *shape] if self._spiking else ["B", *shape]
             got = list(x.shape) if self._spiking else list(x.shape[1:])
-            raise AxonnxError(f"{self.program.name}: an input of shape {got}; expected {expected}, none of them empty")
+            raise AxonnxError(f"{self.program.name}: the input has shape {got}; expected {expected} without empty axes")
         return np.ascontiguousarray(x, np.float32)
 
     def _check_run(self, state: State, x: Floats, samples: Sequence[int]) -> None:
         if self._spiking and state.batch != x.shape[1]:
-            raise AxonnxError(f"{self.program.name}: a state of {state.batch} samples and an input of {x.shape[1]}")
+            raise AxonnxError(
+                f"{self.program.name}: the state has {state.batch} samples, but the input has {x.shape[1]}; use equal "
+                f"numbers"
+            )
         if len(samples) != x.shape[1]:
-            raise AxonnxError(f"{self.program.name}: {len(samples)} names of samples and an input of {x.shape[1]}")
+            raise AxonnxError(
+                f"{self.program.name}: samples has {len(samples)} numbers, but the input has {x.shape[1]} samples; "
+                f"give one number for each sample"
+            )
 
     def _noisy(self, state: State, x: Floats, seed: int, samples: Sequence[int], trace: bool) -> list[Chunk]:
-        """Noise is drawn for some steps at a time: the numbers do not depend on how many."""
+        """Draw noise for some steps at a time to limit memory; the numbers do not depend on how many."""
         neurons = sum(self.program.buffers[name].size for name in self.program.noises) * x.shape[1]
         length = max(1, NOISE_AT_ONCE // max(neurons, 1))
         chunks: list[Chunk] = []
@@ -202,7 +270,18 @@ class Model:
 
 
 def load(path: str | os.PathLike[str], engine: EngineName = "auto", threads: int = 1) -> Model:
-    """Load an exported file; everything that is wrong with it is said now.
+    """Load an exported file. Every fault of the file is reported now, not when it runs.
+
+    Args:
+        path: The ONNX file.
+        engine: Inference engine: ``"auto"`` (the fastest), ``"native"``, ``"numpy"`` or ``"ort"`` (onnxruntime).
+        threads: Number of threads.
+
+    Returns:
+        A model, ready to run.
+
+    Raises:
+        AxonnxError: If the file is missing, damaged or of an unknown version, or an option is wrong.
 
     Examples:
         >>> model = axonnx.load("digits.onnx")
@@ -210,9 +289,9 @@ def load(path: str | os.PathLike[str], engine: EngineName = "auto", threads: int
         (('0', '1', '2'), 30)
     """
     if engine not in ENGINES:
-        raise AxonnxError(f"engine {engine!r}; expected one of {', '.join(ENGINES)}")
+        raise AxonnxError(f"unknown engine {engine!r}; expected one of {', '.join(ENGINES)}")
     if threads < 1:
-        raise AxonnxError(f"{threads} threads; expected one or more")
+        raise AxonnxError(f"threads is {threads}; expected 1 or more")
     file = read_model_file(path)
     graph = step_graph(file)
     program = Compilation(file, graph).program()

@@ -1,4 +1,4 @@
-"""One answer for a recording that is one sample, as it was in training."""
+"""Classify a recording that is one sample, as in training."""
 
 from __future__ import annotations
 
@@ -23,20 +23,19 @@ def predict(
     index: int | None = None,
     fit: Fit | None = None,
 ) -> Decision:
-    """The decision of the first window from the contract's origin on; events beyond it are left out and counted.
+    """Return the decision of the first window from the contract's origin on; events outside it are counted.
 
-    Events are taken in the order of time, as training takes them. A sensor larger than the network's is refused.
+    Events are sorted by time, as in training. A sensor larger than the network's is refused.
     """
-    session = model.session(seed=seed, every_bin=False, one_window=True)  # refuses what takes no events
+    session = model.session(seed=seed, every_bin=False, one_window=True)  # refuses networks that take no events
     target = model.contract.input.binning
     assert target is not None
     source = _source(recording, index).sorted()
     adapter = (fit or Fit()).adapter(source, target.sensor, model.contract.input.fit)
     (decision,) = [*session.push(adapter(source.recording.events)), *session.flush()]
     outside = session.progress.outside
-    beside = outside.off_sensor + sum(
-        adapter.dropped.values()
-    )  # off the sensor, or of the region that the network sees
+    # The adapter drops events off the source's sensor and outside the region that the network sees.
+    beside = outside.off_sensor + sum(adapter.dropped.values())
     return replace(decision, outside=replace(outside, off_sensor=beside))
 
 

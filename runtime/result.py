@@ -1,4 +1,4 @@
-"""What a network says of its inputs: logits, probabilities and doubts."""
+"""The result of running a network: logits, probabilities and uncertainty."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ Doubles = NDArray[np.float64]
 
 
 class RunResult:
-    """What a network says: logits are its own bits; probabilities and doubts follow from them when asked for.
+    """The result of a run. Logits are the network's own bits; all else is computed from them on first access.
 
-    ``activity`` is None where the engine does not count. ``traces`` are spikes/<layer> and membrane/<layer>, [T, B, …].
+    Attributes:
+        state: State after the last step.
+        activity: Spikes and synaptic operations. None if the engine does not count them.
+        traces: Arrays spikes/<layer> and membrane/<layer>, [T, B, …], if the run recorded them.
     """
 
     def __init__(self, chunk: Chunk, spiking: bool) -> None:
@@ -26,27 +29,27 @@ class RunResult:
 
     @cached_property
     def member_logits(self) -> Floats:
-        """[members, B, classes]: of each network; a spiking one's are its read-out's mean over all steps so far."""
+        """Logits [members, B, classes] of each member; a spiking network's are the read-out's mean over all steps."""
         return self._results / np.float32(self.state.step) if self._spiking else self._results
 
     @property
     def logits(self) -> Floats:
-        """[B, classes]: the network's, or of an ensemble the logarithm of its probabilities."""
+        """Logits [B, classes] of the network, or the logarithm of an ensemble's probabilities."""
         return joint_logits(self.member_logits)
 
     @cached_property
     def probabilities(self) -> Doubles:
-        """[B, classes]: the mean over the members."""
+        """Probabilities [B, classes], the mean over the members."""
         return mean_probabilities(self.member_logits)
 
     @cached_property
     def entropy(self) -> Doubles:
-        """[B]: of the probabilities, in nats."""
+        """Entropy [B] of the probabilities in nats."""
         return entropy(self.probabilities)
 
     @cached_property
     def mutual_information(self) -> Doubles | None:
-        """[B]: how far the members of an ensemble disagree, in nats; None for a single network."""
+        """Disagreement [B] between the members of an ensemble in nats; None for a single network."""
         if len(self.member_logits) == 1:
             return None
         return mutual_information(softmax(self.member_logits))

@@ -1,1 +1,1 @@
-"""Many live streams through one network, over WebSocket: events in, decisions out; never torch."""
+"""Serve many live streams with one network over WebSocket: events in, decisions out; torch is not needed."""

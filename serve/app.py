@@ -1,8 +1,8 @@
 """The addresses of a server: ``/stream`` and ``/watch`` (WebSocket), ``/``, ``/health`` and ``/metrics``.
 
-A client needs the token, if the server has one. Cross-origin requests are refused: a browser names the origin of the
-page that asks, which must be our own address. A server that is bound to loopback answers only to loopback names, so
-that no other site can point its name at it.
+If the server has a token, clients need it. Cross-origin requests are refused: a browser states the origin of the page,
+which must be the server's own address. A server bound to loopback answers only to loopback names, so that no other site
+can point its own name at the server.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def page_text() -> str:
 
 
 def make_app(service: Service, token: str | None = None, loopback: bool = True) -> Starlette:
-    """Return the application of one service."""
+    """Make the web application of a service."""
     page = page_text()
 
     async def show(request: Request) -> Response:
@@ -55,7 +55,7 @@ def make_app(service: Service, token: str | None = None, loopback: bool = True) 
 
     async def metrics(request: Request) -> Response:
         if not has_token(request, token):
-            return PlainTextResponse("a token is needed: Authorization: Bearer TOKEN\n", 401)
+            return PlainTextResponse("a token is required: Authorization: Bearer TOKEN\n", 401)
         return PlainTextResponse(service.metrics.text(gauges(service)), media_type=CONTENT_TYPE)
 
     async def stream(socket: WebSocket) -> None:
@@ -74,7 +74,7 @@ def make_app(service: Service, token: str | None = None, loopback: bool = True) 
 
 
 def health_of(service: Service) -> dict[str, object]:
-    """Whether the server takes streams, and of which network."""
+    """Return the server's state and the network that it runs."""
     return {
         "status": "stopping" if service.stopping else "ok",
         "model": service.model.program.name,
@@ -86,16 +86,16 @@ def health_of(service: Service) -> dict[str, object]:
 
 
 def gauges(service: Service) -> dict[str, tuple[str, float]]:
-    """Return the figures that go up and down."""
+    """Return the values that rise and fall."""
     return {
-        "streams_open": ("Streams under way", len(service.streams)),
+        "streams_open": ("Open streams", len(service.streams)),
         "sessions_on_disk": ("Sessions that can be resumed", service.saved.count()),
-        "resident_bytes": ("Memory that the process holds", resident_bytes()),
+        "resident_bytes": ("Memory of the process", resident_bytes()),
     }
 
 
 def has_token(connection: HTTPConnection, token: str | None) -> bool:
-    """Whether a request brings the token, in its header or, as browsers must, in its address."""
+    """Return whether a request has the token, in its header or (as browsers must) in its address."""
     if token is None:
         return True
     header = connection.headers.get("authorization", "")
@@ -104,7 +104,7 @@ def has_token(connection: HTTPConnection, token: str | None) -> bool:
 
 
 def from_elsewhere(connection: HTTPConnection) -> bool:
-    """Whether the request is cross-origin: a browser names the page that asks."""
+    """Return whether the request is cross-origin; browsers state the origin of the page."""
     origin = connection.headers.get("origin")
     return origin is not None and urlsplit(origin).netloc != connection.headers.get("host")
 
@@ -112,11 +112,11 @@ def from_elsewhere(connection: HTTPConnection) -> bool:
 async def _let_in(socket: WebSocket, service: Service, token: str | None) -> bool:
     await socket.accept()
     if from_elsewhere(socket):
-        text = "the page that asks is of another site; open the page of this server"
+        text = "the request comes from a page of another site; open the page of this server"
         await refuse(socket, service, RefusedError(NOT_ALLOWED, "origin", text))
         return False
     if not has_token(socket, token):
-        text = "a token is needed: the header Authorization: Bearer TOKEN, or ?token=TOKEN"
+        text = "a token is required: the header Authorization: Bearer TOKEN, or ?token=TOKEN"
         await refuse(socket, service, RefusedError(NOT_ALLOWED, "token", text))
         return False
     return True

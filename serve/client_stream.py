@@ -1,6 +1,6 @@
-"""One client's stream: records in, decisions as JSON out, in blocks of bounded size. Nothing here waits for a network.
+"""One client's stream: records in, decisions as JSON out, in blocks of limited size. Nothing here waits for a network.
 
-Methods are called by one thread at a time: the connection asks for the next block once the last one was sent.
+One thread at a time calls the methods: the connection requests the next block after it has sent the previous one.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from axonnx.runtime.streams.session_state import SessionState
 from axonnx.serve.messages import MALFORMED, RefusedError, decision_message
 from axonnx.serve.view import View
 
-BLOCK = 256  # decisions that are in memory at a time: one message can ask for millions
+BLOCK = 256  # decisions in memory at a time, because one message can cause millions
 
 
 @dataclass(frozen=True)
 class Block:
-    """Some decisions of a message, and whether more of them are to come."""
+    """Some decisions of a message, and whether more of them follow."""
 
     texts: list[str]
     more: bool
 
 
 class Stream:
-    """A session, what brings events onto its sensor, and counters."""
+    """A session with the adapter of its sensor and its counters."""
 
     def __init__(self, number: int, key: str, session: Session, adapter: Adapter) -> None:
         self.number, self.key, self.session, self.adapter = number, key, session, adapter
-        self.events = 0  # that the client sent, from its first connection on
-        self.views: tuple[View, ...] = ()  # of pages that look on
+        self.events = 0  # events that the client has sent since its first connection
+        self.views: tuple[View, ...] = ()  # views of pages that watch the stream
         self._left: Iterator[Decision] = iter(())
 
     def take(self, data: bytes) -> Block:
-        """Return the first decisions of a message of records."""
+        """Process a message of records and return the first decisions."""
         if len(data) % RECORD.itemsize:
             raise RefusedError(
                 MALFORMED,
                 "records",
-                f"a message of {len(data)} bytes; expected whole records of {RECORD.itemsize} bytes",
+                f"the message has {len(data)} bytes; expected whole records of {RECORD.itemsize} bytes",
             )
         events = from_records(data, "stream", self.events)
         self.events += len(events)
@@ -54,11 +54,11 @@ class Stream:
         return self._begin(self.session.stream(moved))
 
     def advance(self, t_us: int) -> Block:
-        """Return the decisions of bins that end at or before ``t_us``: no event of them is to come."""
+        """Return the decisions of bins that end at or before ``t_us``; no more events of these bins may follow."""
         return self._begin(iter(self.session.advance(t_us)))
 
     def end(self) -> Block:
-        """Return the decisions of what is left."""
+        """End the stream and return the remaining decisions."""
         return self._begin(iter(self.session.flush()))
 
     def more(self) -> Block:
@@ -69,27 +69,27 @@ class Stream:
         return Block([decision_message(decision) for decision in decisions], len(decisions) == BLOCK)
 
     def save(self) -> SessionState:
-        """Where the stream stands between two messages."""
+        """Return the state of the stream between two messages."""
         return replace(self.session.save(), left_out=dict(self.adapter.dropped))
 
     def restore(self, state: SessionState) -> None:
-        """Go on from there."""
+        """Continue from a saved state."""
         self.session.restore(state)
         unknown = set(state.left_out) - set(self.adapter.dropped)
         if unknown:
-            raise AxonnxError(f"the saved session counts {sorted(unknown)[0]!r}, which no server does")
+            raise AxonnxError(f"the saved session has the unknown counter {sorted(unknown)[0]!r}; begin a new one")
         self.adapter.dropped |= state.left_out
         self.events = state.progress.events + sum(state.left_out.values())
 
     def dropped(self) -> dict[str, int]:
-        """Events that are in no bin, by reason."""
+        """Return the number of events that are in no bin, by reason."""
         counts = self.session.progress.outside.as_dict()
         for reason, count in self.adapter.dropped.items():
             counts[reason] = counts.get(reason, 0) + count
         return {reason: count for reason, count in counts.items() if count}
 
     def summary(self) -> dict[str, object]:
-        """Counters of the whole stream: events = binned + dropped, once it has ended."""
+        """Return the counters of the whole stream. After its end, events = binned + dropped."""
         progress = self.session.progress
         return {
             "events": self.events,

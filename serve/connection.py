@@ -1,8 +1,8 @@
-"""A stream over a WebSocket: one message at a time, so that a client that sends faster than we decide has to wait.
+"""A stream over a WebSocket, one message at a time, so that a client that sends too fast has to wait.
 
-The next message is read only when all decisions of the last one have been sent. What a client sends meanwhile fills
-the buffers of its own connection and then blocks it: nothing is lost, and the server's memory does not grow. A client
-that does not read its decisions is blocked in the same way.
+The next message is read only after all decisions of the previous one were sent. Meanwhile the client's data fills the
+buffers of its own connection, and then the client is blocked: nothing is lost, and the server's memory does not grow. A
+client that does not read its decisions is blocked in the same way.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = logging.getLogger("axonnx.serve")
 
 
 async def follow(socket: WebSocket, service: Service) -> None:
-    """Serve one client to its end, whatever that is. The socket is accepted already."""
+    """Serve one client until its stream ends for any reason. The socket must be accepted already."""
     try:
         stream = await service.open(socket.query_params)
     except RefusedError as refusal:
@@ -50,19 +50,21 @@ async def follow(socket: WebSocket, service: Service) -> None:
     except Exception:
         service.metrics.faults += 1
         log.exception("stream %d", stream.number)
-        await refuse(socket, service, RefusedError(OUR_FAULT, "fault", "a fault of the server ended this stream"))
+        await refuse(
+            socket, service, RefusedError(OUR_FAULT, "fault", "an internal error of the server ended this stream")
+        )
     finally:
         service.close(stream)
     return None
 
 
 async def refuse(socket: WebSocket, service: Service, refusal: RefusedError) -> None:
-    """Say why in full, then in the close frame, which has little room."""
+    """Send the full reason, then close; a close frame has room for a short text only."""
     service.metrics.refused[refusal.kind] += 1
     try:
         await socket.send_text(message("error", code=refusal.code, text=refusal.text))
         await socket.close(refusal.code, refusal.reason)
-    except (WebSocketDisconnect, RuntimeError):  # the client has gone already
+    except (WebSocketDisconnect, RuntimeError):  # the client is already gone
         pass
 
 
@@ -74,7 +76,7 @@ class Connection:
         self._dropped: Counter[str] = Counter(stream.dropped())
 
     async def run(self) -> None:
-        """Until the client ends it, or the server stops."""
+        """Run until the client ends the stream or the server stops."""
         await self.socket.send_text(self._hello())
         while not self.service.stopping:
             received = await self._receive()
@@ -88,7 +90,7 @@ class Connection:
         await self._leave()
 
     async def _receive(self) -> bytes | Order | None:
-        """Return the next message; None where the server stops meanwhile."""
+        """Return the next message; None if the server stops meanwhile."""
         try:
             with self.service.waiting(self.stream):
                 received = await self.socket.receive()
@@ -104,7 +106,7 @@ class Connection:
         content = received["text"] if content is None else content
         if len(content) > self.service.limits.message_bytes:
             most = self.service.limits.message_bytes
-            raise RefusedError(TOO_BIG, "size", f"a message of {len(content)} bytes; expected {most} at the most")
+            raise RefusedError(TOO_BIG, "size", f"the message has {len(content)} bytes; expected at most {most}")
         return content if isinstance(content, bytes) else read_order(content)
 
     async def _events(self, data: bytes, arrived: float) -> None:
@@ -115,7 +117,7 @@ class Connection:
         await self._send(block, arrived)
 
     async def _order(self, order: Order, arrived: float) -> bool:
-        """Do what the client asks for; whether that was the end."""
+        """Do what the client requests, and return whether the stream has ended."""
         if order.type == "save":
             await self._save()
             return False
@@ -129,7 +131,7 @@ class Connection:
         return True
 
     async def _send(self, block: Block, arrived: float) -> None:
-        """All decisions of a message, block by block; each block waits until the client has room for it."""
+        """Send all decisions of a message in blocks; each block waits until the client has room for it."""
         while True:
             for text in block.texts:
                 await self.socket.send_text(text)

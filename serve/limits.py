@@ -1,4 +1,4 @@
-"""How much a server takes on: streams, the size of a message, memory, saved sessions."""
+"""The limits of a server: streams, message size, memory and saved sessions."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from axonnx.base.errors import AxonnxError
 resource: ModuleType | None
 try:
     resource = import_module("resource")
-except ImportError:  # systems without it have no such limits either
+except ImportError:  # systems without this module have no such limits
     resource = None
 
 STATM = Path("/proc/self/statm")
-FILES_BESIDE = 128  # open files that are no streams: the model, watchers, requests
+FILES_BESIDE = 128  # open files that are not streams: the model, watchers, requests
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What is beyond them is refused or waits; it never costs a stream that is under way."""
+    """The limits of a server. Whatever exceeds them is refused or waits, without affecting open streams."""
 
-    clients: int = 1024  # streams at once
-    message_bytes: int = 2**18  # of one message: 16,384 events
-    memory_bytes: int = 2**31  # of the process: no new stream begins above it
+    clients: int = 1024  # open streams
+    message_bytes: int = 2**18  # size of one message: 16,384 events
+    memory_bytes: int = 2**31  # memory of the process, above which no new stream begins
     saved: int = 4096  # sessions in the folder
-    watchers: int = 16  # pages that look on
-    grace_s: float = 10.0  # for streams to finish their message when the server stops
-    handover_s: float = 5.0  # for a broken connection to be noticed when its client is back already
+    watchers: int = 16  # pages that watch streams
+    grace_s: float = 10.0  # time for streams to finish their message when the server stops
+    handover_s: float = 5.0  # time to notice a broken connection after its client has come back
 
     def __post_init__(self) -> None:
         for name, least in (("clients", 1), ("message_bytes", 16), ("memory_bytes", 1), ("saved", 1), ("watchers", 0)):
@@ -38,11 +38,11 @@ class Limits:
                 raise AxonnxError(f"serve: {name} is {getattr(self, name)}; expected {least} or more")
         for name in ("grace_s", "handover_s"):
             if not getattr(self, name) >= 0:
-                raise AxonnxError(f"serve: {name} is {getattr(self, name)}; expected seconds from 0 on")
+                raise AxonnxError(f"serve: {name} is {getattr(self, name)}; expected 0 or more seconds")
 
 
 def resident_bytes() -> int:
-    """Memory that the process holds now; its peak where the system does not say."""
+    """Return the current memory of the process, or its peak if the system does not state the current value."""
     if resource is None:
         return 0
     if STATM.exists():
@@ -52,7 +52,7 @@ def resident_bytes() -> int:
 
 
 def make_room_for_files(clients: int) -> None:
-    """Raise the limit of open files to the number of streams, as far as the system allows."""
+    """Raise the system's limit of open files if there may be more streams, because each stream is an open file."""
     if resource is None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -61,8 +61,8 @@ def make_room_for_files(clients: int) -> None:
         return
     if hard != resource.RLIM_INFINITY and hard < wanted:
         raise AxonnxError(
-            f"serve: {clients} clients need {wanted} open files and the system allows {hard} (ulimit -Hn); serve "
-            f"fewer, or raise the limit",
+            f"serve: {clients} clients need {wanted} open files, but the system allows {hard} (ulimit -Hn); allow "
+            f"fewer clients, or raise the limit",
             options=("clients",),
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -1,4 +1,4 @@
-"""``serve``: a model file on a port, until it is told to stop."""
+"""Serve a model file on a port until the server is stopped."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from axonnx.serve.service import Service
 
 TOKEN = "AXONNX_TOKEN"
 BACKLOG = 2048
-BUFFER = 2**17  # bytes that the system keeps of a connection each way (Linux doubles it)
-DEAD_AFTER_S = 60  # a peer that vanished without a word, seen by the system
-FAREWELL_S = 2.0  # for clients to answer our close
-HARD_LIMIT = 4  # × the limit of a message: up to there it is refused in words, beyond cut off
+BUFFER = 2**17  # bytes that the system buffers per connection and direction (Linux doubles it)
+DEAD_AFTER_S = 60  # time until the system detects a peer that vanished silently
+FAREWELL_S = 2.0  # time for clients to answer the closing message
+HARD_LIMIT = 4  # × the message limit: up to here a message is refused with a reason, beyond it the connection is cut
 
 
 class Server(uvicorn.Server):
-    """uvicorn, with streams that are saved before their connections close."""
+    """A uvicorn server that saves its streams before their connections close."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self.service = service
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """No new connections; then the streams, then the connections."""
+        """Stop accepting connections, then end the streams, then close the connections."""
         for listener in self.servers:
             listener.close()
         await self.service.stop()
@@ -43,13 +43,13 @@ class Server(uvicorn.Server):
             await asyncio.sleep(0.05)
             patience -= 0.05
         await super().shutdown(sockets)
-        for connection in list(self.server_state.connections):  # clients that do not read what is left for them
+        for connection in list(self.server_state.connections):  # clients that do not read their remaining data
             connection.transport.abort()
         await asyncio.sleep(0)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """SIGINT and SIGTERM stop the server in good order, which is no fault: they are not raised again."""
+        """Stop the server on SIGINT and SIGTERM without raising them again, because stopping is not an error."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -63,14 +63,14 @@ class Server(uvicorn.Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket bound to an address; port 0 is any free one."""
+    """Return a socket bound to an address; port 0 selects any free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # Connections inherit these. Small buffers bound the system's memory, and back-pressure reaches a client soon.
+    # Connections inherit these. Small buffers limit the system's memory, and back-pressure soon reaches a client.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
-    # A ping of our own could not be answered while back-pressure stops their reading.
+    # Clients could not answer a WebSocket ping while back-pressure stops their reading, so TCP checks the connection.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_KEEPIDLE"):
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, DEAD_AFTER_S)
@@ -80,14 +80,14 @@ def listen(host: str, port: int) -> socket.socket:
         listener.close()
         reason = getattr(fault, "strerror", None) or fault
         raise AxonnxError(
-            f"serve: {host}:{port} cannot be listened on ({reason}); choose another", options=("host", "port")
+            f"serve: cannot listen on {host}:{port} ({reason}); choose another host or port", options=("host", "port")
         ) from None
     listener.listen(BACKLOG)
     return listener
 
 
 def make_server(service: Service, host: str, token: str | None) -> Server:
-    """Return a server that is to be run on a socket of ``listen``."""
+    """Make a server that runs on a socket of ``listen``."""
     app = make_app(service, token, loopback=host in LOOPBACK)
     config = uvicorn.Config(
         app,
@@ -123,7 +123,18 @@ def serve(
     *,
     ready: Callable[[str], None],
 ) -> None:
-    """Serve until SIGINT or SIGTERM. ``ready`` is told the address once it is listened on."""
+    """Serve until SIGINT or SIGTERM.
+
+    Args:
+        service: The network and its streams.
+        host: Address to listen on.
+        port: Port to listen on; 0 selects any free port.
+        token: Token that clients must send. Default: none is required.
+        ready: Called with the server's address when it listens.
+
+    Raises:
+        AxonnxError: If the server cannot listen on the address, or the system allows too few open files.
+    """
     make_room_for_files(service.limits.clients)
     listener = listen(host, port)
     name = f"[{host}]" if ":" in host else host

@@ -1,7 +1,7 @@
-"""What all connections share: the network, worker threads, streams under way, limits and counters.
+"""The state that all connections share: the network, worker threads, open streams, limits and counters.
 
-Engines work in threads, outside the event loop; the compiled engine and onnxruntime let go of the interpreter's lock
-while they do. All other state is changed by the event loop alone.
+Engines run in threads, outside the event loop; the native engine and onnxruntime release Python's global lock while
+they run. Only the event loop changes all other state.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
 
 HANDOVER_POLL_S = 0.01
-ASKED = ("every_bin", "session", "token")  # what an address may ask for
+PARAMETERS = ("every_bin", "session", "token")  # parameters that an address may have
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,18 @@ class Rules:
 
 
 class Service:
-    """One network and its streams."""
+    """One network and its streams.
+
+    Args:
+        model: The network.
+        rules: How every stream is run.
+        limits: Limits of the server.
+        sessions: Folder for saved sessions. Default: sessions are not saved.
+        threads: Number of worker threads. Default: one per processor.
+
+    Raises:
+        AxonnxError: If the network takes no events, or the rules do not fit it.
+    """
 
     def __init__(
         self,
@@ -64,10 +75,12 @@ class Service:
         self.threads = threads or os.cpu_count() or 1
         self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="axonnx-serve")
         self._tasks: dict[int, asyncio.Task[object] | None] = {}  # of each stream
-        self._waiting: set[int] = set()  # streams that may be interrupted: they wait for a message
+        self._waiting: set[int] = set()  # streams that wait for a message and may be interrupted
         self.stopping = False
         window_length(model.contract, model.program.name)
-        self._make(0, "", False).session.warm_up()  # compiles; what is wrong with rules or file is said now
+        self._make(
+            0, "", False
+        ).session.warm_up()  # runs once, so that faults of the rules or the file are reported now
 
     @property
     def binning(self) -> Binning:
@@ -77,11 +90,15 @@ class Service:
         return binning
 
     async def work(self, function: Callable[[*Arguments], Result], *words: *Arguments) -> Result:
-        """Return the result of a function that runs in a thread."""
+        """Run a function in a worker thread and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *words)
 
     async def open(self, asked: Mapping[str, str]) -> Stream:
-        """Start a stream, or resume one, as an address asks; raise ``RefusedError`` if there is no room."""
+        """Open a new stream, or resume one, as the address requests.
+
+        Raises:
+            RefusedError: If there is no room, or the session cannot be resumed.
+        """
         every_bin, key = _every_bin(asked), asked.get("session")
         if key is not None:
             await self._handed_over(key)
@@ -89,7 +106,7 @@ class Service:
         number, resumed = self.metrics.streams + 1, key is not None
         key = key or self.saved.new_key()
         stream = self._make(number, key, every_bin)
-        self.streams[number], self.metrics.streams = stream, number  # its place is taken before we wait
+        self.streams[number], self.metrics.streams = stream, number  # the place is taken before we wait
         self._tasks[number] = asyncio.current_task()
         try:
             if resumed:
@@ -101,13 +118,13 @@ class Service:
         return stream
 
     def close(self, stream: Stream) -> None:
-        """Its place is free."""
+        """Free the place of a stream."""
         self.streams.pop(stream.number, None)
         self._tasks.pop(stream.number, None)
 
     @contextmanager
     def waiting(self, stream: Stream) -> Iterator[None]:
-        """While a stream waits for a message, ``stop`` may interrupt it."""
+        """Allow ``stop`` to interrupt a stream while it waits for a message."""
         self._waiting.add(stream.number)
         try:
             yield
@@ -120,7 +137,7 @@ class Service:
         self.metrics.saved += 1
 
     async def stop(self) -> None:
-        """No new streams; those under way finish their message, are saved and told so."""
+        """Accept no new streams; let open ones finish their message, save them and tell their clients."""
         self.stopping = True
         tasks = {number: task for number, task in self._tasks.items() if task is not None}
         for number in self._waiting & set(tasks):
@@ -129,15 +146,15 @@ class Service:
             await asyncio.wait(tasks.values(), timeout=self.limits.grace_s)
 
     def release(self) -> None:
-        """Let the threads go."""
+        """Stop the worker threads."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     async def _handed_over(self, key: str) -> None:
-        """Wait until no other connection has that session: a client may be back before its broken one is noticed."""
+        """Wait until no other connection uses the session, because a broken connection may be noticed late."""
         until = perf_counter() + self.limits.handover_s
         while any(stream.key == key for stream in self.streams.values()):
             if perf_counter() >= until:
-                raise RefusedError(NOT_ALLOWED, "session", "this session is under way in another connection")
+                raise RefusedError(NOT_ALLOWED, "session", "another connection uses this session; close it first")
             await asyncio.sleep(HANDOVER_POLL_S)
 
     def _check_room(self) -> None:
@@ -145,12 +162,12 @@ class Service:
             raise RefusedError(STOPPING, "stopping", "the server is stopping")
         if len(self.streams) >= self.limits.clients:
             raise RefusedError(
-                LATER, "clients", f"{self.limits.clients} streams are under way, the most; come back later"
+                LATER, "clients", f"{self.limits.clients} streams are open, the most that are allowed; try again later"
             )
         held = resident_bytes()
         if held > self.limits.memory_bytes:
             room = f"{held >> 20} MiB, more than its limit of {self.limits.memory_bytes >> 20} MiB"
-            raise RefusedError(LATER, "memory", f"the server holds {room}; come back later")
+            raise RefusedError(LATER, "memory", f"the server uses {room}; try again later")
 
     def _make(self, number: int, key: str, every_bin: bool) -> Stream:
         rules = self.rules
@@ -175,10 +192,12 @@ class Service:
 
 
 def _every_bin(asked: Mapping[str, str]) -> bool:
-    unknown = [name for name in asked if name not in ASKED]
+    unknown = [name for name in asked if name not in PARAMETERS]
     if unknown:
         raise RefusedError(
-            NOT_ALLOWED, "address", f"the address asks for {unknown[0][:40]!r}; known are {', '.join(ASKED)}"
+            NOT_ALLOWED,
+            "address",
+            f"the address has the unknown parameter {unknown[0][:40]!r}; known are {', '.join(PARAMETERS)}",
         )
     value = asked.get("every_bin", "0")
     if value not in ("0", "1"):

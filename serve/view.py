@@ -1,4 +1,4 @@
-"""What a page shows of a stream: the events since it last looked, and how the decision forms."""
+"""The view of a stream on a page: the events since the last picture, and how the decision develops."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from axonnx.runtime.events.arrays import Events
 from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.streams.decision import Decision
 
-SIDE = 64  # cells of the picture's longer side: larger sensors show squares of pixels as one
-KEPT = 200  # decisions of the history
-LISTED = 12  # classes that are shown, those of the highest probability
+SIDE = 64  # cells on the picture's longer side; one cell of a larger sensor is a square of pixels
+KEPT = 200  # decisions in the history
+LISTED = 12  # classes that are shown, those with the highest probabilities
 
 
 class View:
-    """A picture that worker threads add to and a page takes away."""
+    """A picture that worker threads add to and a page takes."""
 
     def __init__(self, sensor: Sensor) -> None:
         self._square = max(1, -(-max(sensor.width, sensor.height) // SIDE))
@@ -31,7 +31,7 @@ class View:
         self._alone = Lock()
 
     def add_events(self, events: Events) -> None:
-        """Count them by cell and polarity; those off the sensor are not to be seen."""
+        """Count events by cell and polarity; events off the sensor are not shown."""
         x, y = events["x"] // self._square, events["y"] // self._square
         seen = (x < self.width) & (y < self.height) & (events["p"] < 2)
         cell = (events["p"][seen].astype(np.int64) * self.height + y[seen]) * self.width + x[seen]
@@ -40,13 +40,13 @@ class View:
             self._counts += counts
 
     def add_decisions(self, decisions: Sequence[Decision]) -> None:
-        """Keep the last one whole, and of the others who won."""
+        """Keep the last decision, and the winners of the others."""
         with self._alone:
             self._history.extend((each.t_us, each.winner, each.confidence) for each in decisions)
             self._last = decisions[-1] if decisions else self._last
 
     def take(self) -> dict[str, object]:
-        """All that is to be drawn, as plain values; the picture begins anew."""
+        """Return everything to be drawn as plain values, and start a new picture."""
         with self._alone:
             counts, self._counts = self._counts, np.zeros_like(self._counts)
             history, last = list(self._history), self._last

@@ -1,4 +1,4 @@
-"""A page that looks on: some pictures a second of one stream. It never makes that stream wait."""
+"""Send pictures of a stream to a page that watches it, without making the stream wait."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from axonnx.serve.service import Service
 from axonnx.serve.view import View
 
 PAUSE = 0.1  # seconds between two pictures
-LISTED = 50  # streams to choose from, the newest
+LISTED = 50  # newest streams that the page can choose from
 
 
 async def watch(socket: WebSocket, service: Service) -> None:
-    """Send pictures of the stream that ``?stream=N`` names, or of the newest, until the page is closed."""
+    """Send pictures of the stream that ``?stream=N`` names, or of the newest one, until the page is closed."""
     asked = socket.query_params.get("stream", "")
     if asked and not asked.isdecimal():
-        return await refuse(socket, service, RefusedError(NOT_ALLOWED, "address", "stream is no number"))
+        return await refuse(socket, service, RefusedError(NOT_ALLOWED, "address", "stream is not a number"))
     if service.watchers >= service.limits.watchers:
-        text = f"{service.limits.watchers} pages look on, the most; come back later"
+        text = f"{service.limits.watchers} pages watch already, the most that are allowed; try again later"
         return await refuse(socket, service, RefusedError(LATER, "watchers", text))
     service.watchers += 1
     try:
@@ -51,7 +51,7 @@ async def _pictures(socket: WebSocket, service: Service, number: int | None) -> 
 
 
 def _chosen(service: Service, number: int | None) -> Stream | None:
-    """Return the stream of that number while it is under way, else the newest."""
+    """Return the stream with that number if it is open, otherwise the newest one."""
     if number is not None and number in service.streams:
         return service.streams[number]
     return service.streams[next(reversed(service.streams))] if service.streams else None

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.streams.decision import Decision
-from axonnx.runtime.streams.seen import Seen
+from axonnx.runtime.streams.pipeline import EventHistory
 
 BAR = 24
 MOST_ROWS, MOST_COLUMNS = 32, 64
@@ -43,7 +43,7 @@ class LiveView:
         time.sleep(self.pause)
 
 
-def show(decisions: Iterable[Decision], seen: Seen, out: TextIO, seconds_per_bin: float = 0.05) -> None:
+def show(decisions: Iterable[Decision], seen: EventHistory, out: TextIO, seconds_per_bin: float = 0.05) -> None:
     """Draw every decision with the events of its bin."""
     view: LiveView | None = None
     for decision in decisions:

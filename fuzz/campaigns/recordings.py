@@ -8,7 +8,7 @@ from io import BytesIO
 import numpy as np
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.binning.completed import Completed
+from axonnx.runtime.binning.completed import CompletedBins
 from axonnx.runtime.binning.settings import Binning
 from axonnx.runtime.binning.stream import Binner
 from axonnx.runtime.events.arrays import Events, check_events
@@ -111,7 +111,7 @@ def _other_cells(rng: random.Random, data: bytes) -> bytes:
     return rng.choice((b"\n", b"\n", b"\r\n", b"\r", b"\n\n")).join(lines)
 
 
-def _busy(bins: Completed) -> list[tuple[int, bytes]]:
+def _busy(bins: CompletedBins) -> list[tuple[int, bytes]]:
     """Number and counts of every bin with an event; silence may last for years."""
     return [
         (stretch.first + row, frame.tobytes())

@@ -1,17 +1,17 @@
-"""From events to frames of counts, the same bits in training, in whole recordings and in streams.
+"""Bin events into frames of counts, with the same bits in training, in whole recordings and in streams.
 
-An event at time t falls into bin (t − origin) // bin_us, in integer arithmetic that holds to both ends of int64.
-No event is lost without a trace: events in = events in frames (before clipping) + events counted as outside.
+An event at time t falls into bin (t − origin) // bin_us, in integer arithmetic that is exact for all int64 times.
+Every event is counted: events in = events in frames (before clipping) + events counted as outside.
 
-    settings    Sensor, Binning: what a frame is
-    rules       which bin, which cell, what is outside, what is cut: each rule once
+    settings    Sensor, Binning: the definition of a frame
+    rules       the rules for bins, cells, outside events and clipping, each written once
     recordings  bin_events, bin_batch: whole recordings
     stream      Binner: chunks of a stream
-    open_bin    the bin that its events are counted into, by native/events.c or, without the core, by plain
-    completed   Completed: bins that are whole
+    open_bin    the open bin, counted by native/events.c or, without the core, by plain
+    completed   CompletedBins: complete bins
 """
 
-from axonnx.runtime.binning.completed import Block, Completed, Stretch
+from axonnx.runtime.binning.completed import Block, CompletedBins, Stretch
 from axonnx.runtime.binning.recordings import BatchBinned, Binned, bin_batch, bin_events
 from axonnx.runtime.binning.rules import Outside
 from axonnx.runtime.binning.settings import Binning
@@ -25,7 +25,7 @@ __all__ = [
     "BinnerState",
     "Binning",
     "Block",
-    "Completed",
+    "CompletedBins",
     "Outside",
     "Sensor",
     "Stretch",

@@ -1,4 +1,4 @@
-"""Complete bins of a stream: the one that was open as a frame, all that follow as their non-zero cells only."""
+"""Complete bins of a stream: the previously open bin as a frame, all later bins as lists of their non-zero cells."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,54 +23,54 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Consecutive complete bins of a stream; `frames` is None where all of them are silent."""
+    """Consecutive complete bins of a stream; `frames` is None if all of them are silent."""
 
     first: int
     count: int
     frames: NDArray[np.uint8] | None
 
 
-class Listed(NamedTuple):
-    """The cells that are not zero, bin by bin: those of busy[k] are starts[k] … starts[k + 1] − 1."""
+class CellList(NamedTuple):
+    """The non-zero cells of bins: the cells starts[k] … starts[k + 1] − 1 belong to bin busy[k]."""
 
-    busy: NDArray[np.uint64]  # bins that are not silent, in rising order
+    busy: NDArray[np.uint64]  # bins that are not silent, in ascending order
     starts: NDArray[np.int64]  # of each busy bin
     cell: NDArray[np.uint32]
     value: NDArray[np.uint8]
 
 
-NOTHING = Listed(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint8))
+NOTHING = CellList(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint8))
 
 
-class Ended(NamedTuple):
-    """What a chunk of events ended: the open bin, and bins that began and ended within the chunk."""
+class BinContents(NamedTuple):
+    """What a chunk of events completed: the open bin, and bins that began and ended within the chunk."""
 
-    frame: NDArray[np.uint8] | None = None  # [cells] of the bin that was open; None where it is silent
-    listed: Listed = NOTHING
-    counted: int = 0  # the sum of all values
+    frame: NDArray[np.uint8] | None = None  # [cells] of the previously open bin; None if it is silent
+    listed: CellList = NOTHING
+    counted: int = 0  # sum of all values
 
 
-class Completed:
+class CompletedBins:
     """Bins first … stop − 1 of a stream.
 
-    Iterating gives blocks `(first, frames)` of bounded size, silence included, however long. `stretches` gives a silent
-    stretch of a block's length or more as one item without frames, so that hours of it cost nothing.
+    Iteration yields blocks `(first, frames)` of limited size, including silence of any length. `stretches` returns a
+    silence of at least a block's length as one item without frames, so that hours of silence cost nothing.
     """
 
     __slots__ = ("counted", "first", "frame", "frame_shape", "listed", "stop")
 
-    def __init__(self, first: int, stop: int, frame_shape: tuple[int, int, int], ended: Ended) -> None:
+    def __init__(self, first: int, stop: int, frame_shape: tuple[int, int, int], ended: BinContents) -> None:
         self.first, self.stop, self.frame_shape = first, stop, frame_shape
         self.frame, self.listed, self.counted = ended
 
     @property
     def block_bins(self) -> int:
-        """The most bins that a block holds."""
+        """The largest number of bins in a block."""
         return _block_bins(self.frame_shape)
 
     @property
     def count(self) -> int:
-        """How many bins are complete."""
+        """The number of complete bins."""
         return self.stop - self.first
 
     def __bool__(self) -> bool:
@@ -86,7 +86,7 @@ class Completed:
                 yield Block(first, np.zeros((count, *self.frame_shape), np.uint8))
 
     def stretches(self) -> Iterator[Stretch]:
-        """The bins in order, in blocks of frames and long silences."""
+        """Yield the bins in order, as blocks of frames and long silences."""
         at = self.first
         while at < self.stop:
             busy = self.next_busy(at)
@@ -99,7 +99,7 @@ class Completed:
                 at += count
 
     def next_busy(self, at: int) -> int:
-        """The first bin from `at` on that is not silent, or stop."""
+        """Return the first bin from `at` on that is not silent, or `stop`."""
         if at == self.first and self.frame is not None:
             return at
         busy = self.listed.busy
@@ -107,7 +107,7 @@ class Completed:
         return int(busy[entry]) if entry < len(busy) else self.stop
 
     def frames(self, first: int, count: int) -> NDArray[np.uint8]:
-        """`count` complete bins from bin `first` on, [count, C, H, W]."""
+        """Return `count` complete bins from bin `first` on, [count, C, H, W]."""
         if count == 1 and first == self.first and self.frame is not None:
             return self.frame.reshape(1, *self.frame_shape)
         frames = np.zeros((count, *self.frame_shape), np.uint8)
@@ -119,7 +119,7 @@ class Completed:
         return frames
 
     def _places(self, first: int, count: int, cells: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Where in frames of `count` bins the listed cells stand, and their values."""
+        """Return the positions of the listed cells in frames of `count` bins, and their values."""
         busy, starts, cell, value = self.listed
         if len(busy) == 0:
             return starts, value

@@ -1,4 +1,4 @@
-"""The open bin of a stream and its counters, which the native core and numpy share."""
+"""The open bin of a stream and its counters, shared by the native core and numpy."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from axonnx.native import address_of
 from axonnx.runtime.binning.rules import Outside
 from axonnx.runtime.binning.settings import Binning
 
-FULL = 255  # a count stays there, and what is beyond it is surplus
-END = 2**64  # µs since the origin that no time of int64 reaches
+FULL = 255  # a count stops here, and the rest is added to the surplus
+END = 2**64  # µs since the origin, beyond every int64 time
 Indices = NDArray[np.uint32]
 
 _FIELDS = (
@@ -29,9 +29,9 @@ _FIELDS = (
 
 
 class OpenBin(ctypes.Structure):
-    """``open_bin`` of native/events.c, which says what each field means.
+    """``open_bin`` of native/events.c, where each field is explained.
 
-    The fields are stated here as well because numpy needs them where there is no core. A test compares the two lists.
+    The fields are listed here as well because numpy needs them when there is no core. A test compares the two lists.
     """
 
     _fields_ = tuple((name, kind) for kind, names in _FIELDS for name in names.split())
@@ -62,7 +62,7 @@ class OpenBin(ctypes.Structure):
 
     @property
     def bin(self) -> int:
-        """Its index: all bins before it are complete."""
+        """Index of the open bin: all bins before it are complete."""
         return END if self._ended else self.index
 
     @property
@@ -71,24 +71,24 @@ class OpenBin(ctypes.Structure):
         return Outside(self.off_sensor, self.bad_polarity, self.before, self.after, self.late)
 
     def open(self, index: int) -> None:
-        """Make bin `index` the open one, in which nothing is counted yet."""
+        """Make bin `index` the open one, with all counts at zero."""
         self.index, self._ended, self.touched = index % END, index == END, 0
 
     def all_counts(self) -> NDArray[np.int64]:
-        """The counts with their surplus, which is shown at the first full cell."""
+        """Return the counts; the surplus is added to the first full cell."""
         counts = self.counts.astype(np.int64)
         counts[int(self.counts.argmax())] += self.surplus
         return counts
 
     def take_counts(self, counts: NDArray[np.int64]) -> None:
-        """Hold these counts instead."""
+        """Replace the counts."""
         self.counts[:] = np.minimum(counts, FULL)
         self.surplus = int(np.maximum(counts - FULL, 0).sum())
 
 
 @lru_cache(maxsize=64)
 def _places(binning: Binning) -> tuple[Indices, Indices]:
-    """What x and what y add to an event's cell: many streams of one network share it."""
+    """Return what x and y add to an event's cell; all streams of a network share these arrays."""
     columns = np.arange(binning.sensor.width, dtype=np.uint32) // np.uint32(binning.downsample)
     rows = np.arange(binning.sensor.height, dtype=np.uint32) // np.uint32(binning.row_step) * np.uint32(binning.width)
     return columns, rows

@@ -1,9 +1,9 @@
-"""The pass over a stream's events in numpy: the twin of `axonnx_push` in native/events.c, used without the core."""
+"""Count a stream's events with numpy, as `axonnx_push` in native/events.c does; used when there is no core."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime.binning.completed import NOTHING, Ended, Listed
+from axonnx.runtime.binning.completed import NOTHING, BinContents, CellList
 from axonnx.runtime.binning.open_bin import FULL, OpenBin
 from axonnx.runtime.binning.rules import bin_index, cells_of, clip_counts
 from axonnx.runtime.events.arrays import Events
@@ -12,29 +12,29 @@ Cells = NDArray[np.int64]
 Bins = NDArray[np.uint64]
 
 
-def push(events: Events, at: OpenBin) -> Ended:
-    """Count events; the bins that they complete."""
+def push(events: Events, at: OpenBin) -> BinContents:
+    """Count events, and return the bins that they complete."""
     at.events += len(events)
     times, cell = _on_sensor(events, at)
     if len(times) == 0:
-        return Ended()
+        return BinContents()
     if not at.known:
         at.origin, at.known = int(times[0]), 1
     index, cell, clock, touched = _place(times, cell, at)
     first_open = int(np.searchsorted(index, np.uint64(clock)))
-    ended = Ended() if clock == at.bin else _complete(clock, index[:first_open], cell[:first_open], at)
+    ended = BinContents() if clock == at.bin else _complete(clock, index[:first_open], cell[:first_open], at)
     _add(cell[first_open:], at)
     at.touched |= touched
     return ended
 
 
-def close(stop: int, at: OpenBin) -> Ended:
-    """The open bin is complete; bin `stop` is the open one now."""
+def close(stop: int, at: OpenBin) -> BinContents:
+    """Complete the open bin, and make bin `stop` the open one."""
     return _complete(stop, np.empty(0, np.uint64), np.empty(0, np.int64), at)
 
 
 def _on_sensor(events: Events, at: OpenBin) -> tuple[NDArray[np.int64], Cells]:
-    """Time and cell of the events that may count."""
+    """Return time and cell of the events on the sensor."""
     cell, off_sensor, bad_polarity = cells_of(events, at.binning)
     strange = off_sensor | bad_polarity
     at.off_sensor += np.count_nonzero(off_sensor)
@@ -43,7 +43,7 @@ def _on_sensor(events: Events, at: OpenBin) -> tuple[NDArray[np.int64], Cells]:
 
 
 def _place(times: NDArray[np.int64], cell: Cells, at: OpenBin) -> tuple[Bins, Cells, int, bool]:
-    """Bin (never falling) and cell of the events that count, the bin now open, and whether one touched it."""
+    """Return bin (never decreasing) and cell of the valid events, the open bin, and whether it was touched."""
     index, before = bin_index(times, np.array([at.origin], np.int64), at.binning.bin_us)
     index[before] = 0
     after = np.zeros(len(times), np.bool_)
@@ -62,15 +62,15 @@ def _place(times: NDArray[np.int64], cell: Cells, at: OpenBin) -> tuple[Bins, Ce
 
 
 def _add(cell: Cells, at: OpenBin) -> None:
-    """Count events into the open bin; what a full cell cannot hold is counted as its surplus."""
+    """Count events into the open bin; add what a full cell cannot hold to the surplus."""
     found, more = np.unique(cell, return_counts=True)
     counts = at.counts[found].astype(np.int64) + more
     at.counts[found] = np.minimum(counts, FULL)
     at.surplus += int(np.maximum(counts - FULL, 0).sum())
 
 
-def _complete(stop: int, index: Bins, cell: Cells, at: OpenBin) -> Ended:
-    """All bins before `stop`; their events that are not yet counted are given in rising order of bin."""
+def _complete(stop: int, index: Bins, cell: Cells, at: OpenBin) -> BinContents:
+    """Complete all bins before `stop`; the events not yet counted come in ascending order of bins."""
     in_open = int(np.searchsorted(index, np.uint64(at.bin), side="right"))
     _add(cell[:in_open], at)
     frame, cut = clip_counts(at.counts.astype(np.int64), at.binning.limit)
@@ -79,20 +79,20 @@ def _complete(stop: int, index: Bins, cell: Cells, at: OpenBin) -> Ended:
     at.counts[:], at.surplus = 0, 0
     at.open(stop)
     in_frame, in_list = int(frame.sum(dtype=np.int64)), int(listed.value.sum(dtype=np.int64))
-    return Ended(frame if in_frame else None, listed, in_frame + in_list)
+    return BinContents(frame if in_frame else None, listed, in_frame + in_list)
 
 
-def _listed(index: Bins, cell: Cells, at: OpenBin) -> tuple[Listed, int]:
-    """The cells of bins, and what clipping took from them."""
+def _listed(index: Bins, cell: Cells, at: OpenBin) -> tuple[CellList, int]:
+    """Return the cells of bins, and the number of events that clipping removed."""
     bins, cell, count = _nonzero(index, cell, at.binning.cells)
     value, lost = clip_counts(count, at.binning.limit)
     starts = np.flatnonzero(np.diff(bins, prepend=~bins[:1]))
-    return Listed(bins[starts], starts, cell.astype(np.uint32), value), lost
+    return CellList(bins[starts], starts, cell.astype(np.uint32), value), lost
 
 
 def _nonzero(index: Bins, cell: Cells, cells: int) -> tuple[Bins, Cells, NDArray[np.int64]]:
-    """Bin, cell and count of each cell with events, given events in rising order of bin."""
-    # Ranks stand in for the bins, whose product with `cells` could leave int64.
+    """Return bin, cell and count of each non-zero cell, for events in ascending order of bins."""
+    # Ranks replace the bins, whose product with `cells` could overflow int64.
     starts = np.flatnonzero(np.diff(index, prepend=~index[:1]))
     rank = np.zeros(len(index), np.int64)
     rank[starts[1:]] = 1

@@ -1,4 +1,4 @@
-"""Whole recordings to frames, one or many at a time."""
+"""Bin whole recordings, one or many at a time."""
 
 import itertools
 from ctypes import c_int64, c_void_p
@@ -15,22 +15,28 @@ from axonnx.runtime.binning.rules import Outside, bin_index, cells_of, clip_coun
 from axonnx.runtime.binning.settings import Binning
 from axonnx.runtime.events.arrays import Events, check_events
 
-# Above this many cells a dense int64 histogram costs more memory than the events: count by sorting instead.
+# Above this many cells a dense int64 histogram takes more memory than the events, so counting sorts them instead.
 DENSE_CELLS = 2**22
 
 
 @dataclass(frozen=True)
 class Binned:
-    """One recording as frames, and what is not in them."""
+    """One recording as frames, with the events that are not in them.
+
+    Attributes:
+        frames: Counts, [T, C, H, W].
+        outside: Events that are in no frame, by reason.
+        clipped: Number of events above the limit, removed by `clip` or `binary`.
+    """
 
     frames: NDArray[np.uint8]  # [T, C, H, W]
     outside: Outside
-    clipped: int  # counts above the limit, cut off by `clip` or `binary`
+    clipped: int  # events above the limit, removed by `clip` or `binary`
 
 
 @dataclass(frozen=True)
 class BatchBinned:
-    """Many recordings as frames, and for each what is not in them."""
+    """Several recordings as frames, and for each the events that are not in them."""
 
     frames: NDArray[np.uint8]  # [N, T, C, H, W]
     outside: tuple[Outside, ...]
@@ -38,15 +44,32 @@ class BatchBinned:
 
 
 def bin_events(events: Events, binning: Binning) -> Binned:
-    """Frames of one recording, in whatever order its events are."""
+    """Bin one recording, in any order of events.
+
+    Args:
+        events: Events of the recording.
+        binning: How events become frames.
+
+    Returns:
+        The frames, and the counts of events that are not in them.
+    """
     batch = bin_batch(events, [0, len(check_events(events))], binning)
     return Binned(batch.frames[0], batch.outside[0], int(batch.clipped[0]))
 
 
 def bin_batch(events: Events, offsets: ArrayLike, binning: Binning) -> BatchBinned:
-    """Frames of many recordings; recording i is events[offsets[i]:offsets[i + 1]].
+    """Bin several recordings at once.
 
-    Events are counted by the native core, or by numpy where there is no core: the bits are the same.
+    Args:
+        events: Events of all recordings.
+        offsets: N + 1 positions; recording i is events[offsets[i]:offsets[i + 1]].
+        binning: How events become frames.
+
+    Returns:
+        The frames of each recording, and its counts of events that are not in them.
+
+    Raises:
+        AxonnxError: If the offsets do not cut the events into recordings.
     """
     edges = _check_offsets(np.asarray(offsets), len(check_events(events)))
     native = find_function("bin", None, c_void_p, c_void_p, c_int64, c_void_p)
@@ -66,7 +89,7 @@ def _native(native: Any, events: Events, edges: NDArray[np.int64], binning: Binn
 
 
 def _plain(events: Events, edges: NDArray[np.int64], binning: Binning) -> BatchBinned:
-    """The same in numpy."""
+    """Bin with numpy."""
     cell, off_sensor, bad_polarity = cells_of(events, binning)
     origins = _origins(events, edges, off_sensor | bad_polarity, binning)
     index, before = bin_index(events["t"], origins, binning.bin_us)
@@ -87,7 +110,7 @@ def _check_offsets(edges: NDArray, count: int) -> NDArray[np.int64]:
     if not whole or edges[0] != 0 or edges[-1] != count or np.any(edges[1:] < edges[:-1]):
         raise AxonnxError(
             f"binning: offsets {np.array2string(edges, threshold=8)} do not cut {count} events into recordings;"
-            f" expected integers that start at 0, never fall, and end at {count}."
+            f" expected integers that start at 0, never decrease, and end at {count}."
         )
     return edges.astype(np.int64)
 
@@ -95,9 +118,10 @@ def _check_offsets(edges: NDArray, count: int) -> NDArray[np.int64]:
 def _origins(
     events: Events, edges: NDArray[np.int64], strange: NDArray[np.bool_], binning: Binning
 ) -> NDArray[np.int64]:
-    """Time of each event's origin, or a single zero; the first event of a recording is the first that is not strange.
+    """Return the time of each event's origin, or a single zero.
 
-    A recording of strange events alone has no origin and no event that needs one.
+    The first event of a recording is its first event on the sensor with a known polarity. A recording without such an
+    event needs no origin.
     """
     if binning.origin == "zero":
         return np.zeros(1, np.int64)
@@ -110,11 +134,11 @@ def _origins(
 def _histograms(
     key: NDArray[np.int64], edges: NDArray[np.int64], binning: Binning
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Clipped counts [N, T·cells], and how many counts each recording lost to the limit."""
+    """Return clipped counts [N, T·cells], and the number of events that each recording lost to the limit."""
     size = binning.bins * binning.cells
     frames = np.zeros((len(edges) - 1, size), np.uint8)
     lost = np.zeros(len(edges) - 1, np.int64)
-    # One recording at a time keeps the int64 histogram in the processor's cache.
+    # Processing one recording at a time keeps the int64 histogram in the processor's cache.
     for i, (start, stop) in enumerate(itertools.pairwise(edges)):
         if size <= DENSE_CELLS:
             frames[i], lost[i] = clip_counts(np.bincount(key[start:stop], minlength=size), binning.limit)

@@ -1,4 +1,4 @@
-"""The rules of binning, shared by whole recordings and streams: which bin, which cell, what is outside, what is cut."""
+"""The rules of binning for recordings and streams: bin, cell, outside events and clipping."""
 
 from dataclasses import dataclass, fields
 
@@ -11,13 +11,13 @@ from axonnx.runtime.events.arrays import Events
 
 @dataclass(frozen=True)
 class Outside:
-    """Events that are in no frame, each counted once, for the first reason that holds in this order."""
+    """Events that are in no frame; each is counted once, for the first reason that applies in this order."""
 
     off_sensor: int = 0  # x or y beyond the sensor
     bad_polarity: int = 0  # p beyond the sensor's polarities
     before: int = 0  # earlier than the origin
-    after: int = 0  # later than the last bin (a stream has one only where it is a single window)
-    late: int = 0  # its bin was complete already (only in a stream whose events are out of order)
+    after: int = 0  # later than the last bin (a stream has a last bin only if it is a single window)
+    late: int = 0  # its bin was already complete (only in a stream whose events are out of order)
 
     @property
     def total(self) -> int:
@@ -25,7 +25,7 @@ class Outside:
         return sum(self.as_dict().values())
 
     def as_dict(self) -> dict[str, int]:
-        """Counts by reason."""
+        """Return the counts by reason."""
         return {reason.name: getattr(self, reason.name) for reason in fields(self)}
 
     def __add__(self, other: "Outside") -> "Outside":
@@ -36,9 +36,9 @@ class Outside:
 def bin_index(
     times: NDArray[np.int64], origin: NDArray[np.int64], bin_us: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """floor((t − origin) / bin_us), and where t < origin (there the index means nothing).
+    """Return floor((t − origin) / bin_us), and whether t < origin (then the index is meaningless).
 
-    The difference of two int64 needs 64 bits without a sign: subtracting modulo 2^64 gives it exactly for t ≥ origin.
+    The difference of two int64 needs 64 unsigned bits: subtraction modulo 2^64 gives it exactly for t ≥ origin.
     """
     times = np.ascontiguousarray(times)
     elapsed = times.view(np.uint64) - origin.view(np.uint64)
@@ -46,7 +46,7 @@ def bin_index(
 
 
 def cells_of(events: Events, binning: Binning) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Position in the frame, and where x or y, or else the polarity, is beyond the sensor."""
+    """Return each event's cell, whether it is off the sensor, and whether only its polarity is wrong."""
     x, y, p = (np.ascontiguousarray(events[name]) for name in "xyp")
     off_sensor = (x >= binning.sensor.width) | (y >= binning.sensor.height)
     bad_polarity = (p >= binning.sensor.polarities) & ~off_sensor
@@ -63,7 +63,7 @@ def cells_of(events: Events, binning: Binning) -> tuple[NDArray[np.int64], NDArr
 def count_outside(
     reasons: dict[str, NDArray[np.bool_]], wrong: NDArray[np.bool_], edges: NDArray[np.int64]
 ) -> tuple[Outside, ...]:
-    """Counts of each recording by the first reason in the order given."""
+    """Count the outside events of each recording by the first reason in the given order."""
     if not wrong.any():
         return (Outside(),) * (len(edges) - 1)
     left = wrong.copy()
@@ -77,12 +77,12 @@ def count_outside(
 
 
 def true_before(mask: NDArray[np.bool_], edges: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many are true before each edge."""
+    """Return the number of true values before each edge."""
     return np.concatenate([[0], np.cumsum(mask, dtype=np.int64)])[edges]
 
 
 def clip_counts(counts: NDArray[np.int64], limit: int) -> tuple[NDArray[np.uint8], int]:
-    """Counts up to the limit, and how many were cut off."""
+    """Return counts up to the limit, and the number of events that were cut off."""
     if counts.max(initial=0) <= limit:
         return counts.astype(np.uint8), 0
     clipped = np.minimum(counts, limit)

@@ -1,4 +1,4 @@
-"""What a frame is: the sensor, the length of a bin, and what a count becomes."""
+"""The definition of a frame: sensor, length of a bin, and value of a cell."""
 
 from typing import Literal, Self
 
@@ -14,7 +14,13 @@ Origin = Literal["zero", "first"]
 
 
 class Binning(BaseModel):
-    """How events become frames: bins of bin_us microseconds each, over a down-sampled sensor."""
+    """How events become frames: bins of bin_us microseconds each, over a down-sampled sensor.
+
+    Examples:
+        >>> binning = Binning(sensor=Sensor(width=128, height=128), bins=50, bin_us=10_000, downsample=4)
+        >>> binning.shape
+        (50, 2, 32, 32)
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -23,22 +29,22 @@ class Binning(BaseModel):
     bin_us: int = Field(ge=1, le=INT64_MAX, description="length of a bin in microseconds")
     origin: Origin = Field(
         default="zero",
-        description="where bin 0 begins: at time zero of the recording's clock, or at its first event that is on the "
-        "sensor and of a known polarity",
+        description="start of bin 0: time zero of the recording's clock, or the first event that is on the "
+        "sensor and has a known polarity",
     )
     values: Literal["count", "binary"] = Field(
-        default="count", description="counts of events up to clip, or 1 where there was any event"
+        default="count", description="count events up to clip, or store 1 if there was any event"
     )
     clip: int = Field(default=255, ge=1, le=255, description="the largest count")
     downsample: int = Field(
         default=1,
         ge=1,
         le=65536,
-        description="sum over squares of this many pixels a side, a divisor of the sensor's sides; a sensor of height "
-        "1 is summed along its width only",
+        description="side of the squares of pixels that are summed, a divisor of the sensor's sides; a sensor of "
+        "height 1 is summed along its width only",
     )
     polarity: Literal["keep", "merge"] = Field(
-        default="keep", description="a channel for each polarity, or both in one"
+        default="keep", description="one channel for each polarity, or one for both"
     )
 
     @classmethod
@@ -54,16 +60,30 @@ class Binning(BaseModel):
         downsample: int = 1,
         polarity: Literal["keep", "merge"] = "keep",
     ) -> Self:
-        """A binning of exactly `bins` equal bins over `duration_us`; a duration that does not divide is refused."""
+        """Make a binning of exactly `bins` equal bins over `duration_us`.
+
+        Args:
+            duration_us: Length of all bins together in microseconds.
+            bins: Number of bins.
+            sensor: Sensor that recorded the events.
+            origin: Start of bin 0, as in ``Binning``.
+            values: Counts or single bits, as in ``Binning``.
+            clip: Largest count.
+            downsample: Side of the squares of pixels that are summed.
+            polarity: One channel for each polarity, or one for both.
+
+        Raises:
+            AxonnxError: If the duration does not divide into bins of whole microseconds.
+        """
         if bins < 1 or duration_us < bins:
             raise AxonnxError(
-                f"binning: {bins} bins over {duration_us} µs; expected at least one bin, and a microsecond for each."
+                f"binning: {bins} bins over {duration_us} µs; expected at least one bin, and at least 1 µs for each."
             )
         if duration_us % bins:
             nearest = max(1, (2 * duration_us + bins) // (2 * bins)) * bins
             raise AxonnxError(
-                f"binning: {duration_us} µs do not divide into {bins} bins of whole microseconds;"
-                f" the nearest duration that does is {nearest} µs."
+                f"binning: {duration_us} µs cannot be divided into {bins} bins of whole microseconds;"
+                f" the nearest possible duration is {nearest} µs."
             )
         return cls(
             sensor=sensor,
@@ -79,23 +99,25 @@ class Binning(BaseModel):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.duration_us > INT64_MAX:
-            raise ValueError(f"{self.bins} bins of {self.bin_us} µs end beyond int64; use fewer or shorter bins")
+            raise ValueError(
+                f"{self.bins} bins of {self.bin_us} µs exceed the range of int64; use fewer or shorter bins"
+            )
         for side, step in (("width", self.downsample), ("height", self.row_step)):
             size = getattr(self.sensor, side)
             if size % step:
                 raise ValueError(f"downsample {step} does not divide the sensor's {side} {size}; use a divisor of it")
         if self.cells > MOST_CELLS:
-            raise ValueError(f"{self.cells} cells in a bin; at most {MOST_CELLS} are possible. Use a larger downsample")
+            raise ValueError(f"{self.cells} cells in a bin; expected at most {MOST_CELLS}. Use a larger downsample")
         return self
 
     @property
     def row_step(self) -> int:
-        """Rows that become one: `downsample`, or 1 where there is but one row."""
+        """Number of rows that are summed: `downsample`, or 1 if there is only one row."""
         return 1 if self.sensor.height == 1 else self.downsample
 
     @property
     def channels(self) -> int:
-        """1 when polarities are merged, else the sensor's polarities."""
+        """1 if polarities are merged, otherwise the sensor's polarities."""
         return 1 if self.polarity == "merge" else self.sensor.polarities
 
     @property
@@ -110,17 +132,17 @@ class Binning(BaseModel):
 
     @property
     def frame_shape(self) -> tuple[int, int, int]:
-        """(channels, height, width) of one bin."""
+        """Shape (channels, height, width) of one bin."""
         return self.channels, self.height, self.width
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """(bins, channels, height, width) of a recording."""
+        """Shape (bins, channels, height, width) of a recording."""
         return self.bins, *self.frame_shape
 
     @property
     def cells(self) -> int:
-        """Values in one bin."""
+        """Number of values in one bin."""
         return self.channels * self.height * self.width
 
     @property
@@ -130,5 +152,5 @@ class Binning(BaseModel):
 
     @property
     def limit(self) -> int:
-        """The largest value a frame can hold."""
+        """The largest value that a frame can hold."""
         return 1 if self.values == "binary" else self.clip

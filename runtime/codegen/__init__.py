@@ -1,1 +1,1 @@
-"""From a program to code: operators lowered to each language, and the table that the native core runs."""
+"""Generate code from a program: operators in each language, and the table that the native core runs."""

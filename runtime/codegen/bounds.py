@@ -1,7 +1,7 @@
-"""Every place that the native core will touch, checked once, before the first call: kernels look at no bounds.
+"""Check every address that the native core will use, once, before the first call; kernels check no bounds.
 
-Each instruction's row says where it reads and writes. Here it is worked out how far that reaches, row by row, from
-the same named columns that the kernels read.
+Each instruction's row states where it reads and writes. This module computes how far each row reaches, from the same
+named columns that the kernels read.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.codegen import rows as kinds
 from axonnx.runtime.codegen.weights import FINEST_UNIT
 
-ADDRESSES = 2**31  # tables and event lists hold integers of 32 bits
+ADDRESSES = 2**31  # tables and event lists hold 32-bit integers
 CACHE_LINE = 64
 BYTES_OF = {kinds.FLOATS: 4, kinds.SHORTS: 2, kinds.BYTES: 1}
 
 
 class Reach(NamedTuple):
-    """So many elements of a pool from ``begin`` on."""
+    """A range of ``size`` elements of a pool, from ``begin`` on."""
 
     pool: str
     begin: int
@@ -32,9 +32,9 @@ class Reach(NamedTuple):
 
 @dataclass(frozen=True)
 class Pools:
-    """How many elements each pool has, weights in cache lines; ``steps`` rows of tables that follow the clock.
+    """Number of elements in each pool (weights: in cache lines), and number of rows in tables that the clock selects.
 
-    ``slack``: elements that may be written behind a list's end.
+    ``slack`` is the number of elements that may be written after a list's end.
     """
 
     memory: int
@@ -50,29 +50,33 @@ class Pools:
 
 
 def check_rows(rows: Sequence[tuple[int, ...]], pools: Pools, tables: NDArray[np.int32], where: str) -> None:
-    """Refuse a program whose rows are not as wide as their kernels read, or reach beyond a pool."""
+    """Refuse a program whose rows have the wrong width for their kernels, or reach beyond a pool."""
     for size in (pools.memory, pools.events, pools.tables, pools.constants, pools.weights, pools.packed):
         if size >= ADDRESSES:
-            raise AxonnxError(f"{where}: its buffers or weights hold {size} numbers; less than 2³¹ can be addressed")
+            raise AxonnxError(
+                f"{where}: its buffers or weights hold {size} numbers; expected less than 2³¹. Export a smaller network"
+            )
     for number, row in enumerate(rows):
         kind = kinds.KINDS[row[0]]
         if len(row) != len(kind._fields) or len(row) > kinds.COLUMNS:
-            raise _fault(where, number, row, f"{len(row)} numbers wide; expected {len(kind._fields)}")
+            raise _fault(where, number, row, f"it has {len(row)} numbers; expected {len(kind._fields)}")
         named = kind(*row)
         for pool, begin, size in REACHES[kind](named, pools):
             if begin < 0 or size < 0 or begin + size > getattr(pools, pool):
-                reach = f"reaches {pool} {begin} … {begin + size} of {getattr(pools, pool)}"
+                reach = f"it reaches {pool} {begin} … {begin + size} of {getattr(pools, pool)}"
                 raise _fault(where, number, row, reach)
         if isinstance(named, kinds.Move):
             sources = tables[named.table : named.table + named.size]
             furthest = int(sources.max(initial=-1)) + named.shift
             if sources.min(initial=-1) < -1 or named.shift < 0 or furthest >= pools.memory:
-                raise _fault(where, number, row, "gathers from beyond its memory")
+                raise _fault(where, number, row, "it gathers from beyond its memory")
 
 
 def _fault(where: str, number: int, row: tuple[int, ...], text: str) -> AxonnxError:
     return AxonnxError(
-        f"{where}: instruction {number} of the compiled program (code {row[0]}) is or does too much: {text}"
+        f"{where}: instruction {number} of the compiled program (code {row[0]}) is wrong: {text}. This is a fault of "
+        f"axonnx; "
+        f"please report it"
     )
 
 
@@ -82,7 +86,7 @@ def _load(row: kinds.Load, pools: Pools) -> Iterator[Reach]:
 
 
 def _events(listed: int, starts: int, size: int, pitch: int, pools: Pools) -> Iterator[Reach]:
-    """A list of so many at most, and its counts, one more than there are pixels."""
+    """Yield the ranges of a list of at most ``size`` events, and of its counts: one more than there are pixels."""
     yield Reach("events", listed, size + pools.slack)
     yield Reach("events", starts, size // pitch + 1 if pitch > 0 and size % pitch == 0 else ADDRESSES)
 
@@ -95,7 +99,7 @@ def _scan(row: kinds.Scan | kinds.ScanInput, pools: Pools) -> Iterator[Reach]:
 
 
 def _synapse(row: kinds.Linear | kinds.Conv, rows: int, outputs: int, dense: int, pools: Pools) -> Iterator[Reach]:
-    """``rows`` of weights for event lists with one of zeros, ``dense`` of them for dense products."""
+    """Yield the ranges of ``rows`` of weights for event lists (plus one of zeros), and of ``dense`` rows."""
     valid = row.stored in BYTES_OF and row.dense_stored in BYTES_OF
     if not valid or not 0 <= row.unit <= FINEST_UNIT or not 0 <= row.bits < 24:
         yield Reach("weights", 0, ADDRESSES)

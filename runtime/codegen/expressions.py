@@ -1,9 +1,9 @@
-"""A neuron operator's body as source text of another language: one definition, every engine.
+"""Translate a neuron operator's body to another language: one definition for every engine.
 
 The body in ``runtime.format.opset`` is the only equation of an operator on the deployed side. It is a list of
-assignments; each language says how it writes one operation. Nothing is reordered, so every language rounds alike.
+assignments; each language states how it writes one operation. Nothing is reordered, so all languages round alike.
 
-This module needs nothing but the standard library: the native core is built from it before anything is installed.
+This module imports only the standard library, because the native core is built from it before anything is installed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OPERATIONS = ("Add", "Sub", "Mul", "GreaterOrEqual", "Abs", "Neg", "Cast", "Cons
 
 
 class Assignment(NamedTuple):
-    """``output = operation(*inputs)``; ``value`` is the number of a constant."""
+    """The assignment ``output = operation(*inputs)``; ``value`` is the number of a constant."""
 
     output: str
     operation: str
@@ -39,13 +39,13 @@ class Language(NamedTuple):
     constant: str
 
     def expression(self, step: Assignment) -> str:
-        """The right side of an assignment."""
+        """Return the right side of an assignment."""
         forms = (self.add, self.sub, self.mul, self.at_least, self.absolute, self.negative, self.number, self.constant)
         operands = (step.value,) if step.operation == "Constant" else step.inputs
         return dict(zip(OPERATIONS, forms, strict=True))[step.operation].format(*operands)
 
 
-# Operators of C work on vectors too; the functions are those of native/vectors.h, where a vector may have one lane.
+# C operators work on vectors too. The functions are those of native/vectors.h, where a vector may have one lane.
 C = Language(
     "{0} + {1}", "{0} - {1}", "{0} * {1}", "at_least({0}, {1})", "numbers_of({0})", "magnitude({0})", "-{0}",
     "splat({0}f)",
@@ -57,7 +57,7 @@ JAVASCRIPT = Language(
 
 
 def assignments(op: SpikeOp) -> tuple[Assignment, ...]:
-    """The body of an operator, line by line."""
+    """Parse the body of an operator, line by line."""
     found = []
     for line in filter(None, map(str.strip, op.body.splitlines())):
         matched = _ASSIGNMENT.fullmatch(line)
@@ -69,9 +69,9 @@ def assignments(op: SpikeOp) -> tuple[Assignment, ...]:
 
 
 def c_step(op: SpikeOp) -> str:
-    """One step of LANES neurons: operands are read, results stored; what is returned are the spikes, as bits.
+    """Return C code for one step of LANES neurons: it reads operands, stores results and returns spikes as bits.
 
-    The current and the spikes of the step before come as arguments: they may be in registers.
+    The current and the previous spikes are arguments, because they may already be in registers.
     """
     lines = [f"/* {op.formula} */", f"INLINE mask step_{op.function}(const layer *l, int32_t i, const float *k, "]
     lines[-1] += "vec current, vec spikes)\n{"
@@ -95,7 +95,7 @@ def c_step(op: SpikeOp) -> str:
 
 
 def javascript_function(op: SpikeOp) -> str:
-    """All neurons of a layer: arrays of results, then of inputs, in the order of the definition."""
+    """Return a JavaScript function for all neurons of a layer; arguments are the results, then the inputs."""
     arrays = ", ".join([*(f"{name}To" for name in op.outputs), *(f"{name}Of" for name in op.inputs)])
     lines = [f"// {op.formula}", f"function {op.function}({arrays}) {{"]
     lines.append(f"  for (let i = 0; i < {op.outputs[0]}To.length; i++) {{")

@@ -1,9 +1,9 @@
-"""What the core's loop takes together: synapses that share a sum, what follows them, and their neurons.
+"""Group the rows that the core's loop processes together: synapses that share a sum, their followers, and neurons.
 
-A turn is a few numbers of rows; what it computes is what its rows compute one after the other. Turns form groups, and a
-group goes through SLOTS time steps before the next one does, so that its weights and membranes stay in the cache. What
-one group hands to the next within a step has a place of its own for each of these steps; states have one for all. The
-loop is the same, with a table for each step whose rows point to that step's places.
+A turn lists a few rows, and computes what these rows compute one after the other. Turns form groups. A group processes
+SLOTS time steps before the next group does, so that its weights and membranes stay in the cache. Values that one group
+passes to the next within a step have a separate place for each of these steps; states have one place for all. The loop
+is the same, with a table for each step whose rows point to that step's places.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from axonnx.runtime.program.instructions import Conv, Instruction, Linear, Move,
 NONE, KEPT = -1, 1
 LEAN_SPIKES = 1
 MOST_BYTES = 2**28  # of the places of all slots together
-MEMORY = {  # columns that are places in memory
+MEMORY = {  # columns that are addresses in memory
     "out", "source", "scratch", "spikes", "next_spikes", "membrane",
     *(name for name in kinds.Neurons._fields if name.startswith(("in_", "out_"))),
 }  # fmt: skip
@@ -33,7 +33,7 @@ EVENTS = {"listed", "starts", "counted", "plain"}
 
 
 class Order:
-    """The turns of one plan, their groups, and a table for each slot; one slot where states would not survive more."""
+    """The turns of a plan, their groups, and a table for each slot; one slot if states would not survive more."""
 
     def __init__(self, plan: Plan, slots: int = SLOTS) -> None:
         self.plan, self.rows = plan, plan.rows
@@ -60,10 +60,12 @@ class Order:
             yield rows
 
     def _row(self, row: kinds.AnyRow, slot: int) -> kinds.AnyRow:
-        """A row as one slot sees it: states stay where they are, all else moves."""
+        """Return a row for one slot: states stay in place, everything else moves."""
         operands = {"a": not getattr(row, "a_constant", 1), "b": not getattr(row, "b_constant", 1)}
         names = MEMORY | {name for name, moves in operands.items() if moves}
-        lists = (slot - 1) % self.slots if getattr(row, "old", 0) else slot  # what fired a step ago is listed there
+        lists = (
+            (slot - 1) % self.slots if getattr(row, "old", 0) else slot
+        )  # the events of the previous step are listed there
         changed = {}
         for name, value in row._asdict().items():
             if name in names and value >= self.plan.storage.kept:
@@ -81,10 +83,10 @@ class Order:
         return table[table >= 0]
 
     def _groups(self) -> list[int] | None:
-        """The turns at which groups begin, and where the last ends; None where nothing is gained.
+        """Return the turns at which groups begin and the end of the last; None if groups gain nothing.
 
-        Turns stay together from the first to the last that reads what a state was, or that writes it, or that reads
-        its new values otherwise than as events: a state has one place for all steps.
+        A state has one place for all steps. So turns stay together from the first to the last that reads a state's old
+        value, writes the state, or reads its new value in another form than events.
         """
         plan, program, storage = self.plan, self.plan.program, self.plan.storage
         if storage.copied or not program.states or not all(map(self._moves_alike, self.rows)):
@@ -92,7 +94,7 @@ class Order:
         turn_of = {name: number for number, turn in enumerate(self.turns) for name in self._instructions(turn)}
         computed = (i for i in program.instructions if i.name in turn_of)  # a reshape only names a place again
         writers = {storage.root(name): i for i in computed for name in i.writes}
-        together: set[int] = set()  # turns that belong to the one before
+        together: set[int] = set()  # turns that belong to the previous turn's group
         for i in program.instructions:
             for name in i.reads:
                 if name not in program.buffers or storage.place(name) >= storage.kept or i.name not in turn_of:
@@ -105,14 +107,14 @@ class Order:
         return [self.at_start, *cuts, len(self.turns)] if cuts else None
 
     def _moves_alike(self, row: kinds.AnyRow) -> bool:
-        """Whether all that a move gathers has a place for each slot, or none of it has."""
+        """Return whether all sources of a move have a place for each slot, or none of them has."""
         if not isinstance(row, kinds.Move):
             return True
         change = self._sources(row) >= self.plan.storage.kept
         return bool(change.all() or not change.any())
 
     def _as_events(self, i: Instruction, root: str) -> bool:
-        """Whether an instruction takes a layer's spikes from their list alone: graded values are read as numbers."""
+        """Return whether an instruction reads a layer's spikes only as events; graded values are read as numbers."""
         return isinstance(i, Linear | Conv) and self.plan.program.buffers[root].values.kind == "spikes"
 
     def _instructions(self, turn: NDArray[np.int32]) -> set[str]:
@@ -152,7 +154,7 @@ class Order:
         return self.rows[self._next + 1] if self._next + 1 < len(self.rows) else None
 
     def _load(self, number: int, row: kinds.Load) -> list[int]:
-        """The input, listed as it comes, unless somebody reads it otherwise than as events."""
+        """Return the turn of the input, which lists events while it loads if all readers use events."""
         following = self._following()
         if row.pitch != 1 or not isinstance(following, kinds.ScanInput) or following.source != row.out:
             return self._turn(number)
@@ -163,7 +165,7 @@ class Order:
         return self._turn(number, self._take() if lists else NONE)
 
     def _linear(self, number: int, row: kinds.Linear) -> list[int]:
-        """A synapse, another that adds to its sums, and the neurons behind them."""
+        """Return the turn of a synapse, a second synapse that adds to its sums, and their neurons."""
         more = fire = NONE
         following = self._following()
         if isinstance(following, kinds.Linear) and following.bias == kinds.ADD_TO_SUM and following.out == row.out:
@@ -173,7 +175,7 @@ class Order:
         return self._turn(number, more, fire, self._is_lean(fire))
 
     def _conv(self, number: int, row: kinds.Conv) -> list[int]:
-        """A convolution, arithmetic on its result, and the neurons behind it, unless it reads their own spikes."""
+        """Return the turn of a convolution, arithmetic on its result, and its neurons, unless it reads their spikes."""
         size, out = row.out_height * row.out_width * row.out_pitch, row.out
         then: list[int] = []
         kept, fire = [self._is_kept(number)], NONE
@@ -191,30 +193,30 @@ class Order:
         return self._turn(number, NONE, fire, self._is_lean(fire), tuple(then), tuple(kept))
 
     def _continues(self, out: int, size: int) -> bool:
-        """Whether the next row is arithmetic on what is at ``out``."""
+        """Return whether the next row is arithmetic on the values at ``out``."""
         row = self._following()
         if not isinstance(row, kinds.Arithmetic) or row.size != size:
             return False
         return (not row.a_constant and row.a == out) or (not row.b_constant and row.b == out)
 
     def _fires(self, out: int, size: int) -> bool:
-        """Whether the next row is neurons that spike and whose current is at ``out``."""
+        """Return whether the next row is neurons that fire, with their current at ``out``."""
         row = self._following()
         return isinstance(row, kinds.Neurons) and bool(row.fires) and row.in_0 == out and row.size == size
 
     def _is_kept(self, number: int) -> int:
-        """Whether a result is read by others than the next row."""
+        """Return whether a result is read by others than the next row."""
         program, family = self.plan.program, self._family(self._by_row[number].writes[0])
         lasting = {*program.states, *program.after.values(), *program.logits}
         readers = [i for i in program.instructions if family & set(i.reads) and self._reads(i, family)]
         return int(len(readers) > 1 or bool(family & lasting))
 
     def _reads(self, i: Instruction, family: set[str]) -> bool:
-        """Whether an instruction is one at all: some only give memory another name, or vanish in a sum."""
+        """Return whether an instruction really reads; some only rename memory, or vanish in a sum."""
         return i.name in self.plan.row_of or (isinstance(i, Move) and i.writes[0] not in family)
 
     def _is_lean(self, number: int) -> int:
-        """Whether a layer's spikes are read by synapses alone, as events: then they need be no numbers."""
+        """Return whether only synapses read a layer's spikes, as events, so that no numbers are needed."""
         row = self.rows[number] if number != NONE else None
         if not isinstance(row, kinds.Neurons) or not row.fires or row.spikes != row.next_spikes:
             return 0
@@ -229,7 +231,7 @@ class Order:
         return LEAN_SPIKES if events and len(kept_by) == 1 and not family & set(program.logits) else 0
 
     def _family(self, name: str) -> set[str]:
-        """All names of the same memory."""
+        """Return all names of the same memory."""
         return self._families[self.plan.storage.root(name)]
 
     @cached_property

@@ -1,4 +1,4 @@
-"""From a program to what the native core runs: a table of integers, constants laid out for it, and its memory."""
+"""Lay out a program for the native core: a table of integers, constants, and memory."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from axonnx.runtime.program.instructions import (
 )
 
 NEVER = float(np.finfo(np.float32).max)  # the threshold of neurons that are only padding
-CACHE_LINE = 64  # bytes; where each synapse's weights begin
-MOST_PACKED = 2**22  # numbers of a padded image for dense products; larger ones go by events at any density
+CACHE_LINE = 64  # bytes; each synapse's weights begin at a multiple
+MOST_PACKED = 2**22  # numbers of a padded image for dense products; larger images use events at any density
 
 
 @dataclass
 class Pool:
-    """Constants of one kind, one after the other, each from a multiple of ``step`` on."""
+    """Constants of one type, one after the other, each aligned to a multiple of ``step``."""
 
     step: int
     parts: list[NDArray[Any]] = field(default_factory=list)
     size: int = 0
 
     def add(self, values: NDArray[Any]) -> int:
-        """Where the values begin."""
+        """Append values and return their position."""
         filler = -values.size % self.step
         begin, self.size = self.size, self.size + values.size + filler
         self.parts += [values.ravel(), np.zeros(filler, values.dtype)]
@@ -57,13 +57,13 @@ class Pool:
 
 @dataclass
 class WeightPool:
-    """Weights of every width, one after the other, each from a cache line on; sizes and places count cache lines."""
+    """Weights of every width, one after the other, aligned to cache lines; sizes and positions count cache lines."""
 
     parts: list[NDArray[Any]] = field(default_factory=list)
     size: int = 0
 
     def add(self, values: NDArray[Any]) -> int:
-        """Where the values begin."""
+        """Append values and return their position."""
         begin, each = self.size, CACHE_LINE // values.itemsize
         self.parts.append(np.concatenate([values, np.zeros(-values.size % each, values.dtype)]))
         self.size += self.parts[-1].nbytes // CACHE_LINE
@@ -73,24 +73,26 @@ class WeightPool:
 class Plan:
     """A program laid out for the native core.
 
-    ``padding``: sizes of buffers are multiples of it, 16 for vectors, 1 for a microcontroller. ``dense``: weights are
-    there a second time, for dense products.
+    Args:
+        program: Program to lay out.
+        padding: Sizes of buffers are multiples of it: 16 for vectors, 1 for a microcontroller.
+        dense: Store weights a second time, for dense products.
     """
 
     def __init__(self, program: Program, padding: int = LANES, dense: bool = True) -> None:
         self.program, self.padding, self.dense = program, padding, dense
         self.storage = Storage(program, padding)
         self.floats, self.integers, self.weights = Pool(padding), Pool(padding), WeightPool()
-        self.packed_size = 0  # of a dense layer's inputs
+        self.packed_size = 0  # for the inputs of a dense layer
         self.rows: list[kinds.AnyRow] = []
-        self.at_start = 0  # the first rows list the states' events, once a chunk
+        self.at_start = 0  # the first rows list the states' events, once per chunk
         self.row_of: dict[str, int] = {}  # instruction -> its row
-        self.owners: list[str] = []  # of each row, the instruction that it is for; none for the first rows
+        self.owners: list[str] = []  # for each row, the instruction that it belongs to; empty for the first rows
         self.trace_places: dict[str, tuple[int, str]] = {}
         self.trace_size = self.outside_size = 0
         self._lower()
         self.table = table_of(self.rows)
-        self.synapse_rows = np.zeros(len(self.rows), np.int64)  # 1 where a row is a synapse's
+        self.synapse_rows = np.zeros(len(self.rows), np.int64)  # 1 if a row is a synapse's
         self.synapse_rows[[self.row_of[name] for name in program.synapses]] = 1
         self.constants = aligned(self.floats.parts, np.float32)
         self.tables = aligned(self.integers.parts, np.int32)
@@ -103,7 +105,7 @@ class Plan:
 
     @property
     def firing(self) -> list[Neurons]:
-        """The layers that spike."""
+        """Layers that fire."""
         return [i for i in self.program.instructions if isinstance(i, Neurons) and fires(i)]
 
     @property
@@ -114,7 +116,7 @@ class Plan:
 
     @property
     def pools(self) -> Pools:
-        """How large everything is that kernels read and write."""
+        """Sizes of everything that kernels read and write."""
         return Pools(
             memory=self.storage.memory,
             constants=self.floats.size,
@@ -129,7 +131,7 @@ class Plan:
         )
 
     def is_old(self, name: str) -> bool:
-        """Whether a name is what a state was before the step."""
+        """Return whether a name refers to the value of a state before the step."""
         new = set(self.program.after.values())
         while name not in new and name in self.storage.shared:
             name = self.storage.shared[name]
@@ -150,7 +152,7 @@ class Plan:
         self._copy_states()
 
     def _copy_states(self) -> None:
-        """Take the new states over as if all at once: what another state was is put aside first."""
+        """Replace all states at the same time: save a state first if another state takes its old value."""
         sources = {}
         for state in self.storage.copied:
             source, size = self.program.after[state], self._layout(state).size
@@ -182,7 +184,7 @@ class Plan:
         if type(instruction) not in rules:
             raise AxonnxError(
                 f"{self.program.name}: node {instruction.name!r} ({instruction.op}) is unknown to the native core; "
-                f"known are {', '.join(rule.__name__ for rule in rules)}"
+                f"known are {', '.join(rule.__name__ for rule in rules)}. Use another engine"
             )
         before = len(self.rows)
         rules[type(instruction)](instruction)
@@ -221,7 +223,7 @@ class Plan:
         )
 
     def _synapse(self, i: Linear | Conv, dense: bool) -> dict[str, int]:
-        """What both kinds of synapse say: what it reads, its weights, where it adds to, what it begins at."""
+        """Return the columns of both kinds of synapses: input, weights, output and initial sum."""
         events, x = self.storage.list_of(i.reads[0]), self.program.buffers[i.reads[0]].values
         weights = prepare_weights(i, self.program.constants[i.weight], x, self.padding, dense)
         return {
@@ -248,7 +250,7 @@ class Plan:
         }
 
     def _begin(self, i: Linear | Conv) -> int:
-        """Where a sum's first values are; of two synapses with one sum, the first brings both biases."""
+        """Return the position of a sum's first values; of two synapses with one sum, the first adds both biases."""
         together = [i]
         total = self.storage.sums.get(i.writes[0])
         if total is not None:
@@ -260,7 +262,7 @@ class Plan:
             return kinds.NO_BIAS
         values = np.zeros(padded(len(biases[0]), self.padding), np.float32)
         for bias in biases:
-            values[: len(bias)] += bias  # exact, as their sum is certified together
+            values[: len(bias)] += bias  # exact, because their sum is certified
         return self.floats.add(values)
 
     def _linear(self, i: Linear) -> None:
@@ -311,7 +313,7 @@ class Plan:
         )
 
     def _neurons(self, i: Neurons) -> None:
-        """A layer; its constants stand one after another, in the order of the operator's inputs."""
+        """Add a layer; its constants follow each other in the order of the operator's inputs."""
         op, layout = OPS[i.spike_op], self._layout(i.writes[0])
         after = dict(zip(op.outputs, map(self._at, i.writes), strict=True))
         before = {name: self._at(i.operands[name]) for name in op.operands}
@@ -354,7 +356,7 @@ class Plan:
         return places[0], places[1]
 
     def _packed(self, name: str, layout: Layout, padding: float) -> NDArray[np.float32]:
-        """A constant over all of a buffer."""
+        """Return a constant, expanded to all elements of a buffer."""
         values = np.broadcast_to(self.program.constants[name], layout.shape)
         packed: NDArray[np.float32] = layout.pack(values[None], padding)[0]
         return packed
@@ -378,7 +380,7 @@ class Plan:
         )
 
     def _operand(self, name: str, layout: Layout) -> tuple[int, int, int]:
-        """Whether it is a constant, where it begins, and after how many floats it repeats."""
+        """Return whether an operand is constant, its position, and its period in floats."""
         if name not in self.program.buffers:
             full = self._packed(name, layout, 0.0)
             period = _period(full, layout)
@@ -388,7 +390,7 @@ class Plan:
             return 0, self._at(name), layout.size
         if layout.image and own.shape == (layout.shape[0], 1, 1):
             return 0, self._at(name), layout.pitch
-        out = self.storage.room(layout.size)  # a copy in the larger shape
+        out = self.storage.room(layout.size)  # a copy with the larger shape
         self._gather(np.broadcast_to(own.places + self._at(name), layout.shape), layout, out)
         return 0, out, layout.size
 
@@ -429,7 +431,7 @@ class Plan:
 
 
 def table_of(rows: list[kinds.AnyRow]) -> NDArray[np.int32]:
-    """Rows as the native core reads them; the last columns of short rows are zero."""
+    """Return the rows as the native core reads them; the last columns of short rows are zero."""
     table = np.zeros((len(rows), kinds.COLUMNS), np.int32)
     for number, row in enumerate(rows):
         table[number, : len(row)] = row
@@ -437,7 +439,7 @@ def table_of(rows: list[kinds.AnyRow]) -> NDArray[np.int32]:
 
 
 def aligned(parts: Sequence[NDArray[Any]], dtype: type[np.generic], size: int = 0) -> NDArray[Any]:
-    """Arrays one after the other, or ``size`` zeros, from a cache line on, with another line behind them."""
+    """Return arrays one after the other, or ``size`` zeros, aligned to a cache line and followed by another line."""
     parts = [part.view(dtype) for part in parts]
     size, width = max(size, sum(part.size for part in parts)), np.dtype(dtype).itemsize
     line = CACHE_LINE // width
@@ -450,7 +452,7 @@ def aligned(parts: Sequence[NDArray[Any]], dtype: type[np.generic], size: int = 
 
 
 def _reach(i: Conv, weight: NDArray[np.float32], y: Layout) -> tuple[int, int]:
-    """How many rows and columns of a padded image the windows of all outputs see."""
+    """Return how many rows and columns of a padded image the windows of all outputs cover."""
     down, across = (
         (y.shape[1 + axis] - 1) * i.strides[axis] + (weight.shape[2 + axis] - 1) * i.dilations[axis] + 1
         for axis in (0, 1)
@@ -459,12 +461,12 @@ def _reach(i: Conv, weight: NDArray[np.float32], y: Layout) -> tuple[int, int]:
 
 
 def _padding(parameter: str) -> float:
-    """What a parameter is where there is no neuron."""
+    """Return the value of a parameter where there is no neuron."""
     return NEVER if parameter == "threshold" else 0.0
 
 
 def _period(full: NDArray[np.float32], layout: Layout) -> int:
-    """After how many floats a constant repeats: one for all, one a channel, or one each."""
+    """Return a constant's period in floats: one for all, one for each channel, or one for each neuron."""
     for period in (layout.padding, layout.pitch):
         if period < layout.size and (full.reshape(-1, period) == full[:period]).all():
             return period
@@ -472,5 +474,5 @@ def _period(full: NDArray[np.float32], layout: Layout) -> int:
 
 
 def fires(neurons: Neurons) -> bool:
-    """Whether a layer spikes: a read-out does not."""
+    """Return whether a layer fires; a read-out does not."""
     return OPS[neurons.spike_op].spikes is not None

@@ -1,6 +1,6 @@
-"""The rows of a compiled program's table: what stands where, for whoever writes a row, checks it or runs it.
+"""The rows of a compiled program's table; this module defines the columns for writers, checks and kernels.
 
-A row is a tuple with names; the C code reads the same columns by the same names (``header``), so neither can drift.
+A row is a named tuple. The C code reads the same columns by the same names (``header``), so the two cannot differ.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from axonnx.runtime.codegen.expressions import c_step
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.format.spike_op import SpikeOp
 
-COLUMNS = 44  # of the table; no row is wider
+COLUMNS = 44  # of the table; no row has more
 CHAIN = 4  # most instructions between a convolution and its neurons
-SLOTS = 16  # time steps that a group of turns may take at a time
-WIDEST = 256  # outputs of a block of weights
-# Per cent of active inputs from which dense products are faster: weights of 16 bits that serve several pixels or time
-# steps, or a single one; the same for 8 bits. Measured by benchmarks/crossings.py.
+SLOTS = 16  # most time steps that a group of turns processes at a time
+WIDEST = 256  # outputs in a block of weights
+# Percentage of active inputs from which dense products are faster: with 16-bit weights that serve several pixels or
+# time steps, with 16-bit weights that serve one; then the same for 8 bits. Measured by benchmarks/crossings.py.
 DENSE_FROM = (47, 101, 30, 101)
 
 ADD, SUB, MUL = range(3)  # kinds of arithmetic
-PAIRS, MEANS, LARGEST = range(3)  # kinds of pools
-FLOATS, SHORTS, BYTES = range(3)  # how weights are stored
-NO_BIAS, ADD_TO_SUM = -1, -2  # in place of a bias: a sum begins at nothing, or at what is there already
-NOWHERE = -1  # the place of what is not there
+PAIRS, MEANS, LARGEST = range(3)  # kinds of pooling
+FLOATS, SHORTS, BYTES = range(3)  # storage types of weights
+NO_BIAS, ADD_TO_SUM = -1, -2  # instead of a bias: a sum begins at zero, or at its present value
+NOWHERE = -1  # position of a part that does not exist
 
-NEURONS = tuple(op for op in OPS.values() if op.neurons)  # their numbers are their places here
+NEURONS = tuple(op for op in OPS.values() if op.neurons)  # an operator's number is its position here
 MOST_OPERANDS = max(len(op.operands) for op in NEURONS)
 MOST_RESULTS = max(len(op.outputs) for op in NEURONS)
 
 
 class Load(NamedTuple):
-    """Bring one step's input or noise in, from [C, H, W] to channels last where there are several."""
+    """Load one step's input or noise, and convert [C, H, W] to channels last if there are several channels."""
 
     code: int
     at: int
@@ -45,7 +45,7 @@ class Load(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """List a buffer's events, and how many come before each pixel."""
+    """List a buffer's events, and the number of events before each pixel."""
 
     code: int
     source: int
@@ -56,7 +56,7 @@ class Scan(NamedTuple):
 
 
 class ScanInput(NamedTuple):
-    """``Scan`` of the input, with a look at its values; ``plain`` is 1 where all are 0 or 1."""
+    """``Scan`` of the input with a check of its values; ``plain`` is 1 if all are 0 or 1."""
 
     code: int
     source: int
@@ -68,10 +68,11 @@ class ScanInput(NamedTuple):
 
 
 class Linear(NamedTuple):
-    """W·x + b on the events of ``source``; ``counted`` is where their number stands.
+    """W·x + b on the events of ``source``; ``counted`` is the position of their number.
 
     ``weights`` are rows for event lists, ``dense`` the same weights for dense products (or NOWHERE), both in units of
-    64 bytes. Values of graded inputs are multiples of 2^−bits. ``old``: it reads what its own layer fired a step ago.
+    64 bytes. Values of graded inputs are multiples of 2^−bits. ``old`` marks a layer that reads its own previous
+    spikes.
     """
 
     code: int
@@ -96,10 +97,10 @@ class Linear(NamedTuple):
 
 
 class Conv(NamedTuple):
-    """W ∗ x + b, with the first columns of ``Linear``.
+    """W ∗ x + b; the first columns are those of ``Linear``.
 
-    One window's weights are listed at ``rows`` and their inputs at ``sources``; ``scratch`` has room for two rows of
-    output pixels. ``dense_*`` is the image with its padding, as dense products read it; ``offsets`` are those of taps.
+    ``rows`` is the list of one window's weights and ``sources`` the list of their inputs. ``scratch`` has room for two
+    rows of output pixels. ``dense_*`` describes the padded image for dense products; ``offsets`` are those of the taps.
     """
 
     code: int
@@ -146,8 +147,8 @@ class Conv(NamedTuple):
 class Neurons(NamedTuple):
     """One step of a layer: operands and results in the order of the operator's definition.
 
-    Its constants stand one after another, ``period`` floats each: one for all (``same``), one a channel, or one for
-    every neuron (``each``).
+    Its constants follow each other with ``period`` floats each: one for all (``same``), one for each channel, or one
+    for every neuron (``each``).
     """
 
     code: int
@@ -181,7 +182,7 @@ class Neurons(NamedTuple):
 
 
 class Arithmetic(NamedTuple):
-    """a + b, a − b or a · b; either may be a constant, and may repeat."""
+    """A sum a + b, difference a − b or product a · b; each operand may be a constant, and may repeat."""
 
     code: int
     kind: int
@@ -196,7 +197,7 @@ class Arithmetic(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Gather by a table of addresses, each ``shift`` further on; −1 is zero."""
+    """Gather by a table of addresses, each moved by ``shift``; −1 means zero."""
 
     code: int
     table: int
@@ -206,7 +207,7 @@ class Move(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """Σ_k x_k² − x_i²"""
+    """The sum Σ_k x_k² − x_i²."""
 
     code: int
     source: int
@@ -216,7 +217,7 @@ class Activity(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """Pairs, means or the largest over windows of rows × columns, for outputs of height × width."""
+    """Pool pairs, means or the largest over windows of rows × columns, for height × width outputs."""
 
     code: int
     kind: int
@@ -230,7 +231,7 @@ class Pool(NamedTuple):
 
 
 class StepRow(NamedTuple):
-    """One row of a table that follows the clock."""
+    """One row of a table, selected by the clock."""
 
     code: int
     out: int
@@ -239,7 +240,7 @@ class StepRow(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """So many floats from one place to another."""
+    """Copy ``size`` floats from one place to another."""
 
     code: int
     out: int
@@ -261,7 +262,7 @@ def _prefix(kind: type[AnyRow]) -> str:
 
 
 def _constants() -> dict[str, int]:
-    """Every number that Python and C share."""
+    """Return every number that Python and C share."""
     names = ["COLUMNS", "CHAIN", "WIDEST", "MOST_OPERANDS", "MOST_RESULTS"]
     found = {name: globals()[name] for name in names} | {"MOST_SLOTS": SLOTS}
     for code, kind in enumerate(KINDS):
@@ -271,7 +272,7 @@ def _constants() -> dict[str, int]:
 
 
 LAYER = """\
-/* Where a layer's operands, results and constants are, and how its spikes are kept. */
+/* The positions of a layer's operands, results and constants, and the storage of its spikes. */
 typedef struct {
     const float *in[MOST_OPERANDS], *constants, *spikes;
     float *out[MOST_RESULTS], *next_spikes;
@@ -282,7 +283,7 @@ typedef struct {
 
 
 def header(neurons: Sequence[SpikeOp] = NEURONS) -> str:
-    """``generated.h``: shared numbers, and one step of every neuron operator, from its definition."""
+    """Return ``generated.h``: shared numbers, and one step of every neuron operator from its definition."""
     numbers = "".join(f"    {name} = {value},\n" for name, value in _constants().items())
     each = "".join(
         f" \\\n    X({op.function}, {int('spikes' in op.inputs)}, {int(op.spikes is not None)})" for op in neurons
@@ -298,7 +299,7 @@ def header(neurons: Sequence[SpikeOp] = NEURONS) -> str:
 
 
 def layout() -> str:
-    """What a library says that was built from these definitions."""
+    """Return the digest that a library reports if it was built from these definitions."""
     found = re.search(r'LAYOUT "(\w+)"', header())
     assert found is not None
     return found[1]

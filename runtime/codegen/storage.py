@@ -1,4 +1,4 @@
-"""Which buffers share memory, and where each lies: states first, then what a step computes, reused once it is read."""
+"""Place buffers in memory: states first, then the values of a step, whose memory is reused after the last reader."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from axonnx.runtime.codegen.layout import Layout
 from axonnx.runtime.program.instructions import Arithmetic, Conv, Instruction, Linear, Move, Neurons, Program
 
 Synapse = Linear | Conv
-MOST_BESIDE = 4  # rows of weights that are added beside each other, also behind a list's end
+MOST_BESIDE = 4  # rows of weights that are added together, also beyond a list's end
 
 
 @dataclass(frozen=True)
 class List:
-    """Where a buffer's events are listed, and how many come before each pixel; the last is their number."""
+    """Position of a buffer's list of events, and of the counts before each pixel; the last count is the total."""
 
     at: int
     starts: int
     count: int
-    plain: int  # 1 where all of the input's values are 0 or 1; 0 for other buffers
+    plain: int  # 1 if all input values are 0 or 1; 0 for other buffers
 
 
 class Storage:
-    """The place of every buffer; a state shares its place with its next value, unless it is in ``copied``.
+    """The position of every buffer. A state shares memory with its next value, unless it is in ``copied``.
 
     Sizes are multiples of ``padding``.
     """
@@ -35,29 +35,29 @@ class Storage:
         self.layouts = {name: Layout(buffer.shape, padding) for name, buffer in program.buffers.items()}
         flat = self._only_flattened(program.input)
         self.layouts[program.input] = Layout(program.buffers[program.input].shape, padding, flat)
-        self.shared: dict[str, str] = {}  # buffer -> the one whose memory it is in
+        self.shared: dict[str, str] = {}  # buffer -> the buffer that holds its memory
         self.places: dict[str, int] = {}
         self.lists: dict[str, List] = {}
         self.memory = self.events = 0
         self.sums = self._one_sums()
         self._share_moves()
-        # The states whose old values are what other states become: they stay until all are copied.
+        # States whose old values become the values of other states: they stay until all are copied.
         self.carried = {self.root(source) for source in program.after.values()} & set(program.states)
         self.copied = [name for name in program.states if not self._overwrite(name)]
         self._allocate()
 
     def root(self, name: str) -> str:
-        """The buffer that ``name`` is kept in."""
+        """Return the buffer that holds the memory of ``name``."""
         while name in self.shared:
             name = self.shared[name]
         return name
 
     def place(self, name: str) -> int:
-        """Its first float."""
+        """Return the position of the first float of ``name``."""
         return self.places[self.root(name)]
 
     def list_of(self, name: str) -> List:
-        """Its events; the list is made when it is first asked for."""
+        """Return the event list of ``name``; the first call allocates it."""
         root = self.root(name)
         if root not in self.lists:
             layout = self.layouts[root]
@@ -68,28 +68,28 @@ class Storage:
         return self.lists[root]
 
     def window_list(self, size: int) -> int:
-        """Room to list the rows of weights of one window."""
+        """Allocate a list for the rows of weights of one window."""
         at = self.events
         self.events += size + self.slack
         return at
 
     def room(self, size: int) -> int:
-        """Memory of its own; zeros where nobody writes."""
+        """Allocate separate memory, which stays zero if nobody writes to it."""
         at = self.memory
         self.memory += size
         return at
 
     def readers(self, name: str) -> list[int]:
-        """The instructions that read ``name`` itself."""
+        """Return the instructions that read ``name`` itself."""
         return [at for at, instruction in enumerate(self.program.instructions) if name in instruction.reads]
 
     def _only_flattened(self, name: str) -> bool:
-        """Whether all that reads a buffer makes a vector of it."""
+        """Return whether all readers of a buffer flatten it."""
         reading = [self.program.instructions[at] for at in self.readers(name)]
         return bool(reading) and all(isinstance(i, Move) and i.kind == "Reshape" and len(i.how) == 1 for i in reading)
 
     def _one_sums(self) -> dict[str, Arithmetic]:
-        """Additions that vanish: both synapses add to one sum. By the name of either synapse's output."""
+        """Return the additions that vanish because both synapses add to one sum, by the output of either synapse."""
         writers = {i.writes[0]: i for i in self.program.instructions if isinstance(i, Synapse)}
         found: dict[str, Arithmetic] = {}
         for instruction in self.program.instructions:
@@ -111,7 +111,7 @@ class Storage:
                     self.shared[out] = source
 
     def _overwrite(self, state: str) -> bool:
-        """Whether the new state can take the old one's memory: nobody reads the old one once the new is written."""
+        """Return whether the new state can overwrite the old one, because nobody reads the old one later."""
         after = self.program.after[state]
         if state in self.carried or after in self.shared or list(self.program.after.values()).count(after) > 1:
             return False
@@ -130,7 +130,7 @@ class Storage:
             self._new(name)
         self.kept = self.memory
         for name in (program.input, *program.noises):
-            self._new(name)  # brought in element by element: their padding must stay zero
+            self._new(name)  # loaded element by element, so their padding must stay zero
         free: dict[int, list[int]] = defaultdict(list)
         last = self._last_uses()
         for at, instruction in enumerate(program.instructions):
@@ -143,7 +143,7 @@ class Storage:
 
     @property
     def reusable(self) -> int:
-        """Where memory begins that may serve several buffers in turn."""
+        """The position from which memory may hold several buffers in turn."""
         entering = (self.program.input, *self.program.noises)
         return max([self.kept, *(self.places[name] + self.layouts[name].size for name in entering)])
 
@@ -168,5 +168,5 @@ class Storage:
 
 
 def is_synapse(instruction: Instruction) -> bool:
-    """Whether it reads an event list."""
+    """Return whether an instruction reads an event list."""
     return isinstance(instruction, Linear | Conv)

@@ -1,1 +1,1 @@
-"""What a deployment gets: a program's source code with all that is needed to build and try it."""
+"""Folders for deployment: a program's source code with all files to build and test it."""

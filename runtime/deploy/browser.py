@@ -1,4 +1,4 @@
-"""A network for browsers and node: one module, readers of recordings, a program that runs one of them."""
+"""Write a network for browsers and Node.js: one module, readers of recordings, and a program that runs one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from axonnx.runtime.program.instructions import Program
 README = """\
 # {name} as JavaScript
 
-A {kind} network for {classes} classes, with the bits of its ONNX file. Try it on the page
-`index.html`: draw, or drop a recording. `node run.mjs RECORDING` prints a decision; a program needs `network.js` alone:
+A {kind} network for {classes} classes, with the same bits as its ONNX file. Try it on the page
+`index.html`: draw, or drop a recording. `node run.mjs RECORDING` prints a decision. Your own program needs only
+`network.js`:
 
     import {{ create, contract }} from './network.js';
     const network = create();
@@ -21,7 +22,7 @@ A {kind} network for {classes} classes, with the bits of its ONNX file. Try it o
 
 
 def browser_files(program: Program, origin: Origin) -> dict[str, str]:
-    """Texts by the names of their files."""
+    """Return the text of each file by name."""
     contract = program.contract
     told = README.format(name=program.name, kind=contract.kind, classes=len(contract.classes))
     return {

@@ -1,4 +1,4 @@
-"""A network as C99: for a desktop with any compiler, and for a microcontroller, with a board to run it on in qemu."""
+"""Write a network as C99 for a desktop, or for a microcontroller with a board that runs in qemu."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from axonnx.runtime.program.instructions import Program
 DESKTOP = """\
 # {name} as C99
 
-A {kind} network for {classes} classes, with the bits of its ONNX file and the engine's kernels; no heap, no library.
-`make` builds it; `./network recording.csv` (columns t,x,y,p) prints a decision. A program needs only `network*.[ch]`:
+A {kind} network for {classes} classes, with the same bits as its ONNX file and the kernels of the native engine. It
+uses no heap and no library. `make` builds it; `./network recording.csv` (columns t,x,y,p) prints a decision. Your own
+program needs only `network*.[ch]`:
 
     static network_state n;
     network_init(&n, 0, 0);
@@ -23,9 +24,10 @@ A {kind} network for {classes} classes, with the bits of its ONNX file and the e
 BOARD = """\
 # {name} for Cortex-M
 
-A {kind} network for {classes} classes, with the bits of its ONNX file; weights are constants, states need {memory:,}
-bytes of RAM. `make` builds firmware for ARM's MPS2 board (AN386, Cortex-M4), `make run RECORDINGS=recording.csv` runs
-it in qemu, `make size` says what the network alone takes. Of your own you need `network*`; `board.*` know the board.
+A {kind} network for {classes} classes, with the same bits as its ONNX file. Weights are constants; states need
+{memory:,} bytes of RAM. `make` builds firmware for ARM's MPS2 board (AN386, Cortex-M4), `make run
+RECORDINGS=recording.csv` runs it in qemu, `make size` prints the size of the network alone. Your own program needs only
+`network*`; `board.*` belong to the board.
 
     static network_state n;
     network_init(&n, 0, 0);
@@ -35,13 +37,13 @@ it in qemu, `make size` says what the network alone takes. Of your own you need 
 
 
 def desktop_files(program: Program, origin: Origin) -> dict[str, str]:
-    """Texts by the names of their files."""
+    """Return the text of each file by name."""
     made = {"main.c": _file("main.c"), "Makefile": _file("desktop.mk")}
     return {**c_source(program), **made, **_told(DESKTOP, program, origin, 0)}
 
 
 def cortex_m_files(program: Program, origin: Origin) -> dict[str, str]:
-    """The same with start-up code, a memory map and a Makefile for the cross compiler."""
+    """Return the files with start-up code, a memory map and a Makefile for the cross compiler."""
     code = c_source(program, vectors=False)
     board = {name: _file(name) for name in ("main.c", "board.c", "board.h", "board.ld")}
     return {

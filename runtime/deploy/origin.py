@@ -1,4 +1,4 @@
-"""Which file a folder of code was made of: what its README ends with, and a record that says it to programs."""
+"""Record the file from which a folder of code was made, in its README and in a JSON file."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.network_input import describe_input
 from axonnx.runtime.program.instructions import Program
 
-RECORD = "compiled.json"  # only folders of compiled networks have it
+RECORD = "compiled.json"  # only folders of compiled networks contain it
 
 
 class Origin(NamedTuple):
-    """A file, and what it is to become."""
+    """A file and the target that it is compiled for."""
 
     sha256: str
     target: str
 
     def record(self, program: Program) -> str:
-        """For programs."""
+        """Return the record for programs as JSON."""
         facts = {"file": program.name, "sha256": self.sha256, "target": self.target, "axonnx": version()}
         return json.dumps(facts, indent=1) + "\n"
 
     def sentence(self, program: Program) -> str:
-        """For people: the contract in short, and who wrote the folder."""
+        """Return the sentences for people: the contract in short, and the origin of the folder."""
         return (
-            f"It takes {takes(program.contract)}.\nWritten by axonnx {version()} from the file with the sha256 "
+            f"The network expects {takes(program.contract)}.\nWritten by axonnx {version()} from the file with the "
+            f"sha256 "
             f"{self.sha256}.\n"
         )
 
 
 def takes(contract: Contract) -> str:
-    """What a network takes, and how events become that."""
+    """Describe a network's input, and how events become it."""
     entering, binning = contract.input, contract.input.binning
     told = f"{describe_input(entering)}, whole numbers up to ±{entering.largest}"
     told += f" around {entering.centre}" if entering.centre else ""
@@ -43,5 +44,5 @@ def takes(contract: Contract) -> str:
 
 
 def version() -> str:
-    """Of this package."""
+    """Return the version of this package."""
     return metadata.version("axonnx")

@@ -1,1 +1,1 @@
-"""What runs a program. All engines give the same bits."""
+"""Inference engines that run a program. All engines give the same bits."""

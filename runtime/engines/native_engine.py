@@ -1,6 +1,6 @@
-"""The native engine: a program as a table of integers over flat memory, run by the native core.
+"""The native engine: the program is a table of integers over flat memory, and the native core runs it.
 
-One call carries a whole chunk through all its time steps, without the interpreter's lock.
+One call processes all time steps of a chunk, without Python's global lock.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NUMBERS = (
 
 
 class CProgram(ctypes.Structure):
-    """``program`` of native/program.h."""
+    """The struct ``program`` of native/program.h."""
 
     _fields_ = [
         *((name, ctypes.c_void_p) for name in POINTERS),
@@ -46,7 +46,7 @@ class CProgram(ctypes.Structure):
 
 
 class PackedState(State):
-    """A state in the order of a compiled engine's memory [B, kept]; arrays are made of it when asked for."""
+    """A state in the memory order of the native engine [B, kept]; its arrays are made on first access."""
 
     def __init__(self, step: int, memory: Floats, plan: Plan) -> None:
         self._step, self.memory, self.plan, self.made_by = step, memory, plan, plan.program
@@ -63,54 +63,54 @@ class PackedState(State):
 
     @property
     def batch(self) -> int:
-        """Samples."""
+        """Number of samples."""
         return len(self.memory)
 
 
 class CountedActivity(Activity):
-    """Counts of one chunk [B, rows], sorted by layer and synapse when asked for."""
+    """Counts of one chunk [B, rows], sorted by layer and synapse on first access."""
 
     counts: Counts
     plan: Plan
 
     def __init__(self, counts: Counts, plan: Plan) -> None:
-        # A frozen class guards every assignment of its own, and a stream makes two of these for each bin.
+        # A frozen class guards every assignment, and a stream makes two of these objects for each bin.
         self.__dict__.update(counts=counts, plan=plan)
 
     @cached_property
     def spikes(self) -> Mapping[str, Counts]:
-        """Of each layer."""
+        """Spikes of each layer."""
         return {i.layer: self.counts[:, self.plan.row_of[i.name]] for i in self.plan.firing}
 
     @cached_property
     def operations(self) -> Mapping[str, Counts]:
-        """Of each synapse."""
+        """Operations of each synapse."""
         return {name: self.counts[:, self.plan.row_of[name]] for name in self.plan.program.synapses}
 
     def total_operations(self) -> int:
-        """Of all synapses and samples, without sorting them first."""
+        """Return the sum over all synapses and samples, without sorting first."""
         return int((self.counts @ self.plan.synapse_rows).sum())
 
     def plus(self, other: Activity) -> Activity:
-        """Of two chunks, without sorting them first."""
+        """Return the sum of two chunks, without sorting first."""
         if isinstance(other, CountedActivity) and other.plan is self.plan:
             return CountedActivity(self.counts + other.counts, self.plan)
         return super().plus(other)
 
 
-class Given(NamedTuple):
-    """Of one call: input and noise (flat, of [T, B, …]), states [B, kept], counts [B, rows], the trace, the steps."""
+class CallArguments(NamedTuple):
+    """The arrays of one call: input and noise, states [B, kept], counts [B, rows], trace, and the steps."""
 
     outside: Floats
     memory: Floats
     counts: Counts
-    trace: Floats  # flat, of [T, B, …]; or empty
+    trace: Floats  # [T, B, …] flattened, or empty
     steps: int
-    step: int  # the number of the first
+    step: int  # number of the first step
 
 
 class Workspace:
-    """One thread's memory, event lists and bits of spikes, and where the core finds them."""
+    """The memory of one thread: values, event lists and bits of spikes, and their addresses for the core."""
 
     def __init__(self, plan: Plan, order: Order, dense_from: Sequence[int]) -> None:
         entering = plan.program.contract.input
@@ -146,10 +146,13 @@ class Workspace:
 
 
 class NativeEngine:
-    """Runs a plan of the program; any number of calls may run at once.
+    """Runs a plan of the program; several calls may run at the same time.
 
-    ``dense_from`` says at which densities layers go through dense products, ``isa`` names another instruction set than
-    the processor's best: results depend on neither.
+    Args:
+        program: Program to run.
+        threads: Number of threads that share a batch.
+        dense_from: Densities from which layers use dense products. The results do not depend on it.
+        isa: Instruction set. Default: the processor's best one. The results do not depend on it.
     """
 
     name = "native"
@@ -169,10 +172,10 @@ class NativeEngine:
         self._results = [plan.storage.place(name) for name in program.logits or program.totals]
         self._classes = len(program.contract.classes)
 
-    def call(self, work: Workspace, given: Given, low: int, high: int, resident: int) -> int:
-        """Samples low … high − 1 through the core; the first that was refused, or −1.
+    def call(self, work: Workspace, given: CallArguments, low: int, high: int, resident: int) -> int:
+        """Run samples low … high − 1 in the core; return the first refused sample, or −1.
 
-        A ``resident`` state is in the workspace already, with its events listed, and stays there.
+        A ``resident`` state with its lists of events is already in the workspace, and stays there.
         """
         outside, memory, counts, trace, steps, step = given
         where = (address_of(outside), address_of(memory), address_of(counts), address_of(trace) if trace.size else None)
@@ -180,31 +183,31 @@ class NativeEngine:
         return refused
 
     def initial_state(self, batch: int) -> State:
-        """All-zero state."""
+        """Return the state before the first step, all zeros."""
         return PackedState(0, np.zeros((batch, self.plan.storage.kept), np.float32), self.plan)
 
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:
-        """The whole chunk in one compiled call for each thread."""
+        """Run the whole chunk, with one compiled call for each thread."""
         steps, batch = x.shape[0], x.shape[1]
         memory = self.pack(state, batch)
         check_clock(self.program, state.step, steps)
         counts = np.zeros((batch, len(self.plan.rows)), np.int64)
         seen = np.empty((steps, batch, self.plan.trace_size), np.float32) if trace else NO_TRACE
-        given = Given(self._outside(x, noise), memory, counts, seen.reshape(-1), steps, state.step)
+        given = CallArguments(self._outside(x, noise), memory, counts, seen.reshape(-1), steps, state.step)
         refused = self._part(given, 0, batch) if self.threads == 1 else self._parts(given)
         if refused >= 0:
             check_input(self.program, x)
-            raise AssertionError("the compiled engine refused an input that the contract admits")
+            raise AssertionError("the compiled engine refused an input that the contract allows")
         after = PackedState(state.step + steps, memory, self.plan)
         traces = self._traces(seen) if trace else {}
         return Chunk(after, self.logits(memory), CountedActivity(counts, self.plan), traces)
 
     def stepper(self, state: State) -> NativeStepper:
-        """Steps with the state kept inside."""
+        """Return a stepper that keeps the state in the core."""
         return NativeStepper(self, state)
 
-    def _parts(self, given: Given) -> int:
-        """The batch in equal parts, a thread each."""
+    def _parts(self, given: CallArguments) -> int:
+        """Split the batch equally among the threads."""
         batch = len(given.memory)
         parts = min(self.threads, batch)
         cuts = [batch * part // parts for part in range(parts + 1)]
@@ -214,8 +217,8 @@ class NativeEngine:
             jobs = [pool.submit(self._part, given, low, high) for low, high in pairwise(cuts)]
             return max(job.result() for job in jobs)
 
-    def _part(self, given: Given, low: int, high: int) -> int:
-        """Samples low … high − 1; the compiled loop runs without the interpreter's lock."""
+    def _part(self, given: CallArguments, low: int, high: int) -> int:
+        """Run samples low … high − 1; the compiled loop does not hold Python's global lock."""
         work = self._free_workspace()
         refused = self.call(work, given, low, high, 0)
         self._workspaces.append(work)
@@ -224,20 +227,23 @@ class NativeEngine:
     def _free_workspace(self) -> Workspace:
         try:
             return self._workspaces.pop()
-        except IndexError:  # asking first is no help: another thread may take the last one in between
+        except IndexError:  # checking first would not help: another thread may take the last workspace in between
             return Workspace(self.plan, self.order, self.dense_from)
 
     def _outside(self, x: Floats, noise: Mapping[str, Floats]) -> Floats:
-        """Input and noise of each step side by side, [T, B, …] flat."""
+        """Return input and noise of each step side by side, [T, B, …] flattened."""
         if not self.program.noises:
             return np.ascontiguousarray(x).reshape(-1)
         parts = [x, *(noise[name] for name in self.program.noises)]
         return np.concatenate([part.reshape(*x.shape[:2], -1) for part in parts], axis=2).reshape(-1)
 
     def pack(self, state: State, batch: int) -> Floats:
-        """A copy of any state in the order of memory."""
+        """Return a copy of any state in the order of the memory."""
         if self.program.states and state.batch != batch:
-            raise AxonnxError(f"{self.program.name}: a state of {state.batch} samples and an input of {batch}")
+            raise AxonnxError(
+                f"{self.program.name}: the state has {state.batch} samples, but the input has {batch}; use equal "
+                f"numbers"
+            )
         if type(state) is PackedState and state.plan is self.plan:
             return state.memory.copy()
         storage, arrays = self.plan.storage, check_state(self.program, state).arrays
@@ -248,7 +254,7 @@ class NativeEngine:
         return memory
 
     def logits(self, memory: Floats) -> Floats:
-        """A view of the new state; states are never changed once made."""
+        """Return a view of the new state; states are never changed after they are made."""
         if len(self._results) == 1:
             return memory[None, :, self._results[0] : self._results[0] + self._classes]
         return np.stack([memory[:, at : at + self._classes] for at in self._results])
@@ -263,7 +269,7 @@ class NativeEngine:
 
 
 class NativeStepper:
-    """One compiled call for each step. A single sample stays in the memory that the compiled loop works in."""
+    """Runs single steps with one compiled call each. A single sample stays in the memory of the compiled loop."""
 
     def __init__(self, engine: NativeEngine, state: State) -> None:
         self._engine, self._step = engine, state.step
@@ -273,7 +279,7 @@ class NativeStepper:
         )
         self._counts = np.zeros((state.batch, len(engine.plan.rows)), np.int64)
         self._shape, self._known = (state.batch, *engine.program.contract.input.shape), engine.program.steps_known
-        self._call(np.zeros(0, np.float32), 0, 0)  # brings the state in and lists its events
+        self._call(np.zeros(0, np.float32), 0, 0)  # loads the state and lists its events
         self._resident = int(state.batch == 1)
         if self._resident:
             self._memory = self._work.memory[None, : engine.plan.storage.kept]
@@ -281,13 +287,13 @@ class NativeStepper:
 
     @property
     def state(self) -> State:
-        """The state after the last step."""
+        """State after the last step."""
         return PackedState(self._step, self._memory.copy(), self._engine.plan)
 
     def step(self, x: Floats) -> Floats:
-        """One step; see ``Stepper``. What it returns may be overwritten by the next."""
+        """Run one step, as ``Stepper`` states. The next step may overwrite the returned array."""
         if x.shape != self._shape or x.dtype != np.float32:
-            raise AxonnxError(f"an input of {x.dtype} {list(x.shape)}; expected float32 {list(self._shape)}")
+            raise AxonnxError(f"the input is {x.dtype} {list(x.shape)}; expected float32 {list(self._shape)}")
         if self._known is not None and self._step >= self._known:
             check_clock(self._engine.program, self._step, 1)
         if self._call(x.reshape(-1), 1, self._resident) >= 0:
@@ -296,5 +302,5 @@ class NativeStepper:
         return self._logits if self._resident and len(self._logits) == 1 else self._engine.logits(self._memory)
 
     def _call(self, x: Floats, steps: int, resident: int) -> int:
-        given = Given(x, self._memory, self._counts, NO_TRACE, steps, self._step)
+        given = CallArguments(x, self._memory, self._counts, NO_TRACE, steps, self._step)
         return self._engine.call(self._work, given, 0, self._shape[0], resident)

@@ -1,4 +1,4 @@
-"""The reference engine: event-driven numpy, no compiler; short enough to be read as the definition of what runs."""
+"""The reference engine: event-driven numpy without a compiler, short enough to be read as the definition."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class NumpyEngine:
         self._rows = {i.weight: np.ascontiguousarray(program.constants[i.weight].T) for i in linear}
 
     def initial_state(self, batch: int) -> State:
-        """All-zero state."""
+        """Return the state before the first step, all zeros."""
         return zero_state(self.program, batch)
 
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:
-        """One step after the other."""
+        """Run one step after the other."""
         check_input(self.program, x)
         check_clock(self.program, check_state(self.program, state).step, len(x))
         arrays, batch = dict(state.arrays), x.shape[1]
@@ -111,7 +111,7 @@ def _plain(i: Instruction, given: list[Floats]) -> Floats:
 
 
 class _Tally:
-    """Counts of one chunk."""
+    """The counts of one chunk."""
 
     def __init__(self, program: Program, batch: int) -> None:
         self.program = program

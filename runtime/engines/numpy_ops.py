@@ -18,12 +18,12 @@ Params = Mapping[str, Floats]
 
 
 def linear(x: Floats, rows: Floats, bias: Floats | None) -> tuple[Floats, NDArray[np.int64]]:
-    """W·x + b from the rows of active inputs alone, ``rows`` being W transposed [in, out]; and the operations."""
+    """Return W·x + b from the rows of active inputs only, with ``rows`` = Wᵀ [in, out], and the operations."""
     out = np.zeros((len(x), rows.shape[1]), np.float32)
     operations = np.zeros(len(x), np.int64)
     for sample, values in enumerate(x):
         active = np.flatnonzero(values)
-        out[sample] = values[active] @ rows[active]  # exact on the grid, so in any order
+        out[sample] = values[active] @ rows[active]  # exact on the grid, so the order does not matter
         operations[sample] = len(active) * rows.shape[1]
     return (out if bias is None else out + bias), operations
 
@@ -31,8 +31,10 @@ def linear(x: Floats, rows: Floats, bias: Floats | None) -> tuple[Floats, NDArra
 def conv(
     x: Floats, weight: Floats, bias: Floats | None, how: Conv, shape: tuple[int, ...]
 ) -> tuple[Floats, NDArray[np.int64]]:
-    """W ∗ x + b: every active input adds its weights to the outputs it reaches."""
-    out = np.zeros((len(x), shape[1], shape[2], shape[0]), np.float32)  # channels last: an event adds whole rows
+    """Return W ∗ x + b, computed by adding the weights of active inputs to their outputs, and the operations."""
+    out = np.zeros(
+        (len(x), shape[1], shape[2], shape[0]), np.float32
+    )  # channels last, so that an event adds whole rows
     operations = np.zeros(len(x), np.int64)
     per_group = weight.shape[1]
     outputs = shape[0] // how.group
@@ -64,7 +66,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 
 def run_body(op: SpikeOp, body: Sequence[Assignment], *operands: Floats, parameters: Params) -> tuple[Floats, ...]:
-    """A neuron operator, operation by operation as its definition has them; its outputs."""
+    """Run a neuron operator, operation by operation as in its definition, and return its outputs."""
     values: dict[str, Any] = {**dict(zip(op.operands, operands, strict=True)), **parameters}
     for step in body:
         if step.operation == "Constant":
@@ -75,31 +77,31 @@ def run_body(op: SpikeOp, body: Sequence[Assignment], *operands: Floats, paramet
 
 
 def neuron_kernel(op: SpikeOp) -> Callable[..., tuple[Floats, ...]]:
-    """What runs an operator: a function of its operands, in the order of its inputs, and its parameters."""
+    """Return a function that runs an operator on its operands, in the order of its inputs, and its parameters."""
     body = assignments(op)
     return lambda *given: run_body(op, body, *given[:-1], parameters=given[-1])
 
 
 def arithmetic(how: Arithmetic, a: Floats, b: Floats) -> Floats:
-    """a + b, a − b or a · b"""
+    """Return a + b, a − b or a · b."""
     out: Floats = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}[how.kind](a, b)
     return out
 
 
 def recurrent_activity(x: Floats, p: Params) -> tuple[Floats]:
-    """a_i = Σ_k x_k² − x_i²"""
+    """Return a_i = Σ_k x_k² − x_i²."""
     squares = x * x
     return (squares.sum(-1, keepdims=True, dtype=np.float32) - squares,)
 
 
 def pool_pairs(x: Floats, p: Params) -> tuple[Floats]:
-    """((a + b) + (c + d)) · ¼ over squares of 2 × 2, in that order"""
+    """Return ((a + b) + (c + d)) · ¼ over squares of 2 × 2, in that order."""
     top, bottom = x[..., 0::2, :], x[..., 1::2, :]
     pooled = ((top[..., 0::2] + top[..., 1::2]) + (bottom[..., 0::2] + bottom[..., 1::2])) * np.float32(0.25)
     return (pooled,)
 
 
-KERNELS: dict[str, Callable[..., tuple[Floats, ...]]] = {  # of each spike operator, on operands and parameters
+KERNELS: dict[str, Callable[..., tuple[Floats, ...]]] = {  # for each spike operator, on operands and parameters
     **{op.name: neuron_kernel(op) for op in OPS.values() if op.neurons},
     "RecurrentActivity": recurrent_activity,
     "PoolPairs": pool_pairs,
@@ -107,7 +109,7 @@ KERNELS: dict[str, Callable[..., tuple[Floats, ...]]] = {  # of each spike opera
 
 
 def average_pool(x: Floats, window: tuple[int, int]) -> Floats:
-    """Means over windows; exact, for windows are powers of two and x lies on a grid"""
+    """Return the means over windows; exact, because windows are powers of two and x lies on a grid."""
     batch, channels, height, width = x.shape
     tiles = x.reshape(batch, channels, height // window[0], window[0], width // window[1], window[1])
     means: Floats = tiles.sum((3, 5), dtype=np.float32) * np.float32(1 / (window[0] * window[1]))
@@ -115,7 +117,7 @@ def average_pool(x: Floats, window: tuple[int, int]) -> Floats:
 
 
 def max_pool(x: Floats, window: tuple[int, int]) -> Floats:
-    """The largest of each window"""
+    """Return the largest value of each window."""
     batch, channels, height, width = x.shape
     tiles = x.reshape(batch, channels, height // window[0], window[0], width // window[1], window[1])
     largest: Floats = tiles.max((3, 5))

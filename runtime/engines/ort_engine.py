@@ -1,4 +1,4 @@
-"""Stock onnxruntime on the step of the same file, dense: for comparison, for dense networks, for its other devices."""
+"""Run the step of the same file densely with stock onnxruntime: for comparison, dense networks and other devices."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from axonnx.runtime.program.step_graph import StepGraph
 
 Floats = NDArray[np.float32]
 FLOAT = TensorProto.FLOAT
-SEEN = "seen/"  # a trace inside our own loop
+SEEN = "seen/"  # a trace inside the engine's own loop
 
 
 class OrtEngine:
-    """Runs one step, or a Scan over a chunk of steps, with states in and out. It does not count operations."""
+    """Runs one step, or a Scan over a chunk of steps, with states as inputs and outputs. It counts no operations."""
 
     name = "ort"
 
@@ -34,11 +34,11 @@ class OrtEngine:
         self._traces = trace_sources(program)
 
     def initial_state(self, batch: int) -> State:
-        """All-zero state."""
+        """Return the state before the first step, all zeros."""
         return zero_state(self.program, batch)
 
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:
-        """The whole chunk in one call of onnxruntime."""
+        """Run the whole chunk in one call of onnxruntime."""
         check_input(self.program, x)
         check_clock(self.program, check_state(self.program, state).step, len(x))
         if len(x) == 1:
@@ -79,7 +79,7 @@ class OrtEngine:
         providers = onnxruntime.get_available_providers()
         try:
             return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=providers)
-        except Exception as fault:  # onnxruntime's faults have no class in common but this one
+        except Exception as fault:  # onnxruntime's errors have no other common base class
             raise self._fault("load", fault) from fault
 
     def _fault(self, what: str, fault: Exception) -> AxonnxError:
@@ -90,17 +90,17 @@ class OrtEngine:
 
 
 def step_model(program: Program, graph: StepGraph) -> onnx.ModelProto:
-    """One step as a model: states in, states, results and traces out."""
+    """Return one step as a model: states in; states, results and traces out."""
     body = _body(program, graph, TRACE)
     return _model(body, graph)
 
 
 def loop_model(program: Program, graph: StepGraph) -> onnx.ModelProto:
-    """A Scan over time around the step, with the states as inputs and outputs."""
+    """Return a model with a Scan over time around the step; states are inputs and outputs."""
     body = _body(program, graph, SEEN)
     states = [slot.name for slot in graph.states] + ([CLOCK] if graph.clocked else [])
     scanned = [graph.input, *graph.noises]
-    for slot in scanned:  # inside the loop they are one step's
+    for slot in scanned:  # inside the loop they hold one step
         _rename(body, slot.name, f"{slot.name}/now")
     left = [value.name for value in body.output]
     order = [NEXT + name for name in states]
@@ -128,7 +128,7 @@ def _body(program: Program, graph: StepGraph, trace_prefix: str) -> onnx.GraphPr
     inputs = [_value(slot.name, ["B", *slot.shape]) for slot in (graph.input, *graph.states, *graph.noises)]
     outputs = [_value(NEXT + slot.name, ["B", *slot.shape]) for slot in graph.states]
     nodes = [node for node in graph.nodes if not node.output[0].startswith((TRACE, NOW_TRACE, NEXT + CLOCK))]
-    if not graph.states:  # a binary network: what follows the logits is ours to compute
+    if not graph.states:  # a binary network: the engine computes what follows the logits
         nodes = _until(nodes, [*program.logits, *(layer.spikes for layer in program.layers)])
     names = {name: (f"result/{name}", len(program.contract.classes)) for name in program.logits}
     for source, (output, classes) in names.items():
@@ -163,7 +163,7 @@ def _rename(graph: onnx.GraphProto, old: str, new: str) -> None:
 
 
 def _reorder(graph: onnx.GraphProto, inputs: list[str], outputs: list[str]) -> None:
-    """A Scan's body has its states first."""
+    """Put the states first, as the body of a Scan requires."""
     entering = {value.name: onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in graph.input}
     leaving = {value.name: onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in graph.output}
     del graph.input[:], graph.output[:]

@@ -1,4 +1,4 @@
-"""The state of a network between two time steps, as a value: plain arrays that can be kept, copied and put back."""
+"""The state of a network between two time steps, as a value that can be kept, copied and restored."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from axonnx.runtime.program.instructions import Program
 Floats = NDArray[np.float32]
 
 
-LAST_STEP = 2**53  # a count of steps is exact in every engine up to here
+LAST_STEP = 2**53  # every engine counts steps exactly up to here
 
 
 class State:
-    """Time steps done so far, and one array [B, …] for each state of the program. Never changed once made.
+    """The number of time steps so far, and one array [B, …] for each state of the program. Never changed.
 
-    ``made_by`` is the program whose engine made it; all others are checked before they enter one.
+    ``made_by`` is the program whose engine made the state. Any other program checks the state before it uses it.
     """
 
     def __init__(self, step: int, arrays: Mapping[str, Floats], made_by: Program | None = None) -> None:
@@ -30,7 +30,7 @@ class State:
 
     @property
     def step(self) -> int:
-        """Time steps that led here."""
+        """Number of time steps so far."""
         return self._step
 
     @property
@@ -40,36 +40,41 @@ class State:
 
     @property
     def batch(self) -> int:
-        """Samples."""
+        """Number of samples."""
         return len(next(iter(self.arrays.values())))
 
 
 def zero_state(program: Program, batch: int) -> State:
-    """The state before the first step."""
+    """Return the state before the first step."""
     zeros = {name: np.zeros((batch, *program.buffers[name].shape), np.float32) for name in program.states}
     return State(0, zeros, program)
 
 
 def check_clock(program: Program, step: Any, steps: int) -> None:
-    """Refuse a run from ``step`` on for which the program's tables have no rows, or that counts steps wrongly."""
+    """Refuse a run that the program's tables have no rows for, or a wrong count of steps."""
     known = program.steps_known
     if not 0 <= step <= LAST_STEP - steps:
-        raise AxonnxError(f"{program.name}: a state after {step} steps; expected 0 … 2⁵³")
+        raise AxonnxError(f"{program.name}: the state is after step {step}; expected 0 … 2⁵³")
     if known is not None and step + steps > known:
         raise AxonnxError(
-            f"{program.name}: its normalisation through time knows {known} steps; this run reaches step "
+            f"{program.name}: its normalisation has parameters for {known} time steps; this run reaches step "
             f"{step + steps}. Reset the state after {known} steps"
         )
 
 
 def check_state(program: Program, state: State) -> State:
-    """``state`` as it is, if it is one of this program; what is wrong with it otherwise."""
+    """Return ``state`` after a check that it fits this program.
+
+    Raises:
+        AxonnxError: If the state belongs to another network or holds impossible values.
+    """
     if state.made_by is program:
         return state
     _check_step(program, state.step)
     if set(state.arrays) != set(program.states):
         raise AxonnxError(
-            f"{program.name}: a state with {sorted(state.arrays)}; this network keeps {sorted(program.states)}"
+            f"{program.name}: the state has {sorted(state.arrays)}; expected {sorted(program.states)}. Use a state of "
+            f"this file"
         )
     if not program.states:
         return state
@@ -83,15 +88,15 @@ def check_state(program: Program, state: State) -> State:
                 f"expected float32 {list(expected)}"
             )
         if not np.isfinite(array).all():
-            raise AxonnxError(f"{program.name}: the state {name!r} holds no numbers")
+            raise AxonnxError(f"{program.name}: the state {name!r} holds NaN or infinity; expected finite numbers")
         if not _among(array, program.buffers[name].values):
             what = "0 and 1" if program.buffers[name].values == SPIKES else program.buffers[name].values
-            raise AxonnxError(f"{program.name}: the state {name!r} holds more than {what}")
+            raise AxonnxError(f"{program.name}: the state {name!r} holds other values than {what}")
     return state
 
 
 def _among(array: Floats, values: Values) -> bool:
-    """Whether these numbers are such as exact sums were certified for."""
+    """Return whether all numbers belong to the values for which sums are certified as exact."""
     if values == SPIKES:
         return bool(((array == 0) | (array == 1)).all())
     if not values.dyadic:
@@ -104,5 +109,5 @@ def _check_step(program: Program, step: Any) -> None:
     try:
         operator.index(step)
     except TypeError:
-        raise AxonnxError(f"{program.name}: a state after {step!r} steps; expected a whole number") from None
+        raise AxonnxError(f"{program.name}: the state is after step {step!r}; expected a whole number") from None
     check_clock(program, step, 0)

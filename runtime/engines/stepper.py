@@ -1,4 +1,4 @@
-"""A network that keeps its state between single time steps: the fast path of streams."""
+"""Run single time steps on a network that keeps its state: the fast path of streams."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ Floats = NDArray[np.float32]
 
 
 class Stepper(Protocol):
-    """Takes steps; ``state`` is where it stands, as a value."""
+    """Runs single steps; ``state`` returns the current state as a value."""
 
     @property
     def state(self) -> State:
-        """The state after the last step."""
+        """State after the last step."""
         ...
 
     def step(self, x: Floats) -> Floats:
-        """Take one step with x [B, …], float32; what the read-outs have summed up so far [members, B, classes]."""
+        """Run one step with x [B, …] float32; return the sums of the read-outs so far, [members, B, classes]."""
         ...
 
 
 def make_stepper(engine: Engine, state: State, seed: int, samples: Sequence[int]) -> Stepper:
-    """The engine's own, where it has one and the network needs no noise; otherwise one that any engine can serve."""
+    """Return the engine's own stepper if it has one and the network has no noise; otherwise one for any engine."""
     made: Any = getattr(engine, "stepper", None)
     if made is not None and not engine.program.noises:
         stepper: Stepper = made(state)
@@ -38,18 +38,18 @@ def make_stepper(engine: Engine, state: State, seed: int, samples: Sequence[int]
 
 
 class PlainStepper:
-    """Chunks of one step."""
+    """Runs chunks of one step on any engine."""
 
     def __init__(self, engine: Engine, state: State, seed: int, samples: Sequence[int]) -> None:
         self._engine, self._state, self._seed, self._samples = engine, state, seed, samples
 
     @property
     def state(self) -> State:
-        """The state after the last step."""
+        """State after the last step."""
         return self._state
 
     def step(self, x: Floats) -> Floats:
-        """One step; see ``Stepper``."""
+        """Run one step; see ``Stepper``."""
         noise = draw_noise(self._engine.program, self._seed, self._samples, self._state.step, 1)
         chunk = self._engine.advance(self._state, x[None], noise)
         self._state = chunk.state

@@ -1,1 +1,1 @@
-"""Events: the one array type, and their form in pipes and datagrams."""
+"""The event array type, and its form in pipes and datagrams."""

@@ -1,4 +1,4 @@
-"""The one event type of the project: time in microseconds, pixel column, pixel row, polarity."""
+"""The project's only event type: time in microseconds, pixel column, pixel row and polarity."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -9,21 +9,33 @@ from numpy.typing import ArrayLike, NDArray
 from axonnx.base.errors import AxonnxError
 
 EVENT: Final = np.dtype([("t", "<i8"), ("x", "<u2"), ("y", "<u2"), ("p", "u1")])
-# An event as plain bytes: numpy copies these whole, but the fields of an EVENT one by one, ten times more slowly.
+# An event as plain bytes. numpy copies these whole, but copies the fields of an EVENT one by one, ten times slower.
 RAW: Final = np.dtype((np.void, EVENT.itemsize))
 
 Events = NDArray[np.void]
 
 
 def make_events(t: ArrayLike, x: ArrayLike, y: ArrayLike = 0, p: ArrayLike = 0) -> Events:
-    """An array of EVENT in the given order; a single number for x, y or p stands for all events.
+    """Make an array of events in the given order.
 
-    Nothing is rounded, cut or wrapped: what a field cannot hold exactly is refused. Times may be negative
-    (before a trigger, say); binning reports such events as `before` where time zero is the origin.
+    Nothing is rounded, cut or wrapped. Times may be negative (before a trigger, for example); binning counts such
+    events as `before` if time zero is the origin.
+
+    Args:
+        t: Times in microseconds, [N].
+        x: Columns, [N] or a single number for all events.
+        y: Rows, [N] or a single number.
+        p: Polarities, [N] or a single number.
+
+    Returns:
+        An array of dtype ``EVENT``.
+
+    Raises:
+        AxonnxError: If a shape is wrong, or a field cannot hold a value exactly.
     """
     times = np.asarray(t)
     if times.ndim != 1:
-        raise AxonnxError(f"events: t has shape {times.shape}; expected one time an event, [N].")
+        raise AxonnxError(f"events: t has shape {times.shape}; expected one time for each event, [N].")
     events = np.empty(len(times), EVENT)
     for name, values in (("t", times), ("x", x), ("y", y), ("p", p)):
         events[name] = _exact(name, _one_an_event(name, np.asarray(values), len(times)))
@@ -38,7 +50,7 @@ def as_events(values: NDArray[np.void]) -> Events:
 
 
 def check_events(events: Events) -> Events:
-    """The same array, known to be one-dimensional and of dtype EVENT."""
+    """Return the same array after a check that it is one-dimensional and of dtype EVENT."""
     if not isinstance(events, np.ndarray) or events.dtype != EVENT or events.ndim != 1:
         found = f"{getattr(events, 'dtype', type(events).__name__)} of shape {np.shape(events)}"
         raise AxonnxError(f"events: found {found}; expected {EVENT} of shape (N,). Build them with make_events.")
@@ -46,24 +58,24 @@ def check_events(events: Events) -> Events:
 
 
 def is_sorted(events: Events) -> bool:
-    """True where no event is earlier than the one before it."""
+    """Return whether no event is earlier than the one before it."""
     times = check_events(events)["t"]
     return bool(np.all(times[1:] >= times[:-1]))
 
 
 def sort_events(events: Events) -> Events:
-    """Events in time order, equal times in their old order; the same array when it is in order already."""
+    """Sort events by time; equal times keep their order. A sorted array is returned as it is."""
     return events if is_sorted(events) else pick_events(events, np.argsort(events["t"], kind="stable"))
 
 
 def pick_events(events: Events, which: NDArray[np.bool_] | NDArray[np.int64]) -> Events:
-    """The same as ``events[which]``, for a mask or an array of indices, but fast."""
+    """Return ``events[which]`` for a mask or an array of indices, but faster."""
     picked: Events = events.view(RAW)[which].view(EVENT)
     return picked
 
 
 def concatenate_events(parts: Iterable[Events]) -> Events:
-    """The same as ``np.concatenate(parts)``, but fast."""
+    """Return ``np.concatenate(parts)``, but faster."""
     whole: Events = np.concatenate([part.view(RAW) for part in parts]).view(EVENT)
     return whole
 
@@ -72,12 +84,12 @@ def _one_an_event(name: str, values: NDArray, count: int) -> NDArray:
     if values.ndim == 0 or values.shape == (count,):
         return values
     raise AxonnxError(
-        f"events: {name} has shape {values.shape} but t has {count} times; expected ({count},) or a single number."
+        f"events: {name} has shape {values.shape}, but t has {count} times; expected ({count},) or a single number."
     )
 
 
 def _exact(name: str, values: NDArray) -> NDArray:
-    """The values, known to fit the field `name` without any change."""
+    """Return the values after a check that the field `name` holds them without any change."""
     limits = np.iinfo(EVENT[name])
     if values.dtype.kind == "b":
         return values
@@ -86,7 +98,7 @@ def _exact(name: str, values: NDArray) -> NDArray:
     if values.dtype.kind == "f":
         _refuse(name, values, ~np.isfinite(values), "a finite number")
         _refuse(name, values, values != np.floor(values), "a whole number (times are in microseconds)")
-        # float(2^63 − 1) rounds up to 2^63, which does not fit: compare against the exact power instead.
+        # float(2^63 − 1) rounds up to 2^63, which does not fit, so compare with the exact power instead.
         outside = (values < float(limits.min)) | (values >= float(limits.max + 1))
     else:
         outside = (values < limits.min) | (values > limits.max)

@@ -1,4 +1,4 @@
-"""Events as 16-byte records, for pipes and datagrams.
+"""Convert events to 16-byte records for pipes and datagrams, and back.
 
     bytes  0–7   t, microseconds, int64
     bytes  8–9   x, uint16
@@ -6,8 +6,8 @@
     byte  12     p, uint8
     bytes 13–15  zero
 
-All little-endian, one after the other, without any header. Bytes 13–15 that are not zero show that a reader is out of
-step with its writer.
+All fields are little-endian; records follow each other without a header. A value other than zero in bytes 13–15 shows
+that the reader has lost the beginning of the records.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FIELDS = ("t", "x", "y", "p")
 
 
 def to_records(events: Events) -> bytes:
-    """The events as bytes."""
+    """Convert events to bytes."""
     records = np.zeros(len(check_events(events)), RECORD)
     for name in FIELDS:
         records[name] = events[name]
@@ -32,7 +32,7 @@ def to_records(events: Events) -> bytes:
 
 
 def from_records(data: bytes, where: str, first: int = 0) -> Events:
-    """The events of whole records; ``first`` is the number of the first of them, for faults."""
+    """Convert whole records to events; errors count the records from ``first``."""
     assert len(data) % RECORD.itemsize == 0, "whole records"
     records = np.frombuffer(data, RECORD)
     wrong = records["zero"].any(axis=1)
@@ -40,7 +40,7 @@ def from_records(data: bytes, where: str, first: int = 0) -> Events:
         number = int(np.argmax(wrong))
         raise AxonnxError(
             f"{where}: record {first + number}: bytes 13 to 15 are {records['zero'][number].tolist()}; expected zeros. "
-            f"Records are {RECORD.itemsize} bytes: t int64, x uint16, y uint16, p uint8, three zeros, little-endian"
+            f"A record has {RECORD.itemsize} bytes: t int64, x uint16, y uint16, p uint8, three zeros, little-endian"
         )
     events = np.empty(len(records), EVENT)
     for name in FIELDS:

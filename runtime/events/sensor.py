@@ -1,4 +1,4 @@
-"""A sensor: how many pixels and polarities it has."""
+"""The size of a sensor in pixels, and its polarities."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Sensor(BaseModel):
-    """Size of what made the events: columns, rows, and 1 or 2 polarities."""
+    """The sensor that recorded the events: columns, rows, and 1 or 2 polarities."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

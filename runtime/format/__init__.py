@@ -1,1 +1,1 @@
-"""What stands in a file: operators, contract, certificates, and what is around the step."""
+"""The contents of a file: operators, contract, certificates, and the nodes around the step."""

@@ -1,4 +1,4 @@
-"""The inputs and outputs of a graph, held to what its contract promises: names, types and sizes."""
+"""Check the inputs and outputs of a graph against its contract: names, types and sizes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.names import ENTROPY, LOGITS, MEMBER_LOGITS, MUTUAL_INFORMATION, PROBABILITIES
 
 Shape = tuple[int, ...]
-ANY = -1  # stands for an axis without a fixed size
-CLOCK_SHAPE: Shape = (1,)  # no other tensor has no axis for the batch
+ANY = -1  # an axis without a fixed size
+CLOCK_SHAPE: Shape = (1,)  # every other tensor has an axis for the batch
 
 
 def result_shapes(contract: Contract) -> dict[str, Shape]:
-    """The results of a whole network."""
+    """Return the shapes of a whole network's results."""
     classes, members = len(contract.classes), contract.collapse.members
     if members == 1:
         return {LOGITS: (ANY, classes)}
@@ -25,7 +25,7 @@ def result_shapes(contract: Contract) -> dict[str, Shape]:
 
 
 def check_border(values: Sequence[onnx.ValueInfoProto], shapes: Mapping[str, Shape], where: str) -> None:
-    """Exactly these tensors, float32 but for the clock."""
+    """Check that these tensors are exactly the expected ones, float32 except for the clock."""
     found = sorted(value.name for value in values)
     if found != sorted(shapes):
         raise AxonnxError(f"{where}s are {found}; expected {sorted(shapes)}. Export the network again")
@@ -35,6 +35,6 @@ def check_border(values: Sequence[onnx.ValueInfoProto], shapes: Mapping[str, Sha
         sizes = tuple(dim.dim_value if dim.HasField("dim_value") else ANY for dim in tensor.shape.dim)
         if tensor.elem_type != kind or not tensor.HasField("shape") or sizes != expected:
             raise AxonnxError(
-                f"{where} {value.name!r} is of ONNX type {tensor.elem_type} and sizes {list(sizes)}; expected type "
-                f"{kind} and {list(expected)} ({ANY} is any). Export the network again"
+                f"{where} {value.name!r} has ONNX type {tensor.elem_type} and sizes {list(sizes)}; expected type "
+                f"{kind} and sizes {list(expected)} ({ANY} means any). Export the network again"
             )

@@ -1,7 +1,7 @@
-"""A synapse's certificate, checked again from the weights in the file.
+"""Verify a synapse's certificate from the weights in the file.
 
-Exactness in every engine rests on it: weights and biases are multiples of 2^−s, and no partial sum can reach 2²⁴
-units of the last place that occurs. An edited weight, or a bound that is stated too small, is refused.
+The exactness of every engine rests on it: weights and biases are multiples of 2^−s, and no partial sum can reach 2²⁴
+units in the last place. An edited weight, or a bound that is too small, is refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Synapse:
-    """A weight tensor [out, …] with its bias, what reaches it, and what its certificate says."""
+    """A weight tensor [out, …] with its bias, the values that reach it, and its certificate."""
 
     name: str
     weight: Floats
@@ -30,60 +30,61 @@ class Synapse:
     stated: SynapseContract
 
     def largest_sums(self) -> NDArray[np.float64]:
-        """Σ_j |w_ij| · x_max + |b_i| for each output i, as stated for x_max; exact, as all terms are dyadic."""
+        """Return Σ_j |w_ij| · x_max + |b_i| for each output i, with the stated x_max; exact on dyadic terms."""
         rows: NDArray[np.float64] = np.abs(self.weight.reshape(len(self.weight), -1).astype(np.float64)).sum(1)
         rows = rows * self.stated.input_max
         return rows if self.bias is None else rows + np.abs(self.bias.astype(np.float64))
 
     def units(self, bits: int | None = None) -> float:
-        """The largest partial sum, in units of the last place."""
+        """Return the largest partial sum in units in the last place."""
         bits = self.stated.input_bits if bits is None else bits
         return float(self.largest_sums().max()) * 2.0 ** (self.stated.grid + bits)
 
 
 def check_synapse(synapse: Synapse, where: str) -> None:
-    """Refuse a synapse whose certificate does not hold."""
+    """Refuse a synapse whose certificate is wrong."""
     stated = synapse.stated
     for what, values in (("weight", synapse.weight), ("bias", synapse.bias)):
         if values is not None:
             _check_grid(values, stated.grid, f"{where}: synapse {synapse.name!r}: its {what}")
     if not synapse.reached_by.dyadic:
         raise AxonnxError(
-            f"{where}: real numbers of any size reach synapse {synapse.name!r}, so its sums depend on their order. "
-            f"Let spikes, counts or averages of them over power-of-two windows enter synapses"
+            f"{where}: synapse {synapse.name!r} receives real numbers of any size, so its sums depend on their order. "
+            f"Connect synapses to spikes, counts or averages of them over power-of-two windows only"
         )
     if stated.input_max < synapse.reached_by.largest or stated.input_bits < synapse.reached_by.bits:
         raise AxonnxError(
             f"{where}: synapse {synapse.name!r} is certified for inputs up to {stated.input_max:g} with "
-            f"{stated.input_bits} bits behind the point; up to {synapse.reached_by.largest:g} with "
-            f"{synapse.reached_by.bits} can arrive. Export the network again"
+            f"{stated.input_bits} fractional bits, but inputs up to {synapse.reached_by.largest:g} with "
+            f"{synapse.reached_by.bits} fractional bits can arrive. Export the network again"
         )
     check_bound(synapse.units(), [synapse], where)
 
 
 def check_bound(units: float, together: list[Synapse], where: str) -> None:
-    """The largest sum of these synapses is under 2²⁴ units, and none of them states less than it is."""
+    """Check that the largest sum of these synapses is under 2²⁴ units, and that none of them states less."""
     names = " and ".join(repr(synapse.name) for synapse in together)
     if not units < UNITS:
         raise AxonnxError(
-            f"{where}: sums of synapse {names} can reach {units:g} units of 2^-{together[0].stated.grid}; only less "
-            f"than {UNITS} are exact. A weight or bias was changed; export the network again"
+            f"{where}: sums of synapse {names} can reach {units:g} units of 2^-{together[0].stated.grid}; only sums "
+            f"below "
+            f"{UNITS} units are exact. A weight or bias was changed; export the network again"
         )
     for synapse in together:
         if synapse.stated.bound < units:
             raise AxonnxError(
-                f"{where}: sums of synapse {names} can reach {units:g} units; the certificate of {synapse.name!r} "
+                f"{where}: sums of synapse {names} can reach {units:g} units, but the certificate of {synapse.name!r} "
                 f"states {synapse.stated.bound:g}. A weight or the certificate was changed; export the network again"
             )
 
 
 def exact_together(a: Synapse, b: Synapse) -> bool:
-    """Whether both can be summed up in one accumulator, in any order, to the same bits."""
+    """Return whether one accumulator can sum both synapses in any order, with the same bits."""
     return a.stated.grid == b.stated.grid and joint_units(a, b) < UNITS
 
 
 def joint_units(a: Synapse, b: Synapse) -> float:
-    """The largest sum of two synapses that are added, in units of the finer last place."""
+    """Return the largest sum of two synapses that are added, in units of the finer last place."""
     bits = max(a.stated.input_bits, b.stated.input_bits)
     return a.units(bits) + b.units(bits)
 
@@ -94,7 +95,7 @@ def _check_grid(values: NDArray[Any], grid: int, what: str) -> None:
     if off.any():
         index = tuple(int(axis[0]) for axis in np.nonzero(off))
         raise AxonnxError(
-            f"{what} {list(index)} is {float(values[index])!r}, which is no multiple of 2^-{grid}: "
+            f"{what} {list(index)} is {float(values[index])!r}, which is not a multiple of 2^-{grid}: "
             f"{int(off.sum())} of {values.size} numbers are off the grid, so sums are not exact. "
             f"Export the network again"
         )

@@ -1,7 +1,7 @@
-"""What may stand in a model file at all: every field that an export writes, or that other tools add without harm.
+"""Check the fields of a model file: only those are allowed that an export writes, or other tools add without harm.
 
-A field that is not listed would mean something to another runtime that it does not mean here (sparse constants,
-training graphs, overloads, data in other files), so the file is refused.
+Any other field would mean something to another runtime that it does not mean here (sparse constants, training graphs,
+overloads, data in other files), so the file is refused.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ ELSEWHERE = {"data_location", "external_data"}
 
 
 def check_fields(proto: onnx.ModelProto, where: str) -> None:
-    """Refuse a file with an unknown field or a text that is not UTF-8; function bodies are compared elsewhere."""
+    """Refuse a file with an unknown field or a text that is not UTF-8; function bodies are checked elsewhere."""
     try:
         _check(proto, where)
     except UnicodeError:
-        raise AxonnxError(f"{where}: a text in it is no UTF-8. Copy or export the file again") from None
+        raise AxonnxError(f"{where}: contains a text that is not UTF-8. Copy or export the file again") from None
 
 
 def check_names(graph: onnx.GraphProto, where: str) -> None:
-    """Every name once: counts and traces are found by them, and other runtimes refuse doubles."""
+    """Check that all names are unique: counts and traces are found by name, and other runtimes refuse duplicates."""
     groups: dict[str, Iterable[str]] = {
         "nodes": (node.name for node in graph.node if node.name),
         "inputs and constants": [value.name for value in (*graph.input, *graph.initializer)],
@@ -61,7 +61,7 @@ def check_names(graph: onnx.GraphProto, where: str) -> None:
     for what, names in groups.items():
         twice = [name for name, number in Counter(names).items() if number > 1]
         if twice:
-            raise AxonnxError(f"{where}: two {what} are called {twice[0]!r}. Export the network again")
+            raise AxonnxError(f"{where}: two {what} have the name {twice[0]!r}. Export the network again")
 
 
 def _check(message: Any, where: str) -> None:
@@ -75,20 +75,21 @@ def _check(message: Any, where: str) -> None:
             _check(value, where)
         elif kind == "text" or kind == "texts":
             for text in (value,) if kind == "text" else value:
-                if not isinstance(text, str):  # protobuf gives bytes for a text that is none
+                if not isinstance(text, str):  # protobuf returns bytes if a text is not valid
                     raise UnicodeError
         elif field.name in ELSEWHERE:
             _check_inside(message, where)
         elif kind is None:
             raise AxonnxError(
-                f"{where}: {_called(message)} has the field {field.name!r}, which no exported file has. Export the "
+                f"{where}: {_called(message)} has the field {field.name!r}, which exported files never have. Export "
+                f"the "
                 f"network again"
             )
 
 
 @cache
 def _kinds(descriptor: Any) -> dict[str, str]:
-    """What each known field of a message holds."""
+    """Return the kind of each known field of a message."""
     return {name: _kind(descriptor.fields_by_name.get(name)) for name in FIELDS[descriptor.name] | REMARKS}
 
 
@@ -104,7 +105,10 @@ def _kind(field: Any) -> str:
 
 def _check_inside(tensor: Any, where: str) -> None:
     if tensor.data_location != onnx.TensorProto.DEFAULT or tensor.external_data:
-        raise AxonnxError(f"{where}: the constant {tensor.name!r} is kept in another file; a model is one file here")
+        raise AxonnxError(
+            f"{where}: the constant {tensor.name!r} is stored in another file; expected one file with all constants. "
+            f"Export the network again"
+        )
 
 
 def _called(message: Any) -> str:

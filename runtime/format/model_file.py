@@ -1,4 +1,4 @@
-"""An exported file as read from disk: ours, of a version we know, with its contract, unedited where it counts."""
+"""Read an exported file from disk, and check its version, its contract and its operators."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_BYTES = 2**31 - 1  # of a protobuf message
 
 @dataclass(frozen=True, eq=False)
 class ModelFile:
-    """The ONNX model, the contract in its metadata, and where both come from."""
+    """The ONNX model, the contract in its metadata, and the path of the file."""
 
     proto: onnx.ModelProto
     contract: Contract
@@ -33,12 +33,16 @@ class ModelFile:
 
     @property
     def name(self) -> str:
-        """What error texts call the file."""
+        """Name of the file in error messages."""
         return self.path.name
 
 
 def read_model_file(path: str | os.PathLike[str]) -> ModelFile:
-    """Read an exported file; whatever is not one, or is of a version not known here, is refused with the reason."""
+    """Read and check an exported file.
+
+    Raises:
+        AxonnxError: If the file was not exported by axonnx, was changed, or has an unknown version.
+    """
     path = Path(path)
     data = _read(path)
     proto = _parse(data, path)
@@ -51,7 +55,7 @@ def read_model_file(path: str | os.PathLike[str]) -> ModelFile:
 
 
 def _restored(proto: onnx.ModelProto, data: bytes, path: Path) -> onnx.ModelProto:
-    """With what tools did to it undone; as it is where that cannot be, and the checks that follow say what is wrong."""
+    """Undo the changes of ONNX tools; if that fails, return the model as it is, and later checks report the fault."""
     try:
         restore(proto, path.name)
     except AxonnxError:
@@ -63,12 +67,12 @@ def _restored(proto: onnx.ModelProto, data: bytes, path: Path) -> onnx.ModelProt
 
 def _read(path: Path) -> bytes:
     if path.is_dir():
-        raise AxonnxError(f"{path}: is a folder; expected an exported file. axonnx export makes one of a run folder")
+        raise AxonnxError(f"{path}: is a folder; expected an exported file. Make one with: axonnx export {path}")
     try:
         return read_at_most(path, MOST_BYTES)
     except AxonnxError:
         raise
-    except (OSError, ValueError) as fault:  # a name with a zero byte is a ValueError
+    except (OSError, ValueError) as fault:  # a name with a zero byte raises ValueError
         raise AxonnxError(f"{path}: cannot be read: {getattr(fault, 'strerror', None) or fault}") from None
 
 
@@ -78,18 +82,16 @@ def _parse(data: bytes, path: Path) -> onnx.ModelProto:
         proto.ParseFromString(data)
     except DecodeError:
         raise AxonnxError(
-            f"{path.name}: {len(data)} bytes that are not an ONNX model: another kind of file, or one cut short. "
+            f"{path.name}: {len(data)} bytes that are not an ONNX model. The file is of another kind, or was cut off. "
             f"Copy or export it again"
         ) from None
     if not proto.graph.node or not proto.opset_import:
-        raise AxonnxError(
-            f"{path.name}: {len(data)} bytes without an ONNX graph in them. Copy or export the file again"
-        )
+        raise AxonnxError(f"{path.name}: {len(data)} bytes without an ONNX graph. Copy or export the file again")
     return proto
 
 
 def _check_meaning(data: bytes, where: str) -> None:
-    """ONNX's own checker and strict inference of shapes: what they refuse, other runtimes refuse."""
+    """Run ONNX's checker and strict shape inference: other runtimes refuse what these refuse."""
     try:
         onnx.checker.check_model(data, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError, RuntimeError) as fault:
@@ -98,7 +100,7 @@ def _check_meaning(data: bytes, where: str) -> None:
 
 
 def every_node(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """All nodes of a graph and of the graphs inside it."""
+    """Yield all nodes of a graph and of its inner graphs."""
     for node in graph.node:
         yield node
         for attribute in node.attribute:
@@ -110,8 +112,7 @@ def _check_versions(proto: onnx.ModelProto, where: str) -> None:
     versions = {entry.domain if entry.domain not in STANDARD else "": entry.version for entry in proto.opset_import}
     if proto.ir_version != IR_VERSION:
         raise AxonnxError(
-            f"{where}: its format is ONNX IR version {proto.ir_version}; this runtime knows version {IR_VERSION}. "
-            f"Export the network again"
+            f"{where}: has ONNX IR version {proto.ir_version}; expected version {IR_VERSION}. Export the network again"
         )
     for node in every_node(proto.graph):
         domain = "" if node.domain in STANDARD else node.domain
@@ -119,18 +120,18 @@ def _check_versions(proto: onnx.ModelProto, where: str) -> None:
             _check_spike_op(node, versions.get(DOMAIN, 0), where)
         elif domain:
             raise AxonnxError(
-                f"{where}: node {node.name!r} is {domain}::{node.op_type}; this runtime knows ONNX's own operators and "
+                f"{where}: node {node.name!r} is {domain}::{node.op_type}; expected ONNX's own operators and "
                 f"those of {DOMAIN}. Export the network with axonnx"
             )
     unknown = sorted(versions.keys() - {"", DOMAIN})
     if unknown or len(versions) != len(proto.opset_import):
         raise AxonnxError(
-            f"{where}: it imports the operators of {[entry.domain for entry in proto.opset_import]}; expected ONNX's "
+            f"{where}: imports the operators of {[entry.domain for entry in proto.opset_import]}; expected ONNX's "
             f"own and those of {DOMAIN}, once each. Export the network again"
         )
     if versions.get("") != ONNX_OPSET:
         raise AxonnxError(
-            f"{where}: its standard operators are of opset {versions.get('', 'none')}; this runtime knows opset "
+            f"{where}: uses standard operators of opset {versions.get('', 'none')}; expected opset "
             f"{ONNX_OPSET}. Upgrade axonnx, or export the network again"
         )
 
@@ -138,42 +139,42 @@ def _check_versions(proto: onnx.ModelProto, where: str) -> None:
 def _check_spike_op(node: onnx.NodeProto, version: int, where: str) -> None:
     if version != VERSION:
         raise AxonnxError(
-            f"{where}: node {node.name!r} is {DOMAIN}::{node.op_type} version {version}; this runtime knows version "
+            f"{where}: node {node.name!r} is {DOMAIN}::{node.op_type} version {version}; expected version "
             f"{VERSION}. Upgrade axonnx, or export the network again"
         )
     if node.op_type not in OPS:
         raise AxonnxError(
-            f"{where}: node {node.name!r} is {DOMAIN}::{node.op_type}, which this runtime does not know; known are "
+            f"{where}: node {node.name!r} is the unknown operator {DOMAIN}::{node.op_type}; known operators are "
             f"{', '.join(sorted(OPS))}. Upgrade axonnx"
         )
 
 
 def _check_functions(proto: onnx.ModelProto, where: str) -> None:
-    """A body that differs from ours means other spikes in other runtimes than in this one."""
+    """Refuse a function body that differs from ours: other runtimes would compute other spikes."""
     found = {entry.name: entry for entry in proto.functions}
     if len(found) != len(proto.functions):
-        raise AxonnxError(f"{where}: it defines an operator twice. Export the network again")
+        raise AxonnxError(f"{where}: defines an operator twice. Export the network again")
     for name, body in found.items():
         if body.domain != DOMAIN or name not in OPS:
             raise AxonnxError(
-                f"{where}: it defines the operator {body.domain}::{name}, which this runtime does not know; known are "
-                f"{', '.join(sorted(OPS))} of {DOMAIN}"
+                f"{where}: defines the unknown operator {body.domain}::{name}; known operators are "
+                f"{', '.join(sorted(OPS))} of {DOMAIN}. Upgrade axonnx, or export the network again"
             )
         if _plain(body) != _plain(function(name)):
             raise AxonnxError(
-                f"{where}: its body of {DOMAIN}::{name} is not that of version {VERSION} ({OPS[name].formula}): it "
-                f"would fire otherwise in other runtimes than in this one. Export the network again"
+                f"{where}: its body of {DOMAIN}::{name} is not that of version {VERSION} ({OPS[name].formula}): other "
+                f"runtimes would compute other spikes. Export the network again"
             )
     used = {node.op_type for node in every_node(proto.graph) if node.domain == DOMAIN}
     if used - found.keys():
         raise AxonnxError(
-            f"{where}: it uses {', '.join(sorted(used - found.keys()))} of {DOMAIN} without their bodies, so no other "
+            f"{where}: uses {', '.join(sorted(used - found.keys()))} of {DOMAIN} without their bodies, so no other "
             f"runtime can run it. Export the network again"
         )
 
 
 def _plain(body: onnx.FunctionProto) -> bytes:
-    """A function without its documentation and metadata."""
+    """Return a function without its documentation and metadata."""
     copy = onnx.FunctionProto()
     copy.CopyFrom(body)
     copy.ClearField("doc_string")
@@ -185,7 +186,8 @@ def _contract(proto: onnx.ModelProto, where: str) -> Contract:
     texts = [entry.value for entry in proto.metadata_props if entry.key == METADATA_KEY]
     if len(texts) != 1:
         raise AxonnxError(
-            f"{where}: {len(texts)} contracts under {METADATA_KEY!r} in its metadata; expected one. This ONNX file was "
-            f"not written by axonnx export, or its metadata was removed on the way"
+            f"{where}: has {len(texts)} contracts under {METADATA_KEY!r} in its metadata; expected one. This ONNX file "
+            f"was "
+            f"not written by axonnx export, or a tool removed its metadata. Export the network with axonnx"
         )
     return read_contract(texts[0], where)

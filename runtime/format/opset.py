@@ -1,9 +1,8 @@
-"""The spike operators, domain ``ai.axonnx`` version 1: the body of each is its definition.
+"""The spike operators, domain ``ai.axonnx`` version 1: the body of each operator is its definition.
 
-A file carries these as ONNX local functions. An engine that knows a name runs a kernel of its own; every other
-runtime runs the body, in standard operators, to the same bits. The order of the operations is part of the
-definition: float arithmetic is not associative, and no engine may reorder it or contract it into fused
-multiply-adds.
+A file contains the bodies as ONNX local functions. An engine that knows an operator runs its own kernel; every other
+runtime runs the body in standard operators, with the same bits. The order of the operations is part of the definition:
+float arithmetic is not associative, so no engine may reorder it or fuse multiplications with additions.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["DOMAIN", "IR_VERSION", "ONNX_OPSET", "OPS", "VERSION", "SpikeOp", "function"]
 
 VERSION = 1
-IR_VERSION = 10  # read by onnxruntime since 1.18 (2024)
+IR_VERSION = 10  # onnxruntime reads it since 1.18 (2024)
 
 
 _NOISY_DECISION = """
@@ -214,8 +213,8 @@ OPS: dict[str, SpikeOp] = {
         ),
         SpikeOp(
             "ResonateAndFire",
-            "One time step of neurons that oscillate: the point of resonance and membrane is turned and damped, the "
-            "current drives the resonance, and a neuron fires where its membrane reaches its threshold. So it answers "
+            "One time step of neurons that oscillate: the point (resonance, membrane) is rotated and damped, the "
+            "current drives the resonance, and a neuron fires if its membrane reaches its threshold. So it responds "
             "to input at its own frequency. A spike subtracts the threshold from the membrane, at the next time step.",
             "x' = a x − b y + I;   y' = b x + a y − θ o;   o' = 1 where y' ≥ θ",
             (*_LIF_STATE, "resonance"),
@@ -236,8 +235,8 @@ OPS: dict[str, SpikeOp] = {
         ),
         SpikeOp(
             "RecurrentActivity",
-            "The variance that recurrent synapses of one common σ² cause, but for the factor σ²: each neuron "
-            "hears all others, and not itself.",
+            "The variance that recurrent synapses with one common σ² cause, without the factor σ²: each neuron "
+            "receives the spikes of all others, but not its own.",
             "a_i = Σ_k o_k² − o_i²: what reaches neuron i from all others",
             ("spikes",),
             (),
@@ -276,7 +275,7 @@ OPS: dict[str, SpikeOp] = {
 
 @cache
 def function(name: str) -> onnx.FunctionProto:
-    """The operator ``name`` as an ONNX local function."""
-    from onnx import parser  # the native core is built from the bodies before anything is installed
+    """Return the operator ``name`` as an ONNX local function."""
+    from onnx import parser  # the native core is built from the bodies before onnx is installed
 
     return parser.parse_function(OPS[name].text)

@@ -1,7 +1,7 @@
-"""What stands around the step in a file, held to what an export writes there.
+"""Check the nodes around the step in a file against those that an export writes.
 
-The engines compute a step and the rest on their own (zero states, mean over time, an ensemble's probabilities). That
-is right only while the file says the same, so every node outside the step is compared with the one expected.
+The engines compute only the step from the file, and the rest on their own (zero states, mean over time, probabilities
+of an ensemble). This is correct only if the file says the same, so every node outside the step is compared.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from axonnx.runtime.format.results import Call, ensemble_calls, mean_calls, memb
 
 
 def check_binary(graph: onnx.GraphProto, contract: Contract, where: str) -> tuple[tuple[str, ...], list[Call]]:
-    """The members' logits in a binary network's graph, and what follows them: what an export writes, or a refusal."""
+    """Return the members' logits of a binary network and the nodes that follow them; refuse any other graph."""
     if contract.collapse.members == 1:
         last = [node for node in graph.node if list(node.output) == [LOGITS]]
         if len(last) == 1 and last[0].op_type == "Identity":
             calls = result_calls(last[0].input)
             _compare(graph, calls, where)
             return (last[0].input[0],), calls
-        raise AxonnxError(f"{where}: its output {LOGITS!r} is not the read-out's. Export the network again")
+        raise AxonnxError(f"{where}: its output {LOGITS!r} does not come from the read-out. Export the network again")
     stacked = [node for node in graph.node if node.op_type == "Unsqueeze"]
     logits = tuple(node.input[0] for node in stacked)
     calls = ensemble_calls(logits)
@@ -35,11 +35,11 @@ def check_binary(graph: onnx.GraphProto, contract: Contract, where: str) -> tupl
 
 
 def check_sequence(graph: onnx.GraphProto, contract: Contract, where: str) -> Loop:
-    """The Scan of a sequence; its states must begin at zero and its logits be the mean over time."""
+    """Return the Scan of a sequence after a check that states begin at zero and logits are means over time."""
     scans = [node for node in graph.node if node.op_type == "Scan"]
     if len(scans) != 1:
         raise AxonnxError(
-            f"{where}: {len(scans)} loops over time in a sequence; expected one. Export the network again"
+            f"{where}: has {len(scans)} loops over time; expected one in a sequence. Export the network again"
         )
     loop = _loop(scans[0], where)
     calls = _initial(graph, loop, where) + _means(loop)
@@ -47,13 +47,16 @@ def check_sequence(graph: onnx.GraphProto, contract: Contract, where: str) -> Lo
     extra = {name for node in graph.node for name in node.output} - {call.outputs[0] for call in calls}
     extra -= set(loop.scan.output)
     if extra:
-        raise AxonnxError(f"{where}: outside its step it computes {sorted(extra)[0]!r}, which no exported file does")
+        raise AxonnxError(
+            f"{where}: computes {sorted(extra)[0]!r} outside its step, which exported files never do. Export the "
+            f"network again"
+        )
     return loop
 
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """A Scan, its body, and how many of its inputs are gone through step by step."""
+    """A Scan, its body, and the number of inputs that it scans step by step."""
 
     scan: onnx.NodeProto
     body: onnx.GraphProto
@@ -61,12 +64,12 @@ class Loop:
 
     @property
     def states(self) -> list[str]:
-        """What is carried from step to step."""
+        """States that are carried from step to step."""
         return [value.name for value in self.body.input][: -self.entering]
 
     @property
     def scanned(self) -> dict[str, str]:
-        """The body's name of each input, and the one outside."""
+        """The body's name of each scanned input, with the name outside."""
         inner = [value.name for value in self.body.input][-self.entering :]
         return dict(zip(inner, self.scan.input[-self.entering :], strict=True))
 
@@ -74,23 +77,30 @@ class Loop:
 def _loop(scan: onnx.NodeProto, where: str) -> Loop:
     given = {attribute.name: attribute for attribute in scan.attribute}
     if given.keys() != {"body", "num_scan_inputs"} or len(scan.attribute) != 2:
-        raise AxonnxError(f"{where}: its loop over time has the attributes {sorted(given)}. Export the network again")
+        raise AxonnxError(
+            f"{where}: its loop over time has the attributes {sorted(given)}; expected body and num_scan_inputs. "
+            f"Export the network again"
+        )
     loop = Loop(scan, given["body"].g, given["num_scan_inputs"].i)
     inside = (len(loop.body.input), len(loop.body.output))
     if (len(scan.input), len(scan.output)) != inside or not 1 <= loop.entering <= inside[0]:
         raise AxonnxError(
-            f"{where}: its loop over time takes {len(scan.input)} and gives {len(scan.output)} tensors, its step "
-            f"{inside[0]} and {inside[1]}, with {loop.entering} of the inputs step by step. Export the network again"
+            f"{where}: its loop over time has {len(scan.input)} inputs and {len(scan.output)} outputs, but its step "
+            f"has "
+            f"{inside[0]} and {inside[1]}, with {loop.entering} inputs scanned. Export the network again"
         )
     left = [value.name for value in loop.body.output]
     seen = [f"now/{name}" for name in scan.output[len(loop.states) :]]
     if left != [*(NEXT + state for state in loop.states), *seen]:
-        raise AxonnxError(f"{where}: its loop over time does not hand states on as {left}. Export the network again")
+        raise AxonnxError(
+            f"{where}: its loop over time returns {left}; expected the next states and the traces. Export the network "
+            f"again"
+        )
     return loop
 
 
 def _initial(graph: onnx.GraphProto, loop: Loop, where: str) -> list[Call]:
-    """Zeros of the batch's size for each state; a clock at zero."""
+    """Return the nodes that make zeros of the batch's size for each state; check that a clock begins at zero."""
     scan, states = loop.scan, loop.states
     constants = {tensor.name: read_tensor(tensor, where) for tensor in graph.initializer}
     sizes = {value.name: _sizes(value) for value in loop.body.input}
@@ -113,12 +123,12 @@ def _initial(graph: onnx.GraphProto, loop: Loop, where: str) -> list[Call]:
 
 
 def _sizes(value: onnx.ValueInfoProto) -> list[int]:
-    """Without the batch."""
+    """Return the sizes without the batch."""
     return [dim.dim_value for dim in value.type.tensor_type.shape.dim][1:]
 
 
 def _means(loop: Loop) -> list[Call]:
-    """Each member's mean over time, and what becomes of them."""
+    """Return the nodes that compute each member's mean over time, and the results from these."""
     scan, states = loop.scan, loop.states
     totals = [scan.output[number] for number, state in enumerate(states) if state.startswith(TOTAL)]
     logits = member_names(len(totals))
@@ -132,12 +142,14 @@ def _compare(graph: onnx.GraphProto, expected: list[Call], where: str) -> None:
         there = None if node is None or node.domain else Call.of(node, where)
         if there is None and call.op == "Constant":
             raise AxonnxError(
-                f"{where}: the constant {call.outputs[0]!r} of its ensemble stands elsewhere: a tool that folds "
-                f"constants has moved it, as onnxsim does. Leave onnxsim out, and give the file as it was exported"
+                f"{where}: the constant {call.outputs[0]!r} of its ensemble was moved: a tool such as onnxsim has "
+                f"folded "
+                f"constants. Do not use onnxsim; give the file as it was exported"
             )
         if there != call:
             got = "nothing" if there is None else f"{there.op}({', '.join(there.inputs)})"
             raise AxonnxError(
-                f"{where}: outside its step, {call.outputs[0]!r} should be {call.op}({', '.join(call.inputs)}) and is "
-                f"{got}: the file was changed after its export. Export the network again"
+                f"{where}: outside its step, {call.outputs[0]!r} is {got}; expected "
+                f"{call.op}({', '.join(call.inputs)}). "
+                f"The file was changed after its export. Export the network again"
             )

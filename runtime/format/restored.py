@@ -1,9 +1,9 @@
-"""Files that ONNX tools rewrote, as they were exported: where a tool kept the meaning, what it changed is undone.
+"""Undo the changes of ONNX tools that keep a file's meaning.
 
-An inliner puts the body of a spike operator in the place of its call, node by node and in order; here the body is
-recognised and becomes the call again. onnxsim lets states that begin alike share one tensor of zeros, and drops the
-last node, which only names the output; here both are put back. Nothing is guessed: a body that differs in one node
-stays as it is, and is refused later.
+An inliner replaces the call of a spike operator by its body, node by node and in order. Here the body is recognised and
+becomes the call again. onnxsim lets states with equal initial values share one tensor of zeros, and removes the last
+node, which only names the output. Here both are restored. Nothing is guessed: a body that differs in one node stays as
+it is, and is refused later.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from axonnx.runtime.format.names import CLOCK, LOGITS
 from axonnx.runtime.format.opset import DOMAIN, OPS, VERSION, function
 from axonnx.runtime.format.results import member_names
 
-OPTIMISER = {"com.microsoft", "com.microsoft.nchwc"}  # it imports all operators of its own, used or not
+OPTIMISER = {"com.microsoft", "com.microsoft.nchwc"}  # the optimiser imports all its operators, whether used or not
 
 
 def restore(proto: onnx.ModelProto, where: str) -> None:
-    """Undo, in place, what the inliner and onnxsim do; a file of onnxruntime's optimiser is refused."""
+    """Undo, in place, the changes of the inliner and onnxsim; refuse a file of onnxruntime's optimiser."""
     if {entry.domain for entry in proto.opset_import} >= OPTIMISER:
         raise AxonnxError(
             f"{where}: was written by onnxruntime's optimiser (optimized_model_filepath), which shares and reorders "
-            f"what spike operators compute. Leave that out and give the file as it was exported: onnxruntime "
-            f"optimises it whenever it loads it"
+            f"the computation of spike operators. Give the file as it was exported: onnxruntime "
+            f"optimises it each time it loads it"
         )
     for graph in _graphs(proto.graph):
-        check_names(graph, where)  # as it is: what is undone must not hide what other runtimes refuse
+        check_names(graph, where)  # check the file as it is: the changes below must not hide what other runtimes refuse
     inlined = not any(node.domain == DOMAIN for graph in _graphs(proto.graph) for node in graph.node)
     used: set[str] = set()
     for graph in _graphs(proto.graph):
@@ -56,7 +56,7 @@ def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 
 def _call_again(graph: onnx.GraphProto) -> set[str]:
-    """Calls in the place of bodies; the operators that were found. The longest body is tried first."""
+    """Replace bodies by calls, the longest body first; return the operators that were found."""
     bodies = sorted(((name, function(name)) for name in OPS), key=lambda entry: -len(entry[1].node))
     found, kept, place = set(), [], 0
     nodes = list(graph.node)
@@ -81,7 +81,7 @@ def _call_again(graph: onnx.GraphProto) -> set[str]:
 
 
 def _told_apart(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
-    """A layer's name is its neurons'; the synaptic current before them is called after both."""
+    """Keep a layer's name for its neurons; name the synaptic current before them after both."""
     named: dict[str, onnx.NodeProto] = {}
     for node in nodes:
         if node.domain == DOMAIN and node.name in named:
@@ -92,7 +92,7 @@ def _told_apart(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
 
 
 def _matched(body: onnx.FunctionProto, window: list[onnx.NodeProto]) -> dict[str, str] | None:
-    """What the values of a body are called in these nodes; None where one of them is another."""
+    """Return the names of a body's values in these nodes; None if a node differs."""
     if len(window) != len(body.node):
         return None
     values: dict[str, str] = {}
@@ -109,7 +109,7 @@ def _matched(body: onnx.FunctionProto, window: list[onnx.NodeProto]) -> dict[str
 
 
 def _has_states(op: str, values: dict[str, str]) -> bool:
-    """Whether the states of an operator are states of the graph, by their names."""
+    """Return whether the states of an operator are states of the graph, judged by their names."""
     return all(values[part].startswith(f"{part}/") for part in OPS[op].states)
 
 
@@ -118,7 +118,7 @@ def _attributes(node: onnx.NodeProto) -> list[bytes]:
 
 
 def _readers(graph: onnx.GraphProto) -> dict[str, int]:
-    """How often each value is read, the graph's outputs among them."""
+    """Count how often each value is read, including the graph's outputs."""
     counts: dict[str, int] = {}
     for name in [*(name for node in graph.node for name in node.input), *(value.name for value in graph.output)]:
         counts[name] = counts.get(name, 0) + 1
@@ -128,25 +128,25 @@ def _readers(graph: onnx.GraphProto) -> dict[str, int]:
 def _only_inside(
     body: onnx.FunctionProto, values: dict[str, str], window: list[onnx.NodeProto], readers: dict[str, int]
 ) -> bool:
-    """Whether nothing outside hears what a body keeps to itself."""
+    """Return whether no node outside reads the inner values of a body."""
     own = {values[name] for node in body.node for name in node.output} - {values[name] for name in body.output}
     inside = [name for node in window for name in node.input]
     return all(readers.get(name, 0) == inside.count(name) for name in own)
 
 
 def _layer(op: str, inputs: list[str], outputs: list[str]) -> str:
-    """A layer's name, which its states have; neurons without states are called as what they give."""
+    """Return the layer's name from its states; neurons without states are named after their output."""
     values = dict(zip(OPS[op].inputs, inputs, strict=True))
     states = [values[part] for part in OPS[op].states]
     return states[0].partition("/")[2] if states else outputs[0].partition(":")[0]
 
 
 def _own_zeros(graph: onnx.GraphProto, scan: onnx.NodeProto, where: str) -> None:
-    """Zeros for each state, where several share them."""
+    """Make separate zeros for states that share them."""
     bodies = [attribute.g for attribute in scan.attribute if attribute.name == "body"]
     counts = [attribute.i for attribute in scan.attribute if attribute.name == "num_scan_inputs"]
     if len(bodies) != 1 or len(counts) != 1 or len(scan.input) != len(bodies[0].input):
-        return  # no loop of ours, and refused as that
+        return  # not a loop of ours, so it is refused later
     (body,), (scanned,), given = bodies, counts, list(scan.input)
     made = {node.output[0]: node for node in graph.node if node.output}
     for number, state in enumerate(value.name for value in list(body.input)[: max(0, len(body.input) - scanned)]):
@@ -173,7 +173,7 @@ def _without_unread(graph: onnx.GraphProto, op: str) -> None:
 
 
 def _named_output(graph: onnx.GraphProto) -> None:
-    """The read-out's mean over time, or its sum, and then the output's name for it."""
+    """Restore the last node, which names the read-out's mean over time (or sum) as the output."""
     last = [node for node in graph.node if list(node.output) == [LOGITS] and node.op_type in ("Div", "Gemm")]
     if len(last) == 1:
         (name,) = member_names(1)

@@ -1,6 +1,6 @@
-"""What follows the step in a file: the mean over time, and an ensemble's results from its members' logits.
+"""The nodes after the step in a file: the mean over time, and an ensemble's results from its members' logits.
 
-An export writes these nodes, and a file that is read is held to them.
+An export writes these nodes, and a file is checked against them.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ class Call(NamedTuple):
 
     @classmethod
     def of(cls, node: onnx.NodeProto, where: str) -> Call:
-        """The call that a node makes."""
+        """Return the call that a node makes."""
         values = {attribute.name: _plain(helper.get_attribute_value(attribute), where) for attribute in node.attribute}
         return cls(node.op_type, tuple(node.input), tuple(node.output), tuple(sorted(values.items())))
 
     def node(self, prefix: str = "") -> onnx.NodeProto:
-        """The node that makes this call, named as its output."""
+        """Return the node that makes this call, named after its output."""
         name = prefix + self.outputs[0]
         return helper.make_node(self.op, self.inputs, self.outputs, name=name, **dict(self.attributes))
 
 
 def mean_calls(entering: str, totals: Sequence[str], logits: Sequence[str]) -> list[Call]:
-    """logits = total / T for each member; T is the first axis of what enters."""
+    """Return the nodes of logits = total / T for each member; T is the first axis of the input."""
     steps = [
         Call("Shape", (entering,), ("steps_int",), (("end", 1), ("start", 0))),
         Call("Cast", ("steps_int",), ("steps",), (("to", onnx.TensorProto.FLOAT),)),
@@ -53,27 +53,27 @@ def mean_calls(entering: str, totals: Sequence[str], logits: Sequence[str]) -> l
 
 
 def member_names(members: int) -> tuple[str, ...]:
-    """What the logits of a spiking network's members are called."""
+    """Return the names of the logits of a spiking network's members."""
     return tuple(f"{LOGITS}/{number}" for number in range(members))
 
 
 def result_calls(logits: Sequence[str]) -> list[Call]:
-    """The results from each member's logits: themselves, or an ensemble's probabilities and doubts."""
+    """Return the nodes that compute the results from each member's logits, or an ensemble's probabilities."""
     return [Call("Identity", tuple(logits), (LOGITS,))] if len(logits) == 1 else ensemble_calls(logits)
 
 
 def member_logits(found: Mapping[str, Any]) -> Any:
-    """Logits [members, B, classes] among a whole file's results."""
+    """Return the logits [members, B, classes] among a whole file's results."""
     return found[LOGITS][None] if LOGITS in found else found[MEMBER_LOGITS]
 
 
 def result_nodes(logits: Sequence[str]) -> list[onnx.NodeProto]:
-    """The calls as ONNX nodes."""
+    """Return the calls as ONNX nodes."""
     return [call.node("" if len(logits) == 1 else "ensemble/") for call in result_calls(logits)]
 
 
 def ensemble_calls(logits: Sequence[str]) -> list[Call]:
-    """p = mean_m softmax(logits_m);   H[p];   I = H[p] − mean_m H[p_m]: how unsure, and how much at odds."""
+    """Return the nodes of p = mean_m softmax(logits_m), H[p] and I = H[p] − mean_m H[p_m]."""
     stacked = tuple(f"{name}/member" for name in logits)
     calls = [
         Call("Constant", (), ("axis_members",), (("value_ints", (0,)),)),
@@ -95,7 +95,7 @@ def ensemble_calls(logits: Sequence[str]) -> list[Call]:
 
 
 def _entropy_calls(of: str, out: str) -> list[Call]:
-    """H[p] = −Σ p log p"""
+    """Return the nodes of H[p] = −Σ p log p."""
     return [
         Call("Max", (of, "tiny"), (f"{out}/clipped",)),
         Call("Log", (f"{out}/clipped",), (f"{out}/log",)),

@@ -1,4 +1,4 @@
-"""What a buffer can hold: spikes, graded numbers with so many bits behind the point, or any real number."""
+"""The values that a buffer can hold: spikes, graded numbers with a number of fractional bits, or any real numbers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-UNITS = 2**24  # integers of this size and less are exact in float32
+UNITS = 2**24  # integers up to this size are exact in float32
 
 
 @dataclass(frozen=True)
 class Values:
-    """Multiples of 2^−bits whose magnitude is at most ``largest``; spikes are 0 or 1; real numbers are anything."""
+    """Multiples of 2^−bits of magnitude at most ``largest``; spikes are 0 or 1; real numbers are unrestricted."""
 
     kind: Literal["spikes", "graded", "real"]
     largest: float = math.inf
@@ -24,29 +24,29 @@ class Values:
 
     @property
     def dyadic(self) -> bool:
-        """Whether sums of these can be exact."""
+        """Whether sums of these values can be exact."""
         return self.kind != "real"
 
 
 SPIKES = Values("spikes", 1.0, 0)
 REAL = Values("real")
-SILENCE = Values("graded", 0.0, 0)  # zeros alone
+SILENCE = Values("graded", 0.0, 0)  # zeros only
 
 
 def graded(largest: float, bits: int) -> Values:
-    """Numbers on a grid, while they are exact in float32; beyond that, real numbers."""
+    """Return numbers on a grid if they are exact in float32, and real numbers otherwise."""
     return Values("graded", largest, bits) if largest * 2.0**bits < UNITS else REAL
 
 
 def total(terms: list[Values]) -> Values:
-    """Sums or differences."""
+    """Return the values of sums or differences."""
     if not all(term.dyadic for term in terms):
         return REAL
     return graded(sum(term.largest for term in terms), max(term.bits for term in terms))
 
 
 def product(a: Values, b: Values) -> Values:
-    """Products; spikes times spikes are spikes."""
+    """Return the values of products; spikes times spikes are spikes."""
     if a.kind == b.kind == "spikes":
         return SPIKES
     if not (a.dyadic and b.dyadic):
@@ -55,7 +55,7 @@ def product(a: Values, b: Values) -> Values:
 
 
 def joined(parts: list[Values]) -> Values:
-    """Any of these; zeros are among all of them."""
+    """Return the values of a buffer that may hold any of these; zeros belong to all of them."""
     parts = [part for part in parts if part != SILENCE] or parts
     if all(part.kind == "spikes" for part in parts):
         return SPIKES

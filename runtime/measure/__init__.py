@@ -1,1 +1,1 @@
-"""What a file is worth and what it costs: figures of merit, operations, energy."""
+"""Measure an exported file: accuracy, calibration, operations and energy."""

@@ -1,4 +1,4 @@
-"""Where several files decide alike on the same samples, and where not: collapses of one run, say."""
+"""Compare the decisions of several files on the same samples, for example different collapses of one run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,15 @@ from axonnx.runtime.measure.evaluation import Evaluation
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """What each file decided [files, samples], and the truth [samples], as numbers of classes."""
+    """The decisions of each file [files, samples] and the true classes [samples], as class numbers.
+
+    Attributes:
+        files: Names of the files.
+        data: Name of the data.
+        classes: Names of the classes.
+        decisions: Class number that each file chose for each sample.
+        truth: True class number of each sample.
+    """
 
     files: tuple[str, ...]
     data: str
@@ -25,31 +33,35 @@ class Agreement:
 
     @property
     def alike(self) -> NDArray[np.int64]:
-        """Samples on which two decide alike [files + 1, files + 1]; the truth is the last of them."""
+        """Number of samples on which two files agree, [files + 1, files + 1]; the last row and column are the truth."""
         all_of_them = np.vstack([self.decisions, self.truth])
         counts: NDArray[np.int64] = (all_of_them[:, None] == all_of_them[None]).sum(-1)
         return counts
 
     @property
     def disputed(self) -> NDArray[np.int64]:
-        """Samples on which not all files decide alike."""
+        """Samples on which the files do not all agree."""
         return np.flatnonzero((self.decisions != self.decisions[0]).any(0))
 
     @property
     def wrong_alike(self) -> int:
-        """Samples on which all files make the same mistake."""
+        """Number of samples on which all files make the same mistake."""
         same = (self.decisions == self.decisions[0]).all(0)
         return int(np.count_nonzero(same & (self.decisions[0] != self.truth)))
 
 
 def agreement_of(results: Sequence[Evaluation]) -> Agreement:
-    """Files that were evaluated on the same data, side by side."""
+    """Combine the evaluations of several files on the same data.
+
+    Raises:
+        AxonnxError: If the data or the classes differ.
+    """
     first = results[0]
     for other in results[1:]:
         if (other.data_sha256, other.classes) != (first.data_sha256, first.classes):
             raise AxonnxError(
-                f"{other.model}: was evaluated on other data, or has other classes, than {first.model}; "
-                "expected the same samples and classes of all files"
+                f"{other.model}: its data or its classes differ from those of {first.model}; "
+                "evaluate all files on the same samples, with the same classes"
             )
     names = tuple(Path(result.model).name for result in results)
     decisions = np.array([result.decisions for result in results], np.int64)

@@ -87,7 +87,7 @@ class Comparison:
         return self.differences[0] if self.differences else None
 
     def counts(self) -> dict[str, int]:
-        """The counts by the names that they have in results."""
+        """Return the counts by the names that they have in results."""
         each: dict[str, int] = {kind: self.compared[kind] for kind in ONE}
         return each | {f"{kind}_differing": self.wrong[kind] for kind in ONE}
 
@@ -132,7 +132,7 @@ class Comparison:
 
 
 def _first(different: NDArray[np.bool_]) -> Iterator[tuple[int, ...]]:
-    """The first places that differ."""
+    """Yield the first positions that differ."""
     if different.any():
         for index in np.argwhere(different)[:LISTED]:
             yield tuple(int(i) for i in index)

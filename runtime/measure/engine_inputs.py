@@ -1,4 +1,4 @@
-"""Input that engines are compared on: a user's recordings or frames, or numbers made to find differences."""
+"""Inputs for comparing engines: a user's recordings or frames, or numbers that expose differences."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from axonnx.runtime.program.instructions import Neurons, Program
 Floats = NDArray[np.float32]
 KINDS = ("sparse", "dense", "silence", "all at once")
 SPARSE = 0.05
-TRIES = 2  # steps towards a threshold; the sum is rounded, so the first one may miss it
+TRIES = 2  # corrections towards a threshold; rounding may make the first one miss
 
 
 @dataclass(frozen=True, eq=False)
 class EngineInput:
-    """Network input [T, B, …] (T = 1 for images), what it is, and its sha256 where it was read from files."""
+    """A network input [T, B, …] (T = 1 for images), its description, and its sha256 if it was read from files."""
 
     source: str
     x: Floats
@@ -33,7 +33,7 @@ class EngineInput:
 
 
 def generated(contract: Contract, seed: int) -> EngineInput:
-    """One sample of each of ``KINDS``: few numbers, all cells any number, none, all the largest."""
+    """Generate one sample of each of ``KINDS``: few non-zero values, random values, zeros, and largest values."""
     entering, random = contract.input, np.random.default_rng(seed)
     shape = (entering.steps or 1, *entering.shape)
     lowest = 0 if entering.binning is not None else -entering.largest
@@ -52,10 +52,10 @@ def input_of(samples: Samples, contract: Contract, limit: int) -> EngineInput:
 
 
 def on_thresholds(program: Program, x: Floats, noise: Mapping[str, Floats]) -> tuple[State, int]:
-    """A state from which the first step of ``x`` leaves membranes exactly on their thresholds, and how many.
+    """Return a state whose first step of ``x`` puts membranes exactly on their thresholds, and their number.
 
-    Layer by layer: without spikes before it a membrane is c·h + d, whatever the neurons are, so h moves by what is
-    missing over c until the sum in float32 is the threshold.
+    The search goes layer by layer. Without earlier spikes a membrane is c·h + d for every kind of neuron. So h changes
+    by the missing amount over c until the float32 sum equals the threshold.
     """
     engine = NumpyEngine(program)
     state, first = engine.initial_state(x.shape[1]), {name: drawn[:1] for name, drawn in noise.items()}

@@ -1,4 +1,4 @@
-"""``inspect_file``: what an exported file promises, what it does, and how large it is."""
+"""Describe an exported file: its contract, its program and its size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from axonnx.runtime.program.instructions import Program
 
 
 class Certificate(SynapseContract):
-    """A certificate as the file states it, checked, with the weights it is for."""
+    """A certificate of the file, after its check, with the size of its weights."""
 
     largest_sum: float
     weights: int
@@ -23,7 +23,7 @@ class Certificate(SynapseContract):
 
 
 class Sizes(Found):
-    """How much there is of what."""
+    """Sizes of a network."""
 
     weights: NonNegativeInt
     weights_not_zero: NonNegativeInt
@@ -34,7 +34,7 @@ class Sizes(Found):
 
 
 class Inspection(Found):
-    """All that a file says of itself, with every certificate checked again."""
+    """The description of a file, with every certificate checked again."""
 
     file: str
     bytes: NonNegativeInt
@@ -45,7 +45,17 @@ class Inspection(Found):
 
 
 def inspect_file(model: str | Path) -> Inspection:
-    """Read, check and compile a file, and describe it."""
+    """Read, check and compile a file, and describe it.
+
+    Args:
+        model: Path of the exported file.
+
+    Returns:
+        Contract, certificates, sizes and program of the file.
+
+    Raises:
+        AxonnxError: If the file is not valid.
+    """
     program = compile_file(model)
     certificates = tuple(_certificate(program, stated) for stated in program.contract.synapses)
     return Inspection(

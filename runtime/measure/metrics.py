@@ -1,4 +1,4 @@
-"""How good and how honest predictions are: accuracy, NLL, Brier score, calibration, confusion, and their intervals."""
+"""Accuracy, NLL, Brier score, calibration and confusion of predictions, with their intervals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,17 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Metrics:
-    """Figures of merit of a set of predictions."""
+    """Figures of merit of a set of predictions.
+
+    Attributes:
+        samples: Number of samples.
+        accuracy: Share of correct predictions.
+        accuracy_interval: 95 % Wilson interval of the accuracy.
+        nll: Mean negative log-likelihood.
+        brier: Mean Brier score.
+        ece: Expected calibration error.
+        confusion: Number of samples, [true][predicted].
+    """
 
     samples: int
     accuracy: float
@@ -31,12 +41,20 @@ class Metrics:
     confusion: list[list[int]] = field(repr=False)  # [true][predicted]
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the figures as plain values for JSON."""
         return asdict(self)
 
 
 def metrics_of(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> Metrics:
-    """Metrics of predicted class probabilities [N, classes]."""
+    """Compute the metrics of predictions.
+
+    Args:
+        probabilities: Predicted probabilities [N, classes].
+        labels: True class numbers [N].
+
+    Raises:
+        AxonnxError: If the shapes do not fit, there are no samples, or a label is not a class.
+    """
     p, true = _checked(probabilities, labels)
     right = p.argmax(1) == true
     return Metrics(
@@ -53,10 +71,16 @@ def metrics_of(probabilities: NDArray[np.floating], labels: NDArray[np.integer])
 def bootstrap_intervals(
     probabilities: NDArray[np.floating], labels: NDArray[np.integer], seed: int = 0, resamples: int = RESAMPLES
 ) -> dict[str, Interval]:
-    """95 % intervals of NLL, Brier score and ECE from samples drawn anew with replacement, with this seed.
+    """Return 95 % bootstrap intervals of NLL, Brier score and ECE.
 
-    Of the two means, the quantiles of the resampled values. The ECE of N samples lies above that of all there could
-    be, and a resampled one above that again by as much, so its quantiles are mirrored: 2·ECE − q, no less than 0.
+    For the two means, the interval holds the quantiles of the resampled values. The ECE of N samples is biased upwards,
+    and that of a resample is biased again by as much. So its quantiles are mirrored: 2·ECE − q, but at least 0.
+
+    Args:
+        probabilities: Predicted probabilities [N, classes].
+        labels: True class numbers [N].
+        seed: Seed of the resampling.
+        resamples: Number of resamples.
     """
     p, true = _checked(probabilities, labels)
     right, confidence = p.argmax(1) == true, p.max(1)
@@ -74,9 +98,9 @@ def bootstrap_intervals(
 
 
 def wilson_interval(successes: int, trials: int, z: float = 1.959964) -> Interval:
-    """The 95 % Wilson score interval of a proportion, which lies in it whatever is rounded."""
+    """Return the 95 % Wilson score interval of a proportion; rounding never excludes the proportion itself."""
     if trials < 1:
-        raise AxonnxError("a proportion of no trials has no interval")
+        raise AxonnxError("a proportion of 0 trials has no interval; expected 1 trial or more")
     share = successes / trials
     centre = share + z * z / (2 * trials)
     half_width = z * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
@@ -86,37 +110,41 @@ def wilson_interval(successes: int, trials: int, z: float = 1.959964) -> Interva
 
 
 def calibration_bin(confidence: NDArray[np.floating]) -> Integers:
-    """The number of each sample's bin of confidence: equal bins, 1 in the last."""
+    """Return the bin of each sample's confidence: bins of equal width, with 1 in the last bin."""
     return np.minimum((confidence * CALIBRATION_BINS).astype(np.int64), CALIBRATION_BINS - 1)
 
 
 def expected_calibration_error(confidence: NDArray[np.floating], right: NDArray[np.bool_]) -> float:
-    """Σ_bins (share of samples) · |accuracy − mean confidence|, over equal bins of confidence."""
+    """Return Σ_bins (share of samples) · |accuracy − mean confidence| over confidence bins of equal width."""
     differences = np.bincount(calibration_bin(confidence), weights=right.astype(float) - confidence)
     return float(np.abs(differences).sum() / len(confidence))
 
 
 def confusion_counts(predicted: NDArray[np.integer], labels: NDArray[np.integer], classes: int) -> Integers:
-    """Samples of each [true, predicted] class."""
+    """Return the number of samples for each [true, predicted] class."""
     return np.bincount(labels * classes + predicted, minlength=classes * classes).reshape(classes, classes)
 
 
 def _checked(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> tuple[Doubles, Integers]:
     p, true = np.asarray(probabilities, np.float64), np.asarray(labels, np.int64)
     if p.ndim != 2 or len(p) != len(true) or not len(p):
-        raise AxonnxError(f"probabilities {p.shape} for {len(true)} labels; expected [N, classes] with N > 0")
+        raise AxonnxError(
+            f"probabilities have shape {p.shape} for {len(true)} labels; expected [N, classes] with N > 0"
+        )
     if true.min() < 0 or true.max() >= p.shape[1]:
-        raise AxonnxError(f"labels from {true.min()} to {true.max()} for {p.shape[1]} classes; they count from 0")
+        raise AxonnxError(
+            f"labels are from {true.min()} to {true.max()}; expected 0 to {p.shape[1] - 1} for {p.shape[1]} classes"
+        )
     return p, true
 
 
 def _nll(p: Doubles, labels: Integers) -> Doubles:
-    """−log p(true class)"""
+    """Return −log p(true class)."""
     chosen = p[np.arange(len(p)), labels]
     return -np.log(np.maximum(chosen, np.finfo(np.float64).tiny))
 
 
 def _brier(p: Doubles, labels: Integers) -> Doubles:
-    """Σ_classes (p − truth)²"""
+    """Return Σ_classes (p − truth)²."""
     squares: Doubles = ((p - np.eye(p.shape[1])[labels]) ** 2).sum(1)
     return squares

@@ -1,8 +1,8 @@
-"""What a file costs to run, measured in the engine that runs it: spikes, operations, memory, time, energy.
+"""Measure the cost of running a file: spikes, operations, memory, time and energy.
 
-Definitions follow NeuroBench where it has one. An *effective operation* is a weight met by an input that is not zero:
-an accumulate where that input is a spike, a multiply-accumulate where it is graded. *Activation sparsity* is the share
-of zeros among all outputs of all neurons over all time steps. All figures are means for one inference.
+Definitions follow NeuroBench where it has one. An *effective operation* is one weight used by one non-zero input: an
+accumulate if the input is a spike, a multiply-accumulate if it is graded. *Activation sparsity* is the share of zeros
+among all outputs of all neurons over all time steps. All figures are means per inference.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STOPS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 @dataclass
 class Counts:
-    """Running sums over samples; those of several processes are added up, in the order of the samples."""
+    """Running sums over samples. The sums of several processes are added in the order of the samples."""
 
     samples: int = 0
     steps: int = 0  # of one sample
@@ -42,10 +42,10 @@ class Counts:
     seconds: list[float] = field(default_factory=list)
     confidences: list[float] = field(default_factory=list)
     right: list[bool] = field(default_factory=list)
-    exits: dict[str, list[int]] = field(default_factory=dict)  # by certainty: decisions that are right, steps
+    exits: dict[str, list[int]] = field(default_factory=dict)  # by certainty: correct decisions, steps
 
     def add(self, other: Counts) -> None:
-        """What comes after."""
+        """Add the counts of the following samples."""
         assert self.steps in (0, other.steps)
         self.steps = other.steps
         self.samples += other.samples
@@ -63,14 +63,24 @@ class Counts:
 def profile(
     engine: Engine, batches: Iterable[tuple[Floats, NDArray[np.int64]]], hardware: Hardware, seed: int = 0
 ) -> ProfileResult:
-    """Run labelled input [T, B, …] (or [B, …]) step by step through ``engine``."""
+    """Run labelled input through an engine and return its costs.
+
+    Args:
+        engine: An engine that counts operations (native or numpy).
+        batches: Pairs of input [T, B, …] (or [B, …]) and labels [B].
+        hardware: Energy of each operation.
+        seed: Seed of the noise of a stochastic network.
+
+    Raises:
+        AxonnxError: If there are no samples, or the engine does not count operations.
+    """
     return figures_of(engine.program, engine.name, count(engine, batches, seed), hardware)
 
 
 def count(
     engine: Engine, batches: Iterable[tuple[Floats, NDArray[np.int64]]], seed: int = 0, number: int = 0
 ) -> Counts:
-    """Run and count; ``number`` is that of the first sample, from which a stochastic file's noise follows."""
+    """Run and count; ``number`` is the number of the first sample, which selects the noise of a stochastic file."""
     counts = Counts()
     for x, labels in batches:
         _add(engine, counts, x, labels, seed, number)
@@ -93,7 +103,7 @@ def _add(engine: Engine, counts: Counts, x: Floats, labels: NDArray[np.int64], s
 
 
 def _noise(program: Program, seed: int, first: int, batch: int, steps: int) -> dict[str, Floats]:
-    """[T, B, …] for every noisy layer; a sample's noise depends on the seed and its number alone."""
+    """Draw the noise [T, B, …] of every noisy layer; it depends only on the seed and the sample's number."""
     if not program.noises:
         return {}
     draw = stream_noise(program, seed)
@@ -115,7 +125,7 @@ def _count(counts: Counts, program: Program, chunks: list[Chunk], x: Floats, lab
     )
     for t, chunk in enumerate(chunks):
         if chunk.activity is None:
-            raise AxonnxError("this engine does not count operations; profile with the engine native or numpy")
+            raise AxonnxError("this engine does not count operations; use the engine native or numpy")
         for name, spikes in chunk.activity.spikes.items():
             found.spikes[name] += int(spikes.sum())
             found.over_time.setdefault(name, [0] * len(chunks))[t] += int(spikes.sum())
@@ -125,16 +135,16 @@ def _count(counts: Counts, program: Program, chunks: list[Chunk], x: Floats, lab
 
 
 def _exits(probabilities: NDArray[np.float64], labels: NDArray[np.int64], stop: float) -> list[int]:
-    """Right decisions and steps of all samples, deciding at the first step that is sure enough, else at the last."""
+    """Return the correct decisions and the steps of all samples, deciding at the first sure step or the last one."""
     when = exit_steps(probabilities, stop)
     chosen = probabilities[when, np.arange(len(labels))].argmax(-1)
     return [int((chosen == labels).sum()), int((when + 1).sum())]
 
 
 def figures_of(program: Program, engine: str, counts: Counts, hardware: Hardware) -> ProfileResult:
-    """What the counts of all samples come to."""
+    """Compute the figures from the counts of all samples."""
     if not counts.samples:
-        raise AxonnxError("nothing to profile: the data has no samples")
+        raise AxonnxError("the data has no samples; expected at least one")
     steps = counts.steps
     neurons = sum(layer.size for layer in program.layers)
     synapses = tuple(_synapse(program, i, counts, steps) for i in program.instructions if isinstance(i, Linear | Conv))
@@ -174,7 +184,7 @@ def _synapse(program: Program, synapse: Linear | Conv, counts: Counts, steps: in
     weight = program.constants[synapse.weight]
     done = counts.operations.get(synapse.name, 0.0) / counts.samples
     values = program.buffers[synapse.reads[0]].values
-    graded = values.largest > 1 or values.bits > 0  # a product with 0 or ±1 is none
+    graded = values.largest > 1 or values.bits > 0  # a product with 0 or ±1 is not counted as a multiplication
     outputs = program.buffers[synapse.writes[0]].size
     return SynapseCost(
         name=synapse.weight.removesuffix(".weight"),
@@ -205,12 +215,12 @@ def _early_exits(counts: Counts) -> tuple[EarlyExit, ...]:
 
 
 def early_exits(probabilities: NDArray[np.float64], labels: NDArray[np.int64]) -> tuple[EarlyExit, ...]:
-    """What deciding early costs and saves, at several certainties; probabilities are [T, N, classes]."""
+    """Return accuracy and steps of early decisions at several certainties; probabilities are [T, N, classes]."""
     return tuple(early_exit(probabilities, labels, stop) for stop in STOPS)
 
 
 def early_exit(probabilities: NDArray[np.float64], labels: NDArray[np.int64], stop: float) -> EarlyExit:
-    """Decide from [T, N, classes] at the first step that is sure enough, at the last one otherwise."""
+    """Decide at the first step that is sure enough, or at the last step; probabilities are [T, N, classes]."""
     right, steps = _exits(probabilities, labels, stop)
     return _exit(stop, right, steps, len(labels))
 

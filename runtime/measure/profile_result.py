@@ -1,4 +1,4 @@
-"""What profiling found, as JSON: written by ``axonnx profile``, read by the report. Figures are of one inference."""
+"""The result of profiling as JSON: ``axonnx profile`` writes it, the report reads it. Figures are per inference."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SynapseCost(Found):
 
     @property
     def operations(self) -> float:
-        """All that were done, of either kind."""
+        """Number of operations of both kinds."""
         return self.accumulates + self.multiply_accumulates
 
 
@@ -50,7 +50,7 @@ class Totals(Found):
 
 
 class Energy(Found):
-    """An estimate, what it rests on, and that of a dense network of the same shape."""
+    """An energy estimate with its assumptions, and the estimate of a dense network of the same shape."""
 
     hardware: Hardware
     parts: EnergyParts
@@ -59,7 +59,7 @@ class Energy(Found):
 
 
 class EarlyExit(Found):
-    """Accuracy and mean decision time where a window ends as soon as the winner has the probability ``stop_at``."""
+    """Accuracy and mean decision time if a window ends when the highest probability reaches ``stop_at``."""
 
     stop_at: float
     accuracy: float
@@ -67,7 +67,7 @@ class EarlyExit(Found):
 
 
 class ProfileResult(Found):
-    """profile.json."""
+    """The contents of profile.json."""
 
     format: Literal[1] = 1
     model: str
@@ -89,5 +89,5 @@ class ProfileResult(Found):
 
     @property
     def spikes_per_inference(self) -> float:
-        """Of all layers together."""
+        """Number of spikes of all layers."""
         return sum(layer.spikes_per_inference for layer in self.layers)

@@ -1,4 +1,4 @@
-"""Results as JSON: the common ground of what verification and profiling write, and how anyone reads it back."""
+"""Results as JSON files: the base class of results, and a reader."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_BYTES = 1 << 28
 
 
 class Found(BaseModel):
-    """A part of a result: types are strict, keys of later versions are passed over, NaN is written and read as such."""
+    """A part of a result. Types are strict, unknown keys of later versions are ignored, and NaN is kept."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore", ser_json_inf_nan="constants")
 
@@ -23,7 +23,15 @@ Result = TypeVar("Result", bound=BaseModel)
 
 
 def read_result(kind: type[Result], path: str | Path) -> Result:
-    """A result that was written as JSON; anything else is refused with the place of the fault."""
+    """Read a result from a JSON file.
+
+    Args:
+        kind: Type of the result.
+        path: File to read.
+
+    Raises:
+        AxonnxError: If the file does not hold such a result; the message states where it differs.
+    """
     try:
         text = read_at_most(path, MOST_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError) as fault:
@@ -32,7 +40,7 @@ def read_result(kind: type[Result], path: str | Path) -> Result:
 
 
 def parse_result(kind: type[Result], text: str, where: str) -> Result:
-    """The same from a text; ``where`` is what errors name."""
+    """Read a result from a text; errors name ``where``."""
     try:
         return kind.model_validate_json(text)
     except ValidationError as fault:

@@ -49,7 +49,7 @@ class FirstWindows:
     dropped: dict[str, int] = field(default_factory=dict)
 
     def frames(self, recording: Recording, name: str) -> NDArray[np.uint8]:
-        """The first window [T, C, H, W]."""
+        """Return the first window [T, C, H, W]."""
         binning = self.contract.input.binning
         assert binning is not None
         source = FileSource(name, recording).sorted()  # training takes events in the order of time
@@ -106,13 +106,13 @@ class Samples:
         return self.digest()
 
     def labels(self, first: int, last: int) -> NDArray[np.int64]:
-        """The labels of some pieces; those of files are known only once the files are read."""
+        """Return the labels of some pieces; labels of files are known only after the files are read."""
         if self.known is not None:
             return self.known[first:last]
         return np.concatenate([labels for _, labels in self.some(first, last)])
 
     def chosen(self, first: int, last: int, numbers: NDArray[np.int64]) -> Batch:
-        """The samples with these numbers, counted from the first one of the piece ``first``."""
+        """Return the samples with these numbers, counted from the first one of the piece ``first``."""
         if self.known is not None:  # a piece is a sample
             parts = [part for number in numbers for part in self.some(first + int(number), first + int(number) + 1)]
             return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
@@ -191,7 +191,7 @@ def samples_of_objects(data: Any, contract: Contract, fit: Fit | None = None) ->
 
 
 def _of_pairs(name: str, pairs: Iterable[Any], contract: Contract, fit: Fit | None) -> Samples:
-    """Samples with labels, one after the other."""
+    """Collect samples with labels, one after the other."""
     windows = None if contract.input.binning is None else FirstWindows(contract, fit or Fit())
     frames, labels = [], []
     for number, (sample, label) in enumerate(pairs):

@@ -1,4 +1,4 @@
-"""What people read for the ways to run a trained network."""
+"""Describe the ways to run a trained network."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from axonnx.runtime.format.contract import AccuracyContract, CollapseContract
 
 
 def way_text(entry: AccuracyContract, collapse: CollapseContract | None = None) -> str:
-    """The way of an accuracy; ``collapse`` is the file's own, where it is known."""
+    """Describe the way of an accuracy; ``collapse`` is the file's own, if known."""
     texts = {
         "bayesian": f"bayesian ({entry.draws} passes)",
         "mean_field": "mean-field, as trained",
@@ -19,7 +19,7 @@ def way_text(entry: AccuracyContract, collapse: CollapseContract | None = None) 
 
 
 def collapse_text(collapse: CollapseContract) -> str:
-    """How the posterior became this network, in words with commas."""
+    """Describe how the posterior became this network, separated by commas."""
     parts = [
         collapse.mode,
         "calibrated" if collapse.calibrated else "",

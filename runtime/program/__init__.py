@@ -1,1 +1,1 @@
-"""From ONNX to a program: a flat list of typed instructions over named buffers."""
+"""Compile ONNX to a program: a flat list of typed instructions over named buffers."""

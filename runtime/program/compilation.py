@@ -1,4 +1,4 @@
-"""From an exported file to a program. What an engine could stumble over later is refused here, by node and operator."""
+"""Compile an exported file to a program. All faults are reported here, with node and operator."""
 
 from __future__ import annotations
 
@@ -41,17 +41,21 @@ __all__ = ["Compilation", "compile_file", "compile_program", "input_values"]
 
 
 def compile_file(path: str | os.PathLike[str]) -> Program:
-    """The program of the file at ``path``."""
+    """Compile the file at ``path``.
+
+    Raises:
+        AxonnxError: If the file is not valid.
+    """
     return compile_program(read_model_file(path))
 
 
 def compile_program(file: ModelFile) -> Program:
-    """The program of a file; faults name the node."""
+    """Compile a file; errors name the node."""
     return Compilation(file, step_graph(file)).program()
 
 
 def input_values(contract: InputContract) -> Values:
-    """The range of the network's input, as the contract states it."""
+    """Return the range of the network's input, as the contract states it."""
     return graded(contract.x_max, contract.shift)
 
 
@@ -67,10 +71,10 @@ class Compilation:
         self.shapes: dict[str, Shape] = {}  # outputs of Shape nodes
         self.sums: dict[str, Synapse] = {}  # buffers that a synapse writes
         self.instructions: list[Instruction] = []
-        self.elements = 0  # in all buffers
+        self.elements = 0  # numbers in all buffers
 
     def program(self) -> Program:
-        """Compile all that states and logits need."""
+        """Compile everything that states and logits need."""
         self._entering()
         wanted = [*self.graph.logits, *(NEXT + slot.name for slot in self.graph.states)]
         needed = _needed(self.graph.nodes, wanted)
@@ -104,67 +108,67 @@ class Compilation:
         return program
 
     def resolve(self, name: str) -> str:
-        """The buffer or constant that ``name`` stands for."""
+        """Return the buffer or constant that ``name`` refers to."""
         return self.aliases.get(name, name)
 
     def buffer(self, node: onnx.NodeProto, number: int) -> Buffer:
-        """The buffer that is a node's operand."""
+        """Return the buffer that is operand ``number`` of a node."""
         name = self.resolve(node.input[number])
         if name == CLOCK:
-            raise self.fault(node, "only rows of a table can be looked up by the time step")
+            raise self.fault(node, "only the row of a table can be selected by the time step")
         if name not in self.buffers:
             what = "a constant" if name in self.graph.constants else "nothing that is known"
             raise self.fault(node, f"its operand {node.input[number]!r} is {what}; expected a tensor of the step")
         return self.buffers[name]
 
     def constant(self, node: onnx.NodeProto, number: int) -> str:
-        """The name of the float constant that is a node's operand."""
+        """Return the name of the float constant that is operand ``number`` of a node."""
         name = self.resolve(node.input[number])
         value = self.graph.constants.get(name)
         if value is None or value.dtype != np.float32:
-            raise self.fault(node, f"its operand {node.input[number]!r} is no float32 constant")
+            raise self.fault(node, f"its operand {node.input[number]!r} is not a float32 constant")
         self.constants[name] = value
         return name
 
     def integers(self, node: onnx.NodeProto, number: int) -> list[int]:
-        """The integers that are a node's operand."""
+        """Return the integers that are operand ``number`` of a node."""
         value = self.graph.constants.get(node.input[number])
         if value is None or value.dtype != np.int64 or value.ndim != 1:
             raise self.fault(node, f"its operand {node.input[number]!r} is not a constant list of integers")
         return [int(item) for item in value]
 
     def write(self, name: str, shape: Shape, values: Values) -> None:
-        """A buffer that the next instruction writes."""
+        """Add a buffer that the next instruction writes."""
         self._add(Buffer(name, shape, values))
 
     def _add(self, buffer: Buffer) -> None:
         if not buffer.name or buffer.name in self.buffers or buffer.name in self.graph.constants:
             raise AxonnxError(
-                f"{self.where}: two things in its step are called {buffer.name!r}. Export the network again"
+                f"{self.where}: two tensors of its step have the name {buffer.name!r}. Export the network again"
             )
         self.buffers[buffer.name] = buffer
         self.elements += math.prod(buffer.shape)
         if self.elements > MOST_ELEMENTS:
             raise AxonnxError(
-                f"{self.where}: {buffer.name!r} is of {list(buffer.shape)}, with which a step holds {self.elements} "
-                f"numbers for each sample; at most {MOST_ELEMENTS} are possible"
+                f"{self.where}: {buffer.name!r} has shape {list(buffer.shape)}, and with it a step holds "
+                f"{self.elements} numbers for each sample; expected at most {MOST_ELEMENTS}. Export a smaller network"
             )
 
     def emit(self, instruction: Instruction) -> None:
-        """One more instruction."""
+        """Add an instruction."""
         self.instructions.append(instruction)
 
     def fault(self, node: onnx.NodeProto, text: str) -> AxonnxError:
-        """A refusal that names the node."""
+        """Return an error that names the node."""
         return AxonnxError(f"{self.where}: node {node.name!r} ({node.op_type}): {text}")
 
     def attributes(self, node: onnx.NodeProto, usual: Mapping[str, object]) -> dict[str, object]:
-        """A node's attributes; those that are not in ``usual`` are refused."""
+        """Return a node's attributes, with the defaults ``usual``; refuse all others."""
         found = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
         if len(found) != len(node.attribute):
             raise self.fault(node, "an attribute is given twice")
         if found.keys() - usual.keys():
-            raise self.fault(node, f"attribute {sorted(found.keys() - usual.keys())[0]!r} is not known here")
+            raise self.fault(node, f"has the unknown attribute {sorted(found.keys() - usual.keys())[0]!r}")
         return {**usual, **found}
 
     def _entering(self) -> None:
@@ -180,12 +184,13 @@ class Compilation:
         rules: Mapping[str, Rule] = SPIKE_RULES if node.domain == DOMAIN else STANDARD_RULES
         if node.op_type not in rules:
             known = ", ".join(sorted((*STANDARD_RULES, *SPIKE_RULES)))
-            raise self.fault(node, f"this operator cannot stand inside a step; known are {known}")
+            raise self.fault(node, f"this operator is not allowed in a step; allowed are {known}")
         fewest, most, results = arity(node)
         if not fewest <= len(node.input) <= most or len(node.output) != results:
             raise self.fault(
                 node,
-                f"{len(node.input)} operands and {len(node.output)} results; expected {fewest} … {most} and {results}",
+                f"has {len(node.input)} operands and {len(node.output)} results; expected {fewest} … {most} and "
+                f"{results}",
             )
         return rules[node.op_type]
 
@@ -201,20 +206,25 @@ class Compilation:
         spikes = self.buffers[slot.name].values == SPIKES
         if left.shape != slot.shape or (spikes and left.values != SPIKES):
             raise AxonnxError(
-                f"{self.where}: the state {slot.name!r} enters as {self.buffers[slot.name].values} {list(slot.shape)} "
-                f"and leaves as {left.values} {list(left.shape)}"
+                f"{self.where}: the state {slot.name!r} is {self.buffers[slot.name].values} {list(slot.shape)} before "
+                f"the "
+                f"step and {left.values} {list(left.shape)} after it; expected the same. Export the network again"
             )
         return name
 
     def _delayed(self, slot: Slot, kept: Values) -> None:
-        """A delay line holds what it keeps. It began as silence: whoever reads it joins it with no less than that."""
+        """Set the values of a delay line to those it keeps, after a check of its reader.
+
+        The line begins as silence, so its only reader must be the Concat with the arriving frames.
+        """
         for instruction in self.instructions:
             if slot.name in instruction.reads:
                 read = self.buffers[instruction.writes[0]].values
                 if getattr(instruction, "kind", "") != "Concat" or joined([read, kept]) != read:
                     raise AxonnxError(
                         f"{self.where}: node {instruction.name!r} ({instruction.op}) reads {slot.name!r}, which holds "
-                        f"{kept}; a delay line is joined with what arrives, and only then read"
+                        f"{kept}; expected a Concat of the delay line with the arriving frames. Export the network "
+                        f"again"
                     )
         self.buffers[slot.name] = replace(self.buffers[slot.name], values=kept)
 
@@ -224,18 +234,18 @@ class Compilation:
         shapes = {self.buffers[name].shape for name in results if name in self.buffers}
         if len(results) != contract.collapse.members or shapes != {(len(contract.classes),)}:
             raise AxonnxError(
-                f"{self.where}: its contract promises {contract.collapse.members} × {len(contract.classes)} logits; "
-                f"the graph has {len(results)} of shape {sorted(shapes)}"
+                f"{self.where}: its contract states {contract.collapse.members} × {len(contract.classes)} logits, but "
+                f"the graph has {len(results)} of shape {sorted(shapes)}. Export the network again"
             )
 
     def _check_once(self, what: str, names: list[str]) -> None:
-        """Spikes are counted by layer and operations by node."""
+        """Check that names are unique, because spikes are counted by layer and operations by node."""
         twice = [name for name, number in Counter(names).items() if number > 1 or not name]
         if twice:
-            raise AxonnxError(f"{self.where}: {what} must have names of their own; {twice[0]!r} is not one")
+            raise AxonnxError(f"{self.where}: {what} need unique names; {twice[0]!r} is missing or used twice")
 
     def _check_rest(self, nodes: list[onnx.NodeProto], program: Program) -> None:
-        """Beside what states and logits need, a step has its clock, and traces of what its layers do."""
+        """Check that the remaining nodes are the clock, or traces of layers."""
         sources = trace_sources(program)
         for node in nodes:
             name = node.output[0] if len(node.output) == 1 else ""
@@ -243,15 +253,17 @@ class Compilation:
                 continue
             traced = node.op_type == "Identity" and not node.domain and name.startswith((TRACE, NOW_TRACE))
             if not traced or sources.get(trace_key(name)) != self.resolve(node.input[0]):
-                raise self.fault(node, "nothing needs what it computes. Export the network again")
+                raise self.fault(node, "its result is not used. Export the network again")
 
     def _check_traces(self, nodes: list[onnx.NodeProto], program: Program) -> None:
-        """What states and logits need may be a trace too, of what its name says."""
+        """Check the traces among the nodes that states and logits need."""
         sources = trace_sources(program)
         for node in nodes:
             for name in node.output:
                 if name.startswith((TRACE, NOW_TRACE)) and sources.get(trace_key(name)) != self.resolve(name):
-                    raise self.fault(node, f"its output {name!r} is not what that layer does. Export the network again")
+                    raise self.fault(
+                        node, f"its output {name!r} is not the trace of that layer. Export the network again"
+                    )
 
     def _layer(self, neurons: Instruction) -> Layer:
         assert isinstance(neurons, Neurons)
@@ -265,7 +277,7 @@ class Compilation:
 
 
 def arity(node: onnx.NodeProto) -> tuple[int, int, int]:
-    """The fewest and most operands of an operator, and its results."""
+    """Return the smallest and largest number of operands of an operator, and its number of results."""
     if node.domain == DOMAIN:
         op = OPS[node.op_type]
         return len(op.inputs), len(op.inputs), len(op.outputs)
@@ -277,7 +289,7 @@ def _fires(instruction: Instruction) -> bool:
 
 
 def _needed(nodes: tuple[onnx.NodeProto, ...], wanted: list[str]) -> list[onnx.NodeProto]:
-    """Without traces and without what stands outside the step."""
+    """Return the nodes that compute the wanted values, without traces and without nodes outside the step."""
     names, kept = set(wanted), []
     for node in reversed(nodes):
         if names & set(node.output):

@@ -1,6 +1,6 @@
-"""A network as a program: a flat list of typed instructions over named buffers, one time step (or one image) each pass.
+"""A network as a program: typed instructions over named buffers, for one time step or one image.
 
-Everything a file can be refused for has been checked once a ``Program`` exists. Shapes are without the batch.
+A ``Program`` exists only after all checks of the file. Shapes are without the batch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Buffer:
-    """A named tensor [B, *shape] and what it can hold."""
+    """A named tensor [B, *shape] and the values that it can hold."""
 
     name: str
     shape: Shape
@@ -31,13 +31,13 @@ class Buffer:
 
     @property
     def size(self) -> int:
-        """Elements of one sample."""
+        """Number of elements of one sample."""
         return int(np.prod(self.shape, dtype=np.int64))
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """Reads buffers and constants, writes buffers; all by name."""
+    """An operation that reads buffers and constants and writes buffers, all by name."""
 
     name: str
     reads: tuple[str, ...]
@@ -45,29 +45,29 @@ class Instruction:
 
     @property
     def op(self) -> str:
-        """What it does, in one word."""
+        """Name of the operation."""
         return type(self).__name__
 
     def details(self) -> str:
-        """What a listing shows beside the names."""
+        """Return what a listing shows after the names."""
         return ""
 
 
 @dataclass(frozen=True)
 class Linear(Instruction):
-    """y = W·x + b, for W [out, in]."""
+    """A linear layer y = W·x + b, with W [out, in]."""
 
     weight: str
     bias: str | None
 
     def details(self) -> str:
-        """The weights."""
+        """Return the names of the weights."""
         return f"weight={self.weight}" + (f", bias={self.bias}" if self.bias else "")
 
 
 @dataclass(frozen=True)
 class Conv(Instruction):
-    """y = W ∗ x + b, for W [out, in / group, height, width]."""
+    """A convolution y = W ∗ x + b, with W [out, in / group, height, width]."""
 
     weight: str
     bias: str | None
@@ -77,7 +77,7 @@ class Conv(Instruction):
     group: int
 
     def details(self) -> str:
-        """Weights and geometry, as far as it is not the usual."""
+        """Return the names of the weights, and the geometry where it is not the default."""
         text = f"weight={self.weight}" + (f", bias={self.bias}" if self.bias else "")
         odd = {"strides": (1, 1), "pads": (0,) * 4, "dilations": (1, 1), "group": 1}
         return text + "".join(
@@ -87,7 +87,7 @@ class Conv(Instruction):
 
 @dataclass(frozen=True)
 class Neurons(Instruction):
-    """A spike operator of the opset on its operands: ``operands`` pairs its inputs with buffers."""
+    """A spike operator; ``operands`` pairs its inputs with buffers."""
 
     spike_op: str
     layer: str
@@ -96,19 +96,19 @@ class Neurons(Instruction):
 
     @property
     def op(self) -> str:
-        """The spike operator's name."""
+        """Name of the spike operator."""
         return self.spike_op
 
     def details(self) -> str:
-        """Its constants."""
+        """Return the names of its constants."""
         return ", ".join(f"{key}={name}" for key, name in self.parameters.items())
 
 
 @dataclass(frozen=True)
 class Arithmetic(Instruction):
-    """a + b, a − b or a · b, element by element; operands may be constants.
+    """Elementwise a + b, a − b or a · b; operands may be constants.
 
-    ``exact``: the operands are sums of synapses that stay exact when added up together, in any order.
+    ``exact`` states that the operands are sums of synapses that stay exact when they are added, in any order.
     """
 
     kind: Literal["Add", "Sub", "Mul"]
@@ -116,64 +116,64 @@ class Arithmetic(Instruction):
 
     @property
     def op(self) -> str:
-        """The operator's name in ONNX."""
+        """Name of the operator in ONNX."""
         return self.kind
 
     def details(self) -> str:
-        """Whether one accumulator can serve both operands."""
+        """Return whether one accumulator can hold both operands."""
         return "one exact sum" if self.exact else ""
 
 
 @dataclass(frozen=True)
 class RecurrentActivity(Instruction):
-    """a_i = Σ_k x_k² − x_i², of spikes or counts."""
+    """The sum a_i = Σ_k x_k² − x_i² of spikes or counts."""
 
 
 @dataclass(frozen=True)
 class PoolPairs(Instruction):
-    """((a + b) + (c + d)) · ¼ over squares of 2 × 2."""
+    """Average pooling ((a + b) + (c + d)) · ¼ over squares of 2 × 2."""
 
 
 @dataclass(frozen=True)
 class AveragePool(Instruction):
-    """The mean over windows of a power of two of numbers on a grid, so exact in any order."""
+    """The mean over windows of a power of two, of numbers on a grid: exact in any order."""
 
     window: tuple[int, int]
 
     def details(self) -> str:
-        """The window."""
+        """Return the window."""
         return f"window={self.window[0]}×{self.window[1]}"
 
 
 @dataclass(frozen=True)
 class MaxPool(Instruction):
-    """The largest of each window of numbers on a grid; windows stand side by side."""
+    """The largest value of each window, of numbers on a grid; windows do not overlap."""
 
     window: tuple[int, int]
 
     def details(self) -> str:
-        """The window."""
+        """Return the window."""
         return f"window={self.window[0]}×{self.window[1]}"
 
 
 @dataclass(frozen=True)
 class Move(Instruction):
-    """Data put elsewhere: Reshape, Concat, Pad, Slice, Transpose or Expand, with ``how`` as numpy wants it."""
+    """Moves data: Reshape, Concat, Pad, Slice, Transpose or Expand; ``how`` holds numpy's arguments."""
 
     kind: Literal["Reshape", "Concat", "Pad", "Slice", "Transpose", "Expand"]
     how: Any
 
     @property
     def op(self) -> str:
-        """The operator's name in ONNX."""
+        """Name of the operator in ONNX."""
         return self.kind
 
     def details(self) -> str:
-        """Axes and sizes."""
+        """Return axes and sizes."""
         return "" if self.kind in ("Reshape", "Expand") else str(self.how)
 
     def apply(self, parts: Sequence[NDArray[Any]], empty: Any = 0) -> NDArray[Any]:
-        """Arrays [B, …] of any kind put elsewhere; ``empty`` is what padding holds."""
+        """Move the data of arrays [B, …] of any type; ``empty`` is the value of padding."""
         x = parts[0]
         if self.kind == "Reshape":
             return x.reshape(len(x), *self.how)
@@ -191,18 +191,18 @@ class Move(Instruction):
 
 @dataclass(frozen=True)
 class StepRow(Instruction):
-    """The row of a constant table that belongs to this time step."""
+    """The row of a constant table for the current time step."""
 
     table: str
 
     def details(self) -> str:
-        """The table."""
+        """Return the name of the table."""
         return f"table={self.table}"
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer of neurons: where its spikes and membranes are once a step is done."""
+    """A layer of neurons, and the buffers that hold its spikes and membranes after a step."""
 
     name: str
     op: str
@@ -212,13 +212,30 @@ class Layer:
 
     @property
     def size(self) -> int:
-        """Neurons."""
+        """Number of neurons."""
         return int(np.prod(self.shape, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """One step of a network: instructions in order, all buffers and constants, and what is carried to the next step."""
+    """One step of a network: instructions in order, all buffers and constants, and the states for the next step.
+
+    Attributes:
+        name: Name of the file.
+        contract: The file's contract.
+        input: Buffer of the input.
+        states: Buffers that are carried from step to step.
+        noises: Buffers of the layers' noise.
+        instructions: Instructions in order.
+        buffers: All buffers by name.
+        constants: All constants by name.
+        after: For each state, the buffer that holds it after the step.
+        logits: For binary networks, one buffer for each member.
+        totals: For spiking networks, one state for each member.
+        layers: Layers of neurons.
+        steps_known: Number of steps that tables have rows for. None without a clock.
+        synapses: Instructions that hold weights.
+    """
 
     name: str
     contract: Contract
@@ -232,11 +249,11 @@ class Program:
     logits: tuple[str, ...]  # binary networks: one buffer for each member
     totals: tuple[str, ...]  # spiking networks: one state for each member
     layers: tuple[Layer, ...]
-    steps_known: int | None = None  # rows of the tables that follow the clock; None without a clock
+    steps_known: int | None = None  # rows of the tables that are selected by the clock; None without a clock
     synapses: tuple[str, ...] = field(default=())
 
     def describe(self) -> str:
-        """A listing for people: inputs, then one line for each instruction."""
+        """Return a listing for people: inputs, then one line for each instruction."""
         lines = [f"{self.name}: {len(self.instructions)} instructions, {len(self.layers)} layers of neurons"]
         entering = (self.input, *self.states, *self.noises)
         lines += [f"  {self.buffers[name].role:<6} {_value(self.buffers[name])}" for name in entering]
@@ -249,7 +266,7 @@ class Program:
 
 
 def trace_sources(program: Program) -> dict[str, str]:
-    """The traces that a program has, and the buffers they show."""
+    """Return the traces of a program, and the buffers that they show."""
     sources = {SPIKES + layer.name: layer.spikes for layer in program.layers}
     return sources | {MEMBRANE + layer.name: layer.membrane for layer in program.layers if layer.membrane}
 

@@ -1,9 +1,9 @@
-"""Standard normals for stochastic files, each a function of (seed, sample, step, layer, neuron) and of nothing else.
+"""Standard normal numbers for stochastic files; each depends only on (seed, sample, step, layer, neuron).
 
-Uniform bits come from Philox-4x32-10 (Salmon et al., 2011), which is integer arithmetic; they become normals by a
-piecewise polynomial in plain float64 products and sums (normal_table). So a number is the same bits in every engine,
-on every machine, in any chunking, by any number of threads. Quantiles are those of
-N(0, 1) to 1e-6, up to |ε| = 6.34, the largest there is.
+Philox-4x32-10 (Salmon et al., 2011) gives uniform bits with integer arithmetic. A piecewise polynomial in plain float64
+products and sums (normal_table) converts them to normal numbers. So a number has the same bits in every engine, on
+every machine, in any chunks and with any number of threads. Quantiles agree with N(0, 1) to 1e-6, up to the largest
+value |ε| = 6.34.
 """
 
 from __future__ import annotations
@@ -22,31 +22,33 @@ from axonnx.runtime.program.normal_table import DEGREE, coefficients
 
 Floats = NDArray[np.float32]
 Words = NDArray[np.uint64]
-Noise = Callable[[int, int, int], Mapping[str, Floats]]  # window, first step, steps -> [steps, 1, …] by name
+Noise = Callable[[int, int, int], Mapping[str, Floats]]  # window, first step, number of steps -> [steps, 1, …] by name
 
 MULTIPLY = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
 ROUNDS = 10
 LOW = np.uint64(0xFFFFFFFF)
 SHIFT = np.uint64(32)
-WINDOWS = 2**32  # the generator's counter: the noise of a stream begins anew after so many windows
+WINDOWS = 2**32  # the generator's counter: the noise of a stream repeats after this many windows
 
 
 def layer_key(name: str) -> int:
-    """The number that stands for a layer: of its name, so that other layers may come and go."""
+    """Return a layer's number in the generator, which depends on its name only, so that other layers do not matter."""
     return zlib.crc32(name.encode())
 
 
 def check_key(seed: int, samples: Sequence[int], last_step: int) -> None:
-    """Refuse what does not fit the generator's counter."""
+    """Refuse values that do not fit into the generator's counter."""
     if not 0 <= seed < 2**64:
         raise AxonnxError(f"seed is {seed}; expected 0 … 2⁶⁴ − 1")
     if any(not 0 <= sample < 2**32 for sample in samples) or not 0 <= last_step < 2**32:
-        raise AxonnxError(f"samples {list(samples)[:3]}…, step {last_step}; expected 0 … 2³² − 1 of each")
+        raise AxonnxError(
+            f"samples are {list(samples)[:3]}…, the last step is {last_step}; expected 0 … 2³² − 1 for each"
+        )
 
 
 def draw_noise(program: Program, seed: int, samples: Sequence[int], first_step: int, steps: int) -> dict[str, Floats]:
-    """The noise [T, B, …] of every noisy layer, for the given samples and the steps from ``first_step`` on."""
+    """Draw the noise [T, B, …] of every noisy layer, for the given samples and the steps from ``first_step`` on."""
     found = {}
     for name in program.noises:
         shape = program.buffers[name].shape
@@ -56,7 +58,7 @@ def draw_noise(program: Program, seed: int, samples: Sequence[int], first_step: 
 
 
 def stream_noise(program: Program, seed: int) -> Noise:
-    """A function of (window, first step, steps) that gives the noise [steps, 1, …] of every noisy layer."""
+    """Return a function of (window, first step, steps) that draws the noise [steps, 1, …] of every noisy layer."""
 
     def draw(window: int, step: int, steps: int) -> Mapping[str, Floats]:
         return draw_noise(program, seed, [window % WINDOWS], step, steps)
@@ -65,7 +67,7 @@ def stream_noise(program: Program, seed: int) -> Noise:
 
 
 def normals(seed: int, samples: Sequence[int], first_step: int, steps: int, layer: int, count: int) -> Floats:
-    """[steps, samples, count] standard normals; by the native core where there is one, to the same bits."""
+    """Draw standard normal numbers [steps, samples, count], with the native core if there is one."""
     check_key(seed, samples, first_step + steps)
     native = core()
     if native is None:
@@ -79,7 +81,7 @@ def normals(seed: int, samples: Sequence[int], first_step: int, steps: int, laye
 
 
 def plain_normals(seed: int, samples: Sequence[int], first_step: int, steps: int, layer: int, count: int) -> Floats:
-    """The same in numpy: the definition."""
+    """Draw the numbers with numpy; this is the definition."""
     blocks = np.arange((count + 3) // 4, dtype=np.uint64)
     at_steps = np.arange(first_step, first_step + steps, dtype=np.uint64)[:, None, None]
     at_samples = np.asarray(samples, np.uint64)[None, :, None]
@@ -89,7 +91,7 @@ def plain_normals(seed: int, samples: Sequence[int], first_step: int, steps: int
 
 
 def philox(counter: tuple[Words | np.uint64, ...], seed: int) -> tuple[Words, ...]:
-    """Four words of 32 random bits for each counter of four words."""
+    """Return four words of 32 random bits for each counter of four words."""
     a, b, c, d = (np.asarray(word, np.uint64) for word in counter)
     keys = [np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32)]
     for _ in range(ROUNDS):
@@ -100,7 +102,7 @@ def philox(counter: tuple[Words | np.uint64, ...], seed: int) -> tuple[Words, ..
 
 
 def to_normal(words: Words) -> Floats:
-    """The top bit is the sign, the others the tail probability (2m + 1) / 2³³."""
+    """Convert words to normal numbers: the top bit is the sign, the rest the tail probability (2m + 1) / 2³³."""
     odd = ((words & np.uint64(0x7FFFFFFF)) * np.uint64(2) + np.uint64(1)).astype(np.float64)
     fraction, octave = np.frexp(odd)
     v, table = fraction * 4.0 - 3.0, coefficients()[octave - 1]

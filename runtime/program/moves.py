@@ -1,4 +1,4 @@
-"""Rules for the operators that only move data: what they do to one sample, in numpy's terms."""
+"""Rules for the operators that only move data: their effect on one sample, as numpy arguments."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ def _emit(c: Compilation, node: onnx.NodeProto, sources: list[Buffer], shape: Sh
 
 def _reshape(c: Compilation, node: onnx.NodeProto) -> None:
     if c.attributes(node, {"allowzero": 0})["allowzero"]:
-        raise c.fault(node, "allowzero makes a batch of nothing")
+        raise c.fault(node, "allowzero is set; expected 0, because a shape of 0 means the batch")
     x, shape = c.buffer(node, 0), c.integers(node, 1)
     if not shape or shape[0] != 0 or min(shape[1:], default=1) < 1 or math.prod(shape[1:]) != x.size:
-        raise c.fault(node, f"inputs of {list(x.shape)} to {shape}; expected [0, …] of the same size for each sample")
+        raise c.fault(
+            node, f"cannot reshape {list(x.shape)} to {shape}; expected [0, …] with the same number of values"
+        )
     _emit(c, node, [x], tuple(shape[1:]), tuple(shape[1:]), x.values)
 
 
@@ -38,7 +40,7 @@ def _concat(c: Compilation, node: onnx.NodeProto) -> None:
     axis = axis + rank + 1 if axis < 0 else axis
     rest = {tuple(size for at, size in enumerate(part.shape, 1) if at != axis) for part in parts}
     if not 1 <= axis <= rank or len(rest) != 1 or len({len(part.shape) for part in parts}) != 1:
-        raise c.fault(node, f"parts of {[list(part.shape) for part in parts]} cannot be joined along axis {axis}")
+        raise c.fault(node, f"shapes {[list(part.shape) for part in parts]} cannot be joined along axis {axis}")
     shape = list(parts[0].shape)
     shape[axis - 1] = sum(part.shape[axis - 1] for part in parts)
     _emit(c, node, parts, tuple(shape), axis - 1, joined([part.values for part in parts]))
@@ -50,7 +52,7 @@ def _pad(c: Compilation, node: onnx.NodeProto) -> None:
     rank = len(x.shape) + 1
     pairs = tuple(zip(ends[1:rank], ends[rank + 1 :], strict=False))
     if mode != b"constant" or len(ends) != 2 * rank or min(ends) < 0 or ends[0] or ends[rank]:
-        raise c.fault(node, f"padding by {ends}; only zeros around each sample are known")
+        raise c.fault(node, f"pads are {ends}; only zeros around each sample are supported")
     shape = tuple(before + size + after for size, (before, after) in zip(x.shape, pairs, strict=True))
     _emit(c, node, [x], shape, pairs, x.values)
 
@@ -60,18 +62,18 @@ def _slice(c: Compilation, node: onnx.NodeProto) -> None:
     x = c.buffer(node, 0)
     starts, ends, axes, steps = (c.integers(node, number) for number in range(1, 5))
     if not len(starts) == len(ends) == len(axes) == len(steps) == len({axis % (len(x.shape) + 1) for axis in axes}):
-        raise c.fault(node, f"starts {starts}, ends {ends}, axes {axes} and steps {steps} do not go together")
+        raise c.fault(node, f"starts {starts}, ends {ends}, axes {axes} and steps {steps} have different lengths")
     cut = [slice(None)] * len(x.shape)
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         axis = axis + len(x.shape) + 1 if axis < 0 else axis
         if not 1 <= axis <= len(x.shape) or step < 1:
             raise c.fault(
-                node, f"axis {axis} in steps of {step}; samples cannot be taken out of the batch, nor backwards"
+                node, f"takes axis {axis} in steps of {step}; the batch cannot be sliced, and steps must be positive"
             )
         cut[axis - 1] = slice(start, end, step)
     shape = tuple(len(range(size)[part]) for size, part in zip(x.shape, cut, strict=True))
     if min(shape, default=1) < 1:
-        raise c.fault(node, f"nothing is left of inputs of {list(x.shape)}")
+        raise c.fault(node, f"nothing is left of inputs of shape {list(x.shape)}")
     _emit(c, node, [x], shape, tuple(cut), x.values)
 
 
@@ -79,7 +81,7 @@ def _transpose(c: Compilation, node: onnx.NodeProto) -> None:
     order: Any = c.attributes(node, {"perm": []})["perm"]
     x = c.buffer(node, 0)
     if sorted(order) != list(range(len(x.shape) + 1)) or order[0] != 0:
-        raise c.fault(node, f"axes {order}; expected the batch first and every axis once")
+        raise c.fault(node, f"axes are {order}; expected the batch first and every axis once")
     inner = tuple(axis - 1 for axis in order[1:])
     _emit(c, node, [x], tuple(x.shape[axis] for axis in inner), inner, x.values)
 
@@ -93,7 +95,7 @@ def _expand(c: Compilation, node: onnx.NodeProto) -> None:
     c.attributes(node, {})
     x, shape = c.buffer(node, 0), c.shapes.get(node.input[1])
     if shape is None or len(shape) != len(x.shape) or any(a not in (1, b) for a, b in zip(x.shape, shape, strict=True)):
-        raise c.fault(node, f"inputs of {list(x.shape)} cannot be spread to the shape {node.input[1]!r}")
+        raise c.fault(node, f"inputs of shape {list(x.shape)} cannot be expanded to the shape {node.input[1]!r}")
     _emit(c, node, [x], shape, shape, x.values)
 
 
@@ -101,7 +103,7 @@ def _gather(c: Compilation, node: onnx.NodeProto) -> None:
     axis = c.attributes(node, {"axis": 0})["axis"]
     table = c.constant(node, 0)
     if node.input[1] != CLOCK or not c.graph.clocked or axis != 0 or c.constants[table].ndim < 2:
-        raise c.fault(node, "only rows of a table by the time step can be looked up")
+        raise c.fault(node, "expected a row of a constant table, selected by the time step")
     c.write(node.output[0], c.constants[table].shape[1:], REAL)
     c.emit(StepRow(node.name, (), (node.output[0],), table))
 

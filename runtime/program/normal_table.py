@@ -1,8 +1,8 @@
-"""Coefficients that turn uniform integers into standard normals, the same bits on every machine.
+"""Coefficients that convert uniform integers to standard normal numbers, with the same bits on every machine.
 
-An odd integer k below 2³² stands for the tail probability p = k / 2³³, in (0, ½). In each octave of k, −Φ⁻¹(p) is a
-polynomial of degree 7 through Chebyshev points. Points and coefficients are worked out in decimal arithmetic, which
-is software and rounds alike everywhere; no logarithm or root of a maths library takes part.
+An odd integer k below 2³² represents the tail probability p = k / 2³³ in (0, ½). In each octave of k, −Φ⁻¹(p) is a
+polynomial of degree 7 through Chebyshev points. Points and coefficients are computed in decimal arithmetic, which is
+software and rounds the same everywhere; no logarithm or root of a maths library is used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PI = Decimal("3.141592653589793238462643383279502884197")
 
 @cache
 def coefficients() -> NDArray[np.float64]:
-    """[octave, power]: −Φ⁻¹ at k = (v + 3) · 2^octave / 2, for v in [−1, 1)."""
+    """Return [octave, power]: the coefficients of −Φ⁻¹ at k = (v + 3) · 2^octave / 2, for v in [−1, 1)."""
     with localcontext() as context:
         context.prec = DIGITS
         nodes = [_cosine(PI * (2 * n + 1) / (2 * (DEGREE + 1))) for n in range(DEGREE + 1)]  # from high to low
@@ -38,7 +38,7 @@ def coefficients() -> NDArray[np.float64]:
 
 
 def _quantile(p: Decimal, z: Decimal) -> Decimal:
-    """z with Φ(−z) = p, by Newton's method from a smaller z; the tail is convex, so every step stays below."""
+    """Return z with Φ(−z) = p, by Newton's method from a smaller z; the tail is convex, so every step stays below."""
     for _ in range(60):
         density = (-z * z / 2).exp() / ROOT_TWO_PI
         step = (Decimal("0.5") - _inner(z) * density - p) / density
@@ -49,7 +49,7 @@ def _quantile(p: Decimal, z: Decimal) -> Decimal:
 
 
 def _inner(z: Decimal) -> Decimal:
-    """(Φ(z) − ½) / φ(z) = Σ z^(2n+1) / (1 · 3 · 5 ⋯ (2n+1))"""
+    """Return (Φ(z) − ½) / φ(z) = Σ z^(2n+1) / (1 · 3 · 5 ⋯ (2n+1))."""
     term = total = z
     odd = 1
     while abs(term) > Decimal("1e-30"):
@@ -70,7 +70,7 @@ def _cosine(x: Decimal) -> Decimal:
 
 
 def _interpolate(nodes: list[Decimal], values: list[Decimal]) -> list[Decimal]:
-    """The polynomial through all points, as coefficients of 1, v, v², …, by divided differences."""
+    """Return the polynomial through all points, as coefficients of 1, v, v², …, by divided differences."""
     divided = list(values)
     for order in range(1, len(nodes)):
         for n in range(len(nodes) - 1, order - 1, -1):

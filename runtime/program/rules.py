@@ -1,4 +1,4 @@
-"""One rule for each standard operator that a step may contain: its node becomes an instruction, or is refused."""
+"""One rule for each standard operator that a step may contain; it converts the node to an instruction or refuses it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Rule = Callable[["Compilation", onnx.NodeProto], None]
 def _synapse(c: Compilation, node: onnx.NodeProto, weight: str, bias: str | None, x: Values) -> Synapse:
     stated = c.certificates.get(weight)
     if stated is None:
-        raise c.fault(node, f"its contract has no certificate for the weights {weight!r}. Export the network again")
+        raise c.fault(node, f"the contract has no certificate for its weights {weight!r}. Export the network again")
     values = None if bias is None else c.constants[bias]
     synapse = Synapse(stated.name, c.constants[weight], values, x, stated)
     check_synapse(synapse, c.where)
@@ -46,7 +46,7 @@ def _gemm(c: Compilation, node: onnx.NodeProto) -> None:
     usual = {"transB": 0, "transA": 0, "alpha": 1.0, "beta": 1.0}
     given = c.attributes(node, usual)
     if given != {**usual, "transB": 1}:
-        raise c.fault(node, f"attributes {given}; only W·x + b with transB = 1 is known")
+        raise c.fault(node, f"attributes are {given}; only W·x + b with transB = 1 is supported")
     x = c.buffer(node, 0)
     weight, bias, values = _weights(c, node)
     if len(x.shape) != 1 or values.ndim != 2 or values.shape[1] != x.shape[0]:
@@ -87,7 +87,7 @@ def _conv(c: Compilation, node: onnx.NodeProto) -> None:
     if min(sizes) < 1:
         raise c.fault(
             node,
-            f"a window of {list(values.shape[2:])} does not fit an input of {list(x.shape)} with pads {list(pads)}",
+            f"a kernel of {list(values.shape[2:])} does not fit an input of {list(x.shape)} with pads {list(pads)}",
         )
     c.sums[node.output[0]] = _synapse(c, node, weight, bias, x.values)
     c.write(node.output[0], (len(values), sizes[0], sizes[1]), REAL)
@@ -96,9 +96,9 @@ def _conv(c: Compilation, node: onnx.NodeProto) -> None:
 
 
 def _sides(c: Compilation, node: onnx.NodeProto, key: str, given: Any, length: int, least: int) -> tuple[int, ...]:
-    """So many integers, from ``least`` up to what no image exceeds."""
+    """Return ``length`` integers from ``least`` to the largest side of an image; refuse others."""
     if len(given) != length or not all(least <= number <= MOST_SIDE for number in given):
-        raise c.fault(node, f"{key} of {list(given)}; expected {length} integers from {least} to {MOST_SIDE}")
+        raise c.fault(node, f"{key} is {list(given)}; expected {length} integers from {least} to {MOST_SIDE}")
     return tuple(given)
 
 
@@ -116,7 +116,7 @@ def _arithmetic(c: Compilation, node: onnx.NodeProto) -> None:
 
 
 def _operand(c: Compilation, node: onnx.NodeProto, number: int) -> tuple[Shape | None, Values]:
-    """A buffer's shape (None for constants, which fit what they meet) and values."""
+    """Return a buffer's shape and values; the shape is None for constants, which adapt to the other operand."""
     if c.resolve(node.input[number]) in c.buffers:
         buffer = c.buffer(node, number)
         return buffer.shape, buffer.values
@@ -130,15 +130,15 @@ def _broadcast(c: Compilation, node: onnx.NodeProto, shapes: tuple[Shape | None,
         c.constants[c.resolve(name)].shape for name, shape in zip(node.input, shapes, strict=True) if shape is None
     ]
     if len(ranks) != 1 or any(len(shape) > max(ranks) for shape in constants):
-        raise c.fault(node, f"operands of {[*buffers, *constants]} dimensions would be matched across the batch")
+        raise c.fault(node, f"operands of shapes {[*buffers, *constants]} would be broadcast across the batch")
     try:
         return np.broadcast_shapes(*buffers, *constants)
     except ValueError:
-        raise c.fault(node, f"operands of {[*buffers, *constants]} do not fit") from None
+        raise c.fault(node, f"operands of shapes {[*buffers, *constants]} cannot be broadcast") from None
 
 
 def _is_one_sum(c: Compilation, names: list[str]) -> bool:
-    """Whether two synapses meet here that are exact in one accumulator; recurrent ones promise that."""
+    """Return whether one accumulator can exactly hold the sum of two synapses; recurrent synapses must allow that."""
     if not all(name in c.sums for name in names) or names[0] == names[1]:
         return False
     a, b = (c.sums[name] for name in names)
@@ -148,7 +148,7 @@ def _is_one_sum(c: Compilation, names: list[str]) -> bool:
 
 
 def constant_values(constant: Floats) -> Values:
-    """The grid of a constant's values, or any real number where that needs more than 16 bits."""
+    """Return the grid of a constant's values, or real numbers if the grid needs more than 16 bits."""
     for bits in range(17):
         scaled = constant.astype(np.float64) * 2.0**bits
         if (scaled == np.rint(scaled)).all():
@@ -157,13 +157,13 @@ def constant_values(constant: Floats) -> Values:
 
 
 def _windows(c: Compilation, node: onnx.NodeProto, more: dict[str, object]) -> tuple[Buffer, tuple[int, int], Shape]:
-    """What a pooling reads, its windows, which stand side by side and cover all of it, and the shape of the result."""
+    """Return the input of a pooling, its window, and the shape of its result; windows must tile the input."""
     usual = {"kernel_shape": None, "strides": None, "pads": [0] * 4, "ceil_mode": 0, "dilations": [1, 1]}
     given: dict[str, Any] = c.attributes(node, {**usual, "auto_pad": b"NOTSET", **more})
     x, window = c.buffer(node, 0), _sides(c, node, "windows", given["kernel_shape"] or (), 2, 1)
     plain = given["strides"] == list(window) and not any(given["pads"]) and given["dilations"] == [1, 1]
     if len(x.shape) != 3 or not plain or given["auto_pad"] != b"NOTSET" or given.get("storage_order"):
-        raise c.fault(node, f"windows of {list(window)}; only windows side by side, without padding, are known")
+        raise c.fault(node, f"windows are {list(window)}; only windows side by side, without padding, are supported")
     if given["ceil_mode"] or any(size % side for size, side in zip(x.shape[1:], window, strict=True)):
         raise c.fault(node, f"windows of {list(window)} do not divide inputs of {list(x.shape)}")
     return x, (window[0], window[1]), (x.shape[0], x.shape[1] // window[0], x.shape[2] // window[1])
@@ -173,17 +173,19 @@ def _average_pool(c: Compilation, node: onnx.NodeProto) -> None:
     x, window, shape = _windows(c, node, {"count_include_pad": 0})
     pixels = window[0] * window[1]
     if pixels & (pixels - 1):
-        raise c.fault(node, f"windows of {list(window)}; only windows of a power of two, side by side, are exact")
+        raise c.fault(node, f"windows are {list(window)}; only windows with a power of two of pixels are exact")
     if not x.values.dyadic:
         raise c.fault(
-            node, "the order of additions over real numbers shows in their bits; pool currents with PoolPairs"
+            node, "the bits of a sum of real numbers depend on the order of additions; pool currents with PoolPairs"
         )
     c.write(node.output[0], shape, graded(x.values.largest, x.values.bits + pixels.bit_length() - 1))
     c.emit(AveragePool(node.name, (x.name,), (node.output[0],), window))
 
 
 def _max_pool(c: Compilation, node: onnx.NodeProto) -> None:
-    x, window, shape = _windows(c, node, {"storage_order": 0})  # of currents too: a zero's sign no neuron sees
+    x, window, shape = _windows(
+        c, node, {"storage_order": 0}
+    )  # of currents too: a neuron cannot see the sign of a zero
     c.write(node.output[0], shape, x.values)
     c.emit(MaxPool(node.name, (x.name,), (node.output[0],), window))
 
@@ -193,7 +195,7 @@ def _identity(c: Compilation, node: onnx.NodeProto) -> None:
     c.aliases[node.output[0]] = c.buffer(node, 0).name
 
 
-OPERANDS = {  # the fewest and the most
+OPERANDS = {  # smallest and largest number
     "Gemm": (2, 3),
     "Conv": (2, 3),
     "Add": (2, 2),

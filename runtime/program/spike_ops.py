@@ -1,4 +1,4 @@
-"""Rules for the spike operators: operands and constants by the names that their definition gives them."""
+"""Rules for the spike operators; operands and constants have the names of the operator's definition."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _neurons(c: Compilation, node: onnx.NodeProto) -> None:
     shape = operands["current"].shape
     for name, buffer in operands.items():
         if buffer.shape != shape:
-            raise c.fault(node, f"its {name} is of {list(buffer.shape)}, its current of {list(shape)}")
+            raise c.fault(node, f"its {name} has shape {list(buffer.shape)}, but its current has {list(shape)}")
     _check_parameters(c, node, parameters, shape)
     for name, output in zip(op.outputs, node.output, strict=True):
         c.write(output, shape, SPIKES if name == op.spikes else REAL)
@@ -41,11 +41,11 @@ def _check_parameters(c: Compilation, node: onnx.NodeProto, parameters: dict[str
         except ValueError:
             fits = False
         if not fits:
-            raise c.fault(node, f"its {name} is of {list(given)}, its neurons of {list(shape)}")
+            raise c.fault(node, f"its {name} has shape {list(given)}, but its neurons have {list(shape)}")
 
 
 def _layer(c: Compilation, node: onnx.NodeProto) -> str:
-    """The contract's layer that a node is: by the state it writes, or by its own name."""
+    """Return the contract's layer of a node, found by the state that it writes, or by its own name."""
     for layer in c.file.contract.layers:
         if any(NEXT + state in node.output for state in layer.states):
             return layer.name
@@ -57,7 +57,7 @@ def _recurrent_activity(c: Compilation, node: onnx.NodeProto) -> None:
     c.attributes(node, {})
     x = c.buffer(node, 0)
     if not x.values.dyadic or len(x.shape) != 1:
-        raise c.fault(node, f"it sums spikes or counts of a layer [B, neurons]; it got {x.values} {list(x.shape)}")
+        raise c.fault(node, f"expected spikes or counts of a layer [B, neurons], but got {x.values} {list(x.shape)}")
     c.write(node.output[0], x.shape, graded(x.size * x.values.largest**2, 2 * x.values.bits))
     c.emit(RecurrentActivity(node.name, (x.name,), (node.output[0],)))
 

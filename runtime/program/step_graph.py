@@ -1,4 +1,4 @@
-"""One time step of a network (or a whole binary network) as a graph: the body of a file's Scan, or its graph itself."""
+"""One time step of a network (or a whole binary network) as a graph: the body of a file's Scan, or its graph."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Slot:
 
 @dataclass(frozen=True, eq=False)
 class StepGraph:
-    """What enters a step, the nodes that compute it, and what leaves it. State ``s`` leaves as ``next/s``."""
+    """The inputs of a step, the nodes that compute it, and its outputs. The state ``s`` leaves as ``next/s``."""
 
     input: Slot
     states: tuple[Slot, ...]
@@ -39,16 +39,16 @@ class StepGraph:
     nodes: tuple[onnx.NodeProto, ...]
     constants: Mapping[str, NDArray[Any]]
     logits: tuple[str, ...]  # of a binary network, one for each member
-    outside: frozenset[str] = frozenset()  # results that follow the logits, and are as an export writes them
+    outside: frozenset[str] = frozenset()  # results that follow the logits, and have been checked
 
     @property
     def totals(self) -> tuple[str, ...]:
-        """The states that sum up the read-outs of a spiking network, one for each member."""
+        """States that sum the read-outs of a spiking network, one for each member."""
         return tuple(slot.name for slot in self.states if slot.name.startswith(TOTAL))
 
 
 def step_graph(file: ModelFile) -> StepGraph:
-    """Take the step out of a file and fold what is constant in it."""
+    """Take the step out of a file, and fold its constants."""
     contract, graph = file.contract, file.proto.graph
     check_names(graph, file.name)
     if contract.kind == "binary":
@@ -75,7 +75,7 @@ def _graph(
     logits: tuple[str, ...] = (),
     outside: frozenset[str] = frozenset(),
 ) -> StepGraph:
-    """The step in ``graph``, which calls what enters it otherwise (``renames``) and has ``outputs`` beside states."""
+    """Return the step in ``graph``; ``renames`` are its names for the inputs, ``outputs`` its outputs beside states."""
     constants = {tensor.name: read_tensor(tensor, file.name) for tensor in graph.initializer}
     _check_scope(file, graph, renames)
     slots = [_slot(value, renames, file.name) for value in graph.input if value.name != CLOCK]
@@ -83,8 +83,10 @@ def _graph(
     arriving = [slot for slot in slots if slot.name == file.contract.input.name]
     if len(arriving) != 1 or arriving[0].shape != file.contract.input.shape:
         raise AxonnxError(
-            f"{file.name}: its contract names the input {file.contract.input.name!r} {list(file.contract.input.shape)}"
-            f"; the graph has {[(slot.name, list(slot.shape)) for slot in arriving] or 'no such input'}"
+            f"{file.name}: its contract states the input {file.contract.input.name!r} "
+            f"{list(file.contract.input.shape)}, but "
+            f"the graph has {[(slot.name, list(slot.shape)) for slot in arriving] or 'no such input'}. Export the "
+            f"network again"
         )
     noises = tuple(slot for slot in slots if slot.name.startswith(NOISE))
     states = tuple(slot for slot in slots if slot not in noises and slot not in arriving)
@@ -102,7 +104,7 @@ def _graph(
 
 
 def _traces(graph: onnx.GraphProto, contract: Contract) -> dict[str, Shape]:
-    """The outputs that show what a layer does, as far as the contract has the layer."""
+    """Return the outputs that are traces of the contract's layers."""
     fields = (SPIKES, MEMBRANE)
     layers = {field + layer.name: (ANY, *layer.shape) for layer in contract.layers for field in fields}
     names = [value.name for value in graph.output if value.name.startswith((TRACE, NOW_TRACE))]
@@ -110,13 +112,13 @@ def _traces(graph: onnx.GraphProto, contract: Contract) -> dict[str, Shape]:
 
 
 def _check_scope(file: ModelFile, graph: onnx.GraphProto, renames: Mapping[str, str]) -> None:
-    """A step reads what enters it, not what stands around it."""
+    """Check that a step reads only its own inputs, not the tensors around it."""
     outer = set(renames.values()) - set(renames)
     used = {name for node in graph.node for name in (*node.input, *node.output)}
     used |= {value.name for value in (*graph.input, *graph.initializer) if value.name not in renames}
     if outer & used:
         raise AxonnxError(
-            f"{file.name}: its step reads {sorted(outer & used)[0]!r} of all time steps at once. Export the "
+            f"{file.name}: its step reads {sorted(outer & used)[0]!r}, which holds all time steps. Export the "
             f"network again"
         )
 
@@ -125,23 +127,25 @@ def _check_states(file: ModelFile, states: tuple[Slot, ...], noises: tuple[Slot,
     promised = [name for layer in file.contract.layers for name in layer.states]
     if sorted(promised) != sorted(slot.name for slot in states):
         raise AxonnxError(
-            f"{file.name}: its contract names the states {sorted(promised)}, its graph {sorted(s.name for s in states)}"
+            f"{file.name}: its contract states the states {sorted(promised)}, but its graph has "
+            f"{sorted(s.name for s in states)}. Export the network again"
         )
     drawn = [layer.noise for layer in file.contract.layers if layer.noise is not None]
     if sorted(drawn) != sorted(slot.name for slot in noises):
         raise AxonnxError(
-            f"{file.name}: its contract names the noises {sorted(drawn)}, its graph {sorted(s.name for s in noises)}"
+            f"{file.name}: its contract states the noises {sorted(drawn)}, but its graph has "
+            f"{sorted(s.name for s in noises)}. Export the network again"
         )
 
 
 def _check_clock(file: ModelFile, nodes: Sequence[onnx.NodeProto], constants: Mapping[str, NDArray[Any]]) -> None:
-    """A sequence's clock goes on by one."""
+    """Check that the clock of a sequence advances by one."""
     for node in nodes:
         if NEXT + CLOCK in node.output:
             step = constants.get(node.input[1]) if node.op_type == "Add" and node.input[0] == CLOCK else None
             if step is None or step.dtype != np.int64 or step.tolist() != [1]:
                 raise AxonnxError(
-                    f"{file.name}: node {node.name!r}: its clock does not count steps. Export the network again"
+                    f"{file.name}: node {node.name!r}: its clock does not advance by one. Export the network again"
                 )
 
 
@@ -157,5 +161,8 @@ def _slot(value: onnx.ValueInfoProto, renames: Mapping[str, str], where: str) ->
     name = renames.get(value.name, value.name)
     dims = [dim.dim_value for dim in tensor.shape.dim][1:]
     if tensor.elem_type != onnx.TensorProto.FLOAT or not all(size > 0 for size in dims):
-        raise AxonnxError(f"{where}: the input {name!r} is not float32 [B, …] with fixed sizes after the batch")
+        raise AxonnxError(
+            f"{where}: the input {name!r} is not float32 [B, …] with fixed sizes after the batch. Export the network "
+            f"again"
+        )
     return Slot(name, tuple(dims))

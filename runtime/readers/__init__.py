@@ -1,8 +1,8 @@
-"""Recordings on disk, as event arrays in the order of the file.
+"""Read recordings from disk as event arrays in the order of the file.
 
-`read_events` for one recording, `read_recordings` for files of many, `read_shd` for SHD, `write_npz` to keep events;
-`opener` for EVT 2, DAT and csv of any size, block by block.
-`FORMATS` lists what is known; a module a format says what it decodes, what it skips and what it cannot know.
+`read_events` reads one recording and `read_recordings` reads files of several. `read_shd` reads SHD, and `write_npz`
+writes events. `opener` reads EVT 2, DAT and csv files of any size block by block. `FORMATS` lists the known formats.
+Each format has a module that states what it decodes, what it skips and what it has to assume.
 """
 
 from collections.abc import Callable
@@ -12,17 +12,28 @@ from pathlib import Path
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import refuse_device
 from axonnx.runtime.readers.binary import read_head
-from axonnx.runtime.readers.blocks import Opened
+from axonnx.runtime.readers.blocks import OpenRecording
 from axonnx.runtime.readers.formats import FORMATS, Format, format_of, known_formats
 from axonnx.runtime.readers.npz import write_npz
 from axonnx.runtime.readers.recording import Recording
 from axonnx.runtime.readers.shd import read_shd
 
-__all__ = ["FORMATS", "Opened", "Recording", "opener", "read_events", "read_recordings", "read_shd", "write_npz"]
+__all__ = ["FORMATS", "OpenRecording", "Recording", "opener", "read_events", "read_recordings", "read_shd", "write_npz"]
 
 
 def read_events(path: str | Path, *, format: str | None = None, index: int | None = None) -> Recording:  # noqa: A002
-    """The recording of a file; of a file with many, the one at `index`.
+    """Read one recording from a file.
+
+    Args:
+        path: File with one or more recordings.
+        format: Name of the format, one of ``FORMATS``. Default: detected from the content.
+        index: Which recording of a file with several.
+
+    Returns:
+        The recording. Its ``events`` are an array with the fields t (microseconds), x, y and p.
+
+    Raises:
+        AxonnxError: If the file cannot be read, or holds several recordings and ``index`` is missing or too large.
 
     Examples:
         >>> recording = axonnx.read_events("recording.npz")
@@ -40,12 +51,23 @@ def read_events(path: str | Path, *, format: str | None = None, index: int | Non
 
 
 def read_recordings(path: str | Path, *, format: str | None = None) -> list[Recording]:  # noqa: A002
-    """All recordings of a file, in the format given or told by its content."""
+    """Read all recordings of a file.
+
+    Args:
+        path: File to read.
+        format: Name of the format, one of ``FORMATS``. Default: detected from the content.
+
+    Returns:
+        The recordings in the order of the file.
+
+    Raises:
+        AxonnxError: If the file cannot be read or its format is unknown.
+    """
     return _format(Path(path), format).read(Path(path))
 
 
-def opener(path: str | Path, *, format: str | None = None) -> Callable[[], Opened] | None:  # noqa: A002
-    """What opens the file to be read block by block; None where its format is read as a whole."""
+def opener(path: str | Path, *, format: str | None = None) -> Callable[[], OpenRecording] | None:  # noqa: A002
+    """Return a function that opens the file for reading in blocks; None if the format is only read as a whole."""
     opening = _format(Path(path), format).open_blocks
     return None if opening is None else partial(opening, Path(path))
 
@@ -54,5 +76,5 @@ def _format(path: Path, name: str | None) -> Format:
     refuse_device(path)
     name = format_of(path, read_head(path)) if name is None else name
     if name not in FORMATS:
-        raise AxonnxError(f"{path}: format {name!r} is not known; expected one of {known_formats()}.")
+        raise AxonnxError(f"{path}: unknown format {name!r}; expected one of {known_formats()}.")
     return FORMATS[name]

@@ -1,18 +1,18 @@
-"""AEDAT 2.0 of jAER: text header, then big-endian pairs of 32-bit address and 32-bit time in microseconds.
+"""Read AEDAT 2.0 of jAER: a text header, then big-endian pairs of a 32-bit address and a 32-bit time in microseconds.
 
-What an address means depends on the chip, which the header names since 2014 (`# AEChip: …`). Decoded as jAER does:
+The meaning of an address depends on the chip, which the header names since 2014 (`# AEChip: …`). Decoded as in jAER:
 
-    dvs128   bit 15 external input (skipped); y = bits 14…8; x = 127 − bits 7…1; ON (p = 1) where bit 0 is 0
+    dvs128   bit 15 external input (skipped); y = bits 14…8; x = 127 − bits 7…1; ON (p = 1) if bit 0 is 0
     davis*   bit 31 frame or inertial sample, bit 10 external input (both skipped); y = bits 30…22;
-             x = width − 1 − bits 21…12; ON (p = 1) where bit 11 is 1
+             x = width − 1 − bits 21…12; ON (p = 1) if bit 11 is 1
     cochlea  AMS1b/AMS1c, binaural: x = channel 0 (high) … 63 (low) = bits 7…2;
              y = 8·bit 0 (1 low-pass, 0 band-pass cell) + 4·bit 1 (1 right ear, 0 left) + bits 9…8 (cell of four);
              p = 0; addresses with any bit above 9 (analogue samples) are skipped
 
-For the cameras y counts from the bottom of the image, as in jAER. No file of a camera was at hand to check that part:
-it rests on jAER's published source. Where the header names no chip, addresses of at most 10 bits are taken for a
-cochlea and those of at most 16 for a DVS128, and a note says so; any wider ones are refused. `format="aedat2-dvs128"`
-and the like say it outright.
+For the cameras y counts from the bottom of the image, as in jAER. The camera part follows jAER's published source; it
+was not checked with a camera's file. If the header names no chip, addresses of at most 10 bits are read as those of a
+cochlea and addresses of at most 16 bits as those of a DVS128, and a note says so. Wider addresses are refused.
+`format="aedat2-dvs128"` and similar names choose the chip.
 """
 
 import re
@@ -38,10 +38,10 @@ Words = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Chip:
-    """How the addresses of one chip are read."""
+    """How to read the addresses of one chip."""
 
     sensor: Sensor
-    kind: str  # of the records that are not events
+    kind: str  # what the records are that are not events
     is_event: Callable[[Words], NDArray[np.bool_]]
     fields: Callable[[Words, Sensor], tuple[Words, Words, Words]]  # x, y, p
 
@@ -80,14 +80,14 @@ CHIPS = {
     "davis640": _davis_chip(640, 480),
 }
 
-# The class names that jAER writes into the header, in small letters, without their package.
+# The class names that jAER writes into the header, in lower case, without their package.
 CHIP_OF_CLASS = {r"cochleaams\w*": "cochlea", "dvs128|tmpdiff128": "dvs128"} | {
     rf"{name}[a-z]*": name for name in CHIPS if name.startswith("davis")
 }
 
 
 def read(path: Path, chip: str | None = None) -> Recording:
-    """Events of an AEDAT 2.0 file, of the chip given or named in its header or told by its addresses."""
+    """Read the events of an AEDAT 2.0 file; the chip is given, named in the header, or guessed from the addresses."""
     data = read_bytes(path)
     require_magic(path, data, MAGIC, "AEDAT 2.0")
     lines, start = header_lines(data, b"#")
@@ -107,14 +107,14 @@ def _decode(path: Path, chip: Chip, t: Words, address: Words) -> tuple[Events, d
     others = int(np.count_nonzero(~keep))
     if len(x) and int(x.min()) < 0:
         raise AxonnxError(
-            f"{path}: an address has column {chip.sensor.width - 1 - int(x.min())} but the chip is"
-            f" {chip.sensor.width} wide; give the right chip, format='aedat2-…' with one of {', '.join(CHIPS)}."
+            f"{path}: an address has column {chip.sensor.width - 1 - int(x.min())}, but the chip has only"
+            f" {chip.sensor.width} columns; choose the right chip with format='aedat2-…', one of {', '.join(CHIPS)}."
         )
     return events_from(path, t[keep], x, y, p), {chip.kind: others} if others else {}
 
 
 def _which_chip(path: Path, lines: list[str], address: Words) -> tuple[str, tuple[str, ...]]:
-    """The chip, and a note where it had to be told from the addresses."""
+    """Return the chip, and a note if it was guessed from the addresses."""
     named = next((line.split("AEChip:", 1)[1].strip() for line in lines if "AEChip:" in line), None)
     if named is not None:
         return _chip_of_class(path, named), ()
@@ -122,7 +122,7 @@ def _which_chip(path: Path, lines: list[str], address: Words) -> tuple[str, tupl
     if used > 16:
         raise AxonnxError(
             f"{path}: the header names no AEChip and addresses use {used} bits; expected at most 16 (DVS128, cochlea)."
-            f" Say which chip it is with format='aedat2-…', one of {', '.join(CHIPS)}."
+            f" Choose the chip with format='aedat2-…', one of {', '.join(CHIPS)}."
         )
     guess = "cochlea" if used <= 10 else "dvs128"
     note = f"the header names no AEChip; addresses use {used} bits, so they are read as those of a {guess}"
@@ -135,6 +135,6 @@ def _chip_of_class(path: Path, named: str) -> str:
         if re.fullmatch(pattern, name):
             return chip
     raise AxonnxError(
-        f"{path}: the header names AEChip {named!r}; known are {', '.join(CHIPS)}."
-        " If its addresses are laid out like one of these, say so with format='aedat2-…'."
+        f"{path}: the header names the unknown AEChip {named!r}; known chips are {', '.join(CHIPS)}."
+        " If one of these uses the same addresses, choose it with format='aedat2-…'."
     )

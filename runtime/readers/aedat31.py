@@ -1,10 +1,10 @@
-"""AEDAT 3.1: text header to `#!END-HEADER`, then packets of one event type each, little-endian.
+"""Read AEDAT 3.1: a text header up to `#!END-HEADER`, then little-endian packets of one event type each.
 
-A packet has 28 bytes of header (type, source, event size, offset of the time, overflow count of the time, capacity,
-number, valid) and `capacity` events, of which `number` are used. A polarity event (type 1) is a word with bit 0 valid,
-bit 1 ON, bits 16…2 y, bits 31…17 x, and a 31-bit time that the overflow count extends. Other types, events marked as
-not valid, and events of any other source than the first are counted in `skipped`. The sensor is that of the device
-which the header names for the source, where it is one we know.
+A packet has a header of 28 bytes (type, source, event size, offset of the time, overflow count of the time, capacity,
+number, valid) and `capacity` events, of which `number` are used. A polarity event (type 1) has a word with bit 0 valid,
+bit 1 ON, bits 16…2 y and bits 31…17 x, and a 31-bit time that the overflow count extends. Events of other types, events
+that are marked as not valid, and events of any source but the first are counted in `skipped`. The sensor is that of the
+device that the header names for the source, if the device is known.
 """
 
 import re
@@ -37,7 +37,7 @@ SIZES = {"DVS128": (128, 128), "DAVIS128": (128, 128), "DAVIS208": (208, 192)} |
 
 
 class Packet(NamedTuple):
-    """The header of one packet, and where its events are."""
+    """The header of one packet, and the position of its events."""
 
     at: int  # byte offset of the packet
     type: int
@@ -49,12 +49,14 @@ class Packet(NamedTuple):
 
 
 def read(path: Path) -> Recording:
-    """Polarity events of the first source in an AEDAT 3.1 file."""
+    """Read the polarity events of the first source in an AEDAT 3.1 file."""
     data = read_bytes(path)
     require_magic(path, data, MAGIC, "AEDAT 3.1")
     lines, start = header_lines(data, b"#", END)
     if not lines[-1:] or not lines[-1].startswith(END.decode()):
-        raise AxonnxError(f"{path}: byte {start}: the header ends without {END.decode()}; the file was cut off.")
+        raise AxonnxError(
+            f"{path}: byte {start}: the header ends without {END.decode()}; the file was cut off. Copy it again."
+        )
     packets = _packets(path, data, start)
     source = next((packet.source for packet in packets if packet.type == POLARITY), None)
     taken = [packet for packet in packets if (packet.type, packet.source) == (POLARITY, source)]
@@ -74,7 +76,7 @@ def _packets(path: Path, data: bytes, start: int) -> list[Packet]:
 
 
 def _packet(path: Path, data: bytes, at: int) -> Packet:
-    """The packet at byte `at`, known to be whole."""
+    """Return the packet at byte `at`, and check that it is complete."""
     if len(data) - at < PACKET.itemsize:
         raise _cut_off(path, at, PACKET.itemsize, len(data) - at)
     head = np.frombuffer(data, PACKET, 1, at)[0]
@@ -84,7 +86,7 @@ def _packet(path: Path, data: bytes, at: int) -> Packet:
         raise AxonnxError(
             f"{path}: byte {at}: found a packet header {dict(zip(PACKET.names or (), head.tolist(), strict=True))};"
             " expected 0 ≤ number ≤ capacity, and for polarity events (type 1) size 8 and time_offset 4."
-            " The file is damaged there."
+            " The file is damaged at this position."
         )
     stop = at + PACKET.itemsize + size * capacity
     if stop > len(data):
@@ -94,13 +96,13 @@ def _packet(path: Path, data: bytes, at: int) -> Packet:
 
 def _cut_off(path: Path, at: int, expected: int, found: int) -> AxonnxError:
     return AxonnxError(
-        f"{path}: byte {at}: a packet of {expected} bytes begins but only {found} follow, the file was cut off."
-        f" Copy it again, or cut it to {at} bytes to do without that packet."
+        f"{path}: byte {at}: a packet of {expected} bytes begins, but only {found} bytes follow; the file was cut off."
+        f" Copy it again, or cut it to {at} bytes to drop that packet."
     )
 
 
 def _polarity(path: Path, data: bytes, packets: list[Packet]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Time and data word of every polarity event."""
+    """Return the time and the data word of every polarity event."""
     times, words = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for packet in packets:
         records = np.frombuffer(data, EVENT_RECORD, packet.number, packet.at + PACKET.itemsize)
@@ -112,7 +114,7 @@ def _polarity(path: Path, data: bytes, packets: list[Packet]) -> tuple[NDArray[n
 
 
 def _skipped(packets: list[Packet], source: int | None) -> dict[str, int]:
-    """How many events of other types and other sources the file holds."""
+    """Count the events of other types and other sources by kind."""
     counts: dict[str, int] = {}
     for packet in packets:
         if (packet.type, packet.source) != (POLARITY, source) and packet.number:
@@ -123,7 +125,7 @@ def _skipped(packets: list[Packet], source: int | None) -> dict[str, int]:
 
 
 def _sensor(lines: list[str], source: int | None) -> Sensor | None:
-    """The size of the device that the header names for the source."""
+    """Return the size of the device that the header names for the source; None if it is unknown."""
     for line in lines:
         named = re.match(r"#\s*Source\s+(\d+)\s*:\s*([A-Za-z]+\d+)", line)
         if named and int(named[1]) == source and named[2].upper() in SIZES:

@@ -1,4 +1,4 @@
-"""Bytes of a file, its text header, and whole records after it: the errors every binary format shares."""
+"""Read bytes, text headers and whole records, with the errors that all binary formats share."""
 
 from pathlib import Path
 
@@ -7,16 +7,16 @@ from numpy.typing import DTypeLike, NDArray
 
 from axonnx.base.errors import AxonnxError
 
-HEAD_BYTES = 1 << 16  # enough for magic bytes and for any header line that tells a version
+HEAD_BYTES = 1 << 16  # enough for magic bytes and for any header line that states a version
 
 
 def read_bytes(path: Path) -> bytes:
-    """All bytes of a file that is there and not empty."""
+    """Return all bytes of a file; refuse a missing or empty one."""
     return read_head(path, size=-1)
 
 
 def read_head(path: Path, size: int = HEAD_BYTES) -> bytes:
-    """The first bytes of a file that is there and not empty."""
+    """Return the first bytes of a file; refuse a missing or empty one."""
     try:
         with path.open("rb") as file:
             data = file.read(size)
@@ -28,18 +28,18 @@ def read_head(path: Path, size: int = HEAD_BYTES) -> bytes:
 
 
 def require_magic(path: Path, data: bytes, magic: bytes, what: str) -> None:
-    """Refuse bytes that do not start as this format does."""
+    """Refuse bytes that do not start with the magic bytes of this format."""
     if not data.startswith(magic):
         raise AxonnxError(
-            f"{path}: byte 0: found {data[: len(magic)]!r}; expected {magic!r}, as {what} starts."
-            " Is it another format? Leave `format` out to let the content decide."
+            f"{path}: byte 0: found {data[: len(magic)]!r}; expected {magic!r}, the start of {what}."
+            " Is it another format? Leave `format` out to detect it from the content."
         )
 
 
 def header_lines(data: bytes, mark: bytes, last: bytes | None = None) -> tuple[list[str], int]:
-    """Text lines at the start that begin with `mark`, and the offset of the first byte after them.
+    """Return the text lines at the start that begin with `mark`, and the offset of the first byte after them.
 
-    A line with control characters is no header: the first record may happen to begin with the mark.
+    A line with control characters is not a header line: the first record may happen to begin with the mark.
     """
     lines, at = [], 0
     while data.startswith(mark, at):
@@ -55,13 +55,13 @@ def header_lines(data: bytes, mark: bytes, last: bytes | None = None) -> tuple[l
 
 
 def whole_records(path: Path, data: bytes, start: int, record: DTypeLike) -> NDArray:
-    """Records from offset `start` to the end of the file, the last one whole."""
+    """Return the records from offset `start` to the end of the file; refuse a truncated last record."""
     size = np.dtype(record).itemsize
     over = (len(data) - start) % size
     if over:
         raise AxonnxError(
-            f"{path}: byte {len(data) - over}: the last record has {over} of its {size} bytes, the file was cut off"
-            f" (or is another format). Copy it again, cut it to {len(data) - over} bytes to do without that record, or"
-            " take it away."
+            f"{path}: byte {len(data) - over}: the last record has {over} of its {size} bytes; the file was cut off"
+            f" (or has another format). Copy it again, cut it to {len(data) - over} bytes to drop that record, or"
+            " remove the file."
         )
     return np.frombuffer(data, record, offset=start)

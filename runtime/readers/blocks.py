@@ -1,4 +1,4 @@
-"""Recordings read block by block: memory stays that of a block, however large the file is."""
+"""Read recordings block by block, in constant memory for files of any size."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,24 +14,24 @@ from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.readers.binary import HEAD_BYTES, header_lines, read_head
 from axonnx.runtime.readers.recording import Recording
 
-BLOCK = 2**16  # records that are in memory at a time
+BLOCK = 2**16  # records in memory at a time
 TEXT = 2**20  # bytes of text
 
 
 @dataclass
-class Opened:
-    """A recording that is open: its blocks can be gone through once, and `skipped` grows while they are."""
+class OpenRecording:
+    """An open recording. Its blocks can be consumed once; `skipped` grows meanwhile."""
 
     format: str
     sensor: Sensor | None
     blocks: Iterator[Events]
     skipped: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    most: int = 0  # events, where the file's size says how many there can be
+    most: int = 0  # upper bound of the number of events, if the file's size gives one
 
 
-def gathered(opened: Opened) -> Recording:
-    """All of it in memory: the events once, and a block."""
+def gathered(opened: OpenRecording) -> Recording:
+    """Read all blocks into memory: the events once, and one block."""
     events, count = np.empty(opened.most, EVENT), 0
     for block in opened.blocks:
         if count + len(block) > len(events):
@@ -43,7 +43,7 @@ def gathered(opened: Opened) -> Recording:
 
 
 def whole_head(path: Path, mark: bytes, last: bytes | None = None) -> bytes:
-    """The first bytes of a file, with its whole text header; `mark` and `last` as in `header_lines`."""
+    """Return the first bytes of a file up to the end of its text header; see `header_lines` for `mark` and `last`."""
     size = HEAD_BYTES
     while True:
         head = read_head(path, size)
@@ -55,18 +55,18 @@ def whole_head(path: Path, mark: bytes, last: bytes | None = None) -> bytes:
 
 
 def _goes_on(head: bytes, mark: bytes, at: int) -> bool:
-    """Whether a header line begins that these bytes do not hold to its end."""
+    """Return whether a header line begins that does not end within these bytes."""
     return head.startswith(mark, at) and head.find(b"\n", at) < 0
 
 
 def record_blocks(path: Path, start: int, record: DTypeLike) -> Iterator[NDArray]:
-    """Records from offset `start` to the end of the file, block by block, the last one whole."""
+    """Yield the records from offset `start` to the end of the file in blocks; refuse a truncated last record."""
     dtype, size = np.dtype(record), path.stat().st_size
     over = (size - start) % dtype.itemsize
     if over:
         raise AxonnxError(
-            f"{path}: byte {size - over}: the last record has {over} of its {dtype.itemsize} bytes, the file was cut "
-            f"off (or is another format). Copy it again, or cut it to {size - over} bytes to do without that record."
+            f"{path}: byte {size - over}: the last record has {over} of its {dtype.itemsize} bytes; the file was cut "
+            f"off (or has another format). Copy it again, or cut it to {size - over} bytes to drop that record."
         )
     return _records(path, start, dtype, (size - start) // dtype.itemsize)
 
@@ -79,7 +79,7 @@ def _records(path: Path, start: int, dtype: np.dtype, count: int) -> Iterator[ND
 
 
 def _filled(path: Path, file: BufferedReader, records: NDArray) -> NDArray:
-    """The records, filled with the next bytes of the file."""
+    """Fill the records with the next bytes of the file."""
     wanted = records.view(np.uint8).data
     while wanted:
         got = file.readinto(wanted)
@@ -90,7 +90,7 @@ def _filled(path: Path, file: BufferedReader, records: NDArray) -> NDArray:
 
 
 def text_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Whole lines of a file, each block with its offset; what follows the last line feed is a block of its own."""
+    """Yield whole lines of a file in blocks, each with its offset; an unfinished last line is its own block."""
     at, rest = 0, b""
     with path.open("rb") as file:
         while data := file.read(TEXT):

@@ -1,6 +1,6 @@
-"""Arrays of files that a library decodes which crafted files can crash, hang or make grow.
+"""Decode files in a child process, for libraries that crafted files can crash, stall or fill with memory.
 
-The library works in a process of its own, with limits on its memory and time; what comes back is plain arrays.
+The child process has limits on its memory and time, and returns plain arrays.
 """
 
 import os
@@ -19,16 +19,16 @@ from axonnx.base.numpy_files import UNREADABLE, read_array
 
 CHILD = Path(__file__).with_name("confined_child.py")
 PACKAGE = {"faery": "faery", "hdf5": "h5py"}
-# What a file may cost: so much in any case, and so much for each byte of it.
+# Limits for a file: a base value, and an amount for each byte of the file.
 BYTES, BYTES_A_BYTE = 2**30, 64
 SECONDS, BYTES_A_SECOND = 20, 2**20
 REFUSED = 3
 
 
 def read_confined(path: Path, library: Literal["faery", "hdf5"], *words: str) -> list[NDArray]:
-    """What ``confined_child.py`` makes of the file; a refusal, a crash and a limit reached are all refused alike."""
+    """Return the arrays that ``confined_child.py`` decodes; refuse the file if the child fails or hits a limit."""
     if find_spec(PACKAGE[library]) is None:
-        raise AxonnxError(f"{path}: is read by {PACKAGE[library]}, which is not installed: pip install 'axonnx[io]'.")
+        raise AxonnxError(f"{path}: needs {PACKAGE[library]}, which is not installed: pip install 'axonnx[io]'.")
     size = path.stat().st_size
     memory, seconds = BYTES + BYTES_A_BYTE * size, SECONDS + size // BYTES_A_SECOND
     command = [sys.executable, "-P", str(CHILD), str(memory), str(seconds), library, str(path.resolve()), *words]
@@ -39,17 +39,17 @@ def read_confined(path: Path, library: Literal["faery", "hdf5"], *words: str) ->
                 stdin=subprocess.DEVNULL,
                 stdout=result,
                 stderr=subprocess.PIPE,
-                timeout=4 * seconds,  # of the clock, on a machine that is busy; the child's own is processor time
+                timeout=4 * seconds,  # wall-clock time, on a busy machine; the child's own limit is processor time
                 check=False,
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # each thread would reserve memory
             )
         except subprocess.TimeoutExpired:
-            raise _fault(path, library, f"no end after {4 * seconds} s") from None
+            raise _fault(path, library, f"it did not finish within {4 * seconds} s") from None
         if done.returncode:
             raise _fault(path, library, _reason(done.returncode, done.stderr, seconds))
         arrays = _arrays(path, library, result)
     if len(arrays) != (5 if library == "faery" else 2 * len(words)):
-        raise _fault(path, library, f"it gives {len(arrays)} arrays")
+        raise _fault(path, library, f"it returned {len(arrays)} arrays")
     return arrays
 
 
@@ -66,7 +66,7 @@ def _arrays(path: Path, library: str, result: IO[bytes]) -> list[NDArray]:
 
 def _reason(code: int, said: bytes, seconds: int) -> str:
     if code == -signal.SIGXCPU or code == -signal.SIGKILL:
-        return f"no end after {seconds} s of processor time"
+        return f"it did not finish within {seconds} s of processor time"
     if code == REFUSED:
         return said.decode(errors="replace").strip().rpartition("\n")[2]
     return f"it ended by {signal.Signals(-code).name}" if code < 0 else f"it ended with exit code {code}"
@@ -74,5 +74,7 @@ def _reason(code: int, said: bytes, seconds: int) -> str:
 
 def _fault(path: Path, library: str, reason: str) -> AxonnxError:
     return AxonnxError(
-        f"{path}: {PACKAGE[library]} cannot read it ({reason}). Was it cut off, is it damaged, or is it another format?"
+        f"{path}: {PACKAGE[library]} cannot read it ({reason}). The file may be cut off or damaged, or have another "
+        f"format."
+        f" Copy it again, or give its format"
     )

@@ -1,4 +1,4 @@
-"""Text with a header line that names the columns t, x, y, p in any order, then an event a line, all integers."""
+"""Read csv text: a header line with the column names t, x, y, p in any order, then one event per line, all integers."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.native import address_of, find_function
 from axonnx.runtime.events.arrays import EVENT, Events
 from axonnx.runtime.readers.binary import read_head
-from axonnx.runtime.readers.blocks import Opened, gathered, text_blocks
+from axonnx.runtime.readers.blocks import OpenRecording, gathered, text_blocks
 from axonnx.runtime.readers.recording import Recording
 
 FIELDS = ("t", "x", "y", "p")
@@ -25,13 +25,13 @@ WHOLE_NUMBER = re.compile(r"[ \t]*[+-]?[0-9]{1,99}[ \t]*")
 
 
 def read(path: Path) -> Recording:
-    """Events of a csv file; y and p are 0 where there is no such column."""
+    """Read the events of a csv file; y and p are 0 if there is no such column."""
     return gathered(open_blocks(path))
 
 
-def open_blocks(path: Path) -> Opened:
-    """The same block by block."""
-    read_head(path)  # refuses what is not there, or empty
+def open_blocks(path: Path) -> OpenRecording:
+    """Open a csv file for reading in blocks."""
+    read_head(path)  # refuses a missing or empty file
     blocks = text_blocks(path)
     at, text = next(blocks)
     first, feed, text = text.partition(b"\n")
@@ -39,11 +39,11 @@ def open_blocks(path: Path) -> Opened:
     missing = [name for name in FIELDS if name not in columns]
     notes = (f"no column {' and '.join(missing)}: taken as 0",) if missing else ()
     rest = chain([(at + len(first) + len(feed), text)], blocks)
-    return Opened("csv", None, _rows(path, rest, columns), notes=notes)
+    return OpenRecording("csv", None, _rows(path, rest, columns), notes=notes)
 
 
 def _rows(path: Path, blocks: Iterator[tuple[int, bytes]], columns: list[str]) -> Iterator[Events]:
-    line, blank = 2, 0  # empty lines may stand at the very end only: they wait for what follows
+    line, blank = 2, 0  # empty lines are allowed at the very end only, so they wait for the next line
     for at, text in blocks:
         plain, stop = (NO_EVENTS, 0) if blank else plain_rows(text, columns)
         line += len(plain)
@@ -60,7 +60,7 @@ def _rows(path: Path, blocks: Iterator[tuple[int, bytes]], columns: list[str]) -
 
 
 def _lines(path: Path, at: int, text: bytes) -> list[str]:
-    """Lines of a block that begins at byte `at`, without their ends."""
+    """Return the lines of a block that begins at byte `at`, without line ends."""
     lines = re.split(r"\r?\n", _decoded(path, at, text, "utf-8"))
     return lines if lines[-1] else lines[:-1]
 
@@ -70,14 +70,14 @@ def _decoded(path: Path, at: int, text: bytes, encoding: str) -> str:
         return text.decode(encoding)
     except UnicodeDecodeError as error:
         raise AxonnxError(
-            f"{path}: byte {at + error.start}: is no UTF-8 text; expected csv with columns t,x,y,p."
+            f"{path}: byte {at + error.start}: is not UTF-8 text; expected csv with columns t,x,y,p."
         ) from None
 
 
 def plain_rows(text: bytes, columns: list[str]) -> tuple[Events, int]:
-    """Events of the lines up to the first that is not plain whole numbers, and where that one begins.
+    """Return the events of the lines up to the first that is not plain whole numbers, and the position of that line.
 
-    Without the native core no line is taken: all are for `parse_rows`.
+    Without the native core no line is parsed here; `parse_rows` parses them all.
     """
     native = find_function("rows", c_int64, c_void_p, c_int64, c_void_p, c_int64, c_void_p, c_void_p)
     if native is None:
@@ -89,25 +89,25 @@ def plain_rows(text: bytes, columns: list[str]) -> tuple[Events, int]:
 
 
 def parse_header(path: Path, line: str) -> list[str]:
-    """Names of the columns, known to be t, x and perhaps y and p, each once."""
+    """Return the column names: t, x and perhaps y and p, each once."""
     columns = [name.strip().strip('"').lower() for name in line.split(",")]
     unknown = [name for name in columns if name not in FIELDS]
     missing = [name for name in REQUIRED if name not in columns]
     if all(WHOLE_NUMBER.fullmatch(name) for name in columns):
         raise AxonnxError(
-            f"{path}: line 1: found numbers, {line.strip()!r}; expected the names of the columns, t,x,y,p in any order"
-            " (t in microseconds). Put such a line above them: sed -i '1i x,y,p,t' FILE, in the order of your columns."
+            f"{path}: line 1: found numbers, {line.strip()!r}; expected the column names t,x,y,p in any order"
+            " (t in microseconds). Add such a line at the top, in the order of your columns: sed -i '1i x,y,p,t' FILE."
         )
     if unknown or missing or len(set(columns)) < len(columns):
         raise AxonnxError(
             f"{path}: line 1: found the columns {line.strip()!r}; expected t,x,y,p in any order (t in microseconds;"
-            " t and x are required), each once. Name the columns so, and leave out any other."
+            " t and x are required), each once. Rename the columns, and remove all others."
         )
     return columns
 
 
 def parse_rows(path: Path, lines: list[str], columns: list[str], first_line: int) -> Events:
-    """Events of lines in the given order of columns; `first_line` numbers the first of them in errors."""
+    """Return the events of lines whose columns have the given order; errors count lines from `first_line`."""
     numbers = _whole_numbers(lines, len(columns))
     if numbers is None:
         numbers = _checked_numbers(path, lines, columns, first_line)
@@ -126,10 +126,10 @@ def parse_rows(path: Path, lines: list[str], columns: list[str], first_line: int
 
 
 def _whole_numbers(lines: list[str], width: int) -> NDArray[np.int64] | None:
-    """The numbers [rows, width] by numpy's fast parser, or None where it might not take them exactly."""
+    """Parse the numbers [rows, width] with numpy's fast parser; return None if it might not parse them exactly."""
     text = "".join(lines)
     if not lines or text.translate(PLAIN) or LONG_NUMBER.search(text):
-        return None  # numpy, the older the more, would read through a float or pass over what it does not know
+        return None  # numpy would round through a float, or skip what it does not know (older versions more so)
     try:
         numbers = np.loadtxt(lines, np.int64, comments=None, delimiter=",", ndmin=2)
     except ValueError:
@@ -138,13 +138,15 @@ def _whole_numbers(lines: list[str], width: int) -> NDArray[np.int64] | None:
 
 
 def _checked_numbers(path: Path, lines: list[str], columns: list[str], first_line: int) -> NDArray[np.int64]:
-    """The numbers cell by cell, or an error with line and column of the first cell that is not a number."""
+    """Parse the numbers cell by cell; an error states line and column of the first cell that is not a number."""
     rows = []
     for number, line in enumerate(lines, first_line):
         row = line.split(",")
         if len(row) != len(columns):
             found = f"{len(row)} values" if line.strip() else "an empty line"
-            raise AxonnxError(f"{path}: line {number}: found {found}; expected {len(columns)}: {','.join(columns)}.")
+            raise AxonnxError(
+                f"{path}: line {number}: found {found}; expected {len(columns)} values: {','.join(columns)}."
+            )
         for name, cell in zip(columns, row, strict=True):
             if not WHOLE_NUMBER.fullmatch(cell) or not -(2**63) <= int(cell) < 2**63:
                 raise AxonnxError(

@@ -1,11 +1,11 @@
-"""Prophesee EVT 2.0 (`.raw`): text header, then little-endian 32-bit words with their kind in bits 31…28.
+"""Read Prophesee EVT 2.0 (`.raw`): a text header, then little-endian 32-bit words with their kind in bits 31…28.
 
     0, 1  event OFF, ON: bits 27…22 low bits of the time, 21…11 x, 10…0 y
-    8     high 28 bits of the time, in units of 64 µs; it starts again after 4.8 hours, which is undone
-    10    external trigger; 14, 15 vendor's extensions
+    8     high 28 bits of the time, in units of 64 µs; they restart after 4.8 hours, and the reader corrects this
+    10    external trigger; 14, 15 extensions of the vendor
 
-Only events are decoded; all other words are counted in `skipped`, and so are events before the first time word, whose
-time nobody can know.
+Only events are decoded. All other words are counted in `skipped`. Events before the first time word are counted there
+too, because their time is unknown.
 """
 
 from collections.abc import Iterator
@@ -18,35 +18,35 @@ from numpy.typing import NDArray
 from axonnx.base.errors import AxonnxError
 from axonnx.native import address_of, find_function
 from axonnx.runtime.events.arrays import EVENT, Events
-from axonnx.runtime.readers.blocks import Opened, gathered, record_blocks, whole_head
+from axonnx.runtime.readers.blocks import OpenRecording, gathered, record_blocks, whole_head
 from axonnx.runtime.readers.clock import Clock
 from axonnx.runtime.readers.prophesee import evt_version, read_header, sensor_of
 from axonnx.runtime.readers.recording import Recording
 
 TIME_HIGH = 8
 HIGH_BITS = 28
-BEFORE = 16  # the place behind the counts of sixteen kinds
+BEFORE = 16  # the index after the counts of sixteen kinds
 NAMES = {BEFORE: "event before the first time word", 10: "external trigger", 14: "extension", 15: "extension"}
 
 
 def read(path: Path) -> Recording:
-    """Events of an EVT 2.0 file."""
+    """Read the events of an EVT 2.0 file."""
     return gathered(open_blocks(path))
 
 
-def open_blocks(path: Path) -> Opened:
-    """The same block by block."""
+def open_blocks(path: Path) -> OpenRecording:
+    """Open an EVT 2.0 file for reading in blocks."""
     header, start = read_header(whole_head(path, b"% ", b"% end"))
     if evt_version(header) != "2.0":
         raise AxonnxError(
             f"{path}: the header states {_stated(header)}; expected '% evt 2.0' or '% format EVT2'."
-            " Leave `format` out to let the header decide."
+            " Leave `format` out to detect it from the header."
         )
     if header.get("endianness", "little") != "little":
         raise AxonnxError(f"{path}: the header states endianness {header['endianness']!r}; expected little.")
     skipped: dict[str, int] = {}
     events = _decoded(record_blocks(path, start, "<u4"), skipped)
-    return Opened("evt2", sensor_of(header), events, skipped, most=path.stat().st_size // 4)
+    return OpenRecording("evt2", sensor_of(header), events, skipped, most=path.stat().st_size // 4)
 
 
 def _decoded(words: Iterator[NDArray], skipped: dict[str, int]) -> Iterator[Events]:
@@ -58,7 +58,7 @@ def _decoded(words: Iterator[NDArray], skipped: dict[str, int]) -> Iterator[Even
 
 
 class Decoder:
-    """Words to events, from block to block."""
+    """Convert words to events, block after block."""
 
     def __init__(self) -> None:
         self.clock = Clock(HIGH_BITS)
@@ -66,7 +66,7 @@ class Decoder:
         self.counts = np.zeros(BEFORE + 1, np.int64)  # words that are neither events nor times, by kind
 
     def __call__(self, words: NDArray[np.uint32]) -> Events:
-        """The events of the next words."""
+        """Return the events of the next words."""
         if self._native is None:
             return self._plain(words)
         events, counts = np.empty(len(words), EVENT), address_of(self.counts)
@@ -74,7 +74,7 @@ class Decoder:
         return events[:found]
 
     def skipped(self) -> dict[str, int]:
-        """What was no event so far, by name."""
+        """Count the words so far that were not events, by name."""
         found: dict[str, int] = {}
         for kind in (BEFORE, *range(BEFORE)):
             if count := int(self.counts[kind]):
@@ -100,7 +100,7 @@ class Decoder:
     def _time_base(
         self, words: NDArray[np.uint32], is_time: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The last time word at each word, and whether there was one."""
+        """Return the last time word before each word, and whether there was one."""
         before = self.clock.now
         high = self.clock.unwrap((words[is_time] & np.uint32(0x0FFF_FFFF)).astype(np.int64))
         seen = np.cumsum(is_time)

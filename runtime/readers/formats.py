@@ -1,4 +1,4 @@
-"""The formats that are known, and which of them a file is."""
+"""Known formats, and the detection of a file's format."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,19 +8,19 @@ from pathlib import Path
 from axonnx.base.errors import AxonnxError
 from axonnx.base.numpy_files import NPY_MAGIC, NPZ_MAGIC
 from axonnx.runtime.readers import aedat2, aedat31, csv_text, dat, evt2, nmnist, npz, shd, through_faery
-from axonnx.runtime.readers.blocks import Opened
+from axonnx.runtime.readers.blocks import OpenRecording
 from axonnx.runtime.readers.prophesee import evt_version, read_header
 from axonnx.runtime.readers.recording import Recording
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format: what it is called, the suffixes of its files, and its readers."""
+    """A format: its title, the suffixes of its files, and its readers."""
 
     title: str
     suffixes: tuple[str, ...]
     read: Callable[[Path], list[Recording]]
-    open_blocks: Callable[[Path], Opened] | None = None  # where a file need not be in memory as a whole
+    open_blocks: Callable[[Path], OpenRecording] | None = None  # None if the file is only read as a whole
 
 
 def _single(read: Callable[[Path], Recording]) -> Callable[[Path], list[Recording]]:
@@ -36,7 +36,7 @@ FORMATS: dict[str, Format] = {
     "npy": Format("numpy structured array", (".npy",), npz.read_npy),
     "csv": Format("text, columns t,x,y,p", (".csv",), _single(csv_text.read), csv_text.open_blocks),
     "nmnist": Format("N-MNIST and gesture events, 5 bytes each", (".bin", ".bs2"), _single(nmnist.read)),
-    "aedat2": Format("AEDAT 2.0, chip told by the header", (".aedat", ".aedat2"), _single(aedat2.read)),
+    "aedat2": Format("AEDAT 2.0, chip from the header", (".aedat", ".aedat2"), _single(aedat2.read)),
     **{
         f"aedat2-{chip}": Format(f"AEDAT 2.0 of a {chip}", (), _single(partial(aedat2.read, chip=chip)))
         for chip in aedat2.CHIPS
@@ -64,12 +64,12 @@ WITHOUT_MAGIC = ("csv", "nmnist")
 
 
 def known_formats() -> str:
-    """Names and suffixes, for error texts."""
+    """Return the names and suffixes of all formats for error messages."""
     return ", ".join(f"{name} ({' '.join(form.suffixes)})" for name, form in FORMATS.items() if form.suffixes)
 
 
 def format_of(path: Path, head: bytes) -> str:
-    """Which format a file is, by its first bytes, or by its suffix for formats that have no such bytes."""
+    """Detect the format of a file by its first bytes, or by its suffix if the format has no magic bytes."""
     for magic, name in MAGIC.items():
         if head.startswith(magic):
             return name
@@ -79,8 +79,8 @@ def format_of(path: Path, head: bytes) -> str:
         if path.suffix.lower() in FORMATS[name].suffixes:
             return name
     raise AxonnxError(
-        f"{path}: byte 0: found {head[:16]!r} and the suffix {path.suffix!r}, a format that is not known; expected one"
-        f" of {known_formats()}. Convert it, or name the format with format=."
+        f"{path}: unknown format: byte 0: found {head[:16]!r} and the suffix {path.suffix!r}; expected one"
+        f" of {known_formats()}. Convert the file, or name the format with format=."
     )
 
 

@@ -1,4 +1,4 @@
-"""N-MNIST `.bin` and DVS gesture `.bs2`: five bytes an event, without any header.
+"""Read N-MNIST `.bin` and DVS gesture `.bs2` files: five bytes per event, without a header.
 
     byte 0  x
     byte 1  y
@@ -6,10 +6,10 @@
     byte 3  bits 15…8
     byte 4  bits 7…0, in microseconds
 
-Two traps. The 23 bits of time start again at zero after 8.39 s: a step back by more than half of that is taken as
-such a wrap and undone (see `clock.unwrap`). And ATIS recordings mark an overflow of the camera's own 13-bit clock by a
-record with y = 240, one row below the sensor: it is no event, and all later times move up by 8,192 µs. Such records are
-counted in `skipped`.
+The format has two traps. The 23 bits of time restart at zero after 8.39 s: a step back by more than half of that is
+treated as a wrap and corrected (see `clock.unwrap`). ATIS recordings mark an overflow of the camera's own 13-bit clock
+by a record with y = 240, one row below the sensor: it is not an event, and all later times move up by 8,192 µs. Such
+records are counted in `skipped`.
 """
 
 from pathlib import Path
@@ -27,7 +27,7 @@ OVERFLOW_US = 1 << 13
 
 
 def read(path: Path) -> Recording:
-    """Events of a `.bin` or `.bs2` file; the sensor is not in the file."""
+    """Read the events of a `.bin` or `.bs2` file; the file does not state the sensor."""
     bytes_ = whole_records(path, read_bytes(path), 0, np.dtype(("u1", 5))).astype(np.int64)
     x, y, third = bytes_[:, 0], bytes_[:, 1], bytes_[:, 2]
     overflow = y == OVERFLOW_ROW

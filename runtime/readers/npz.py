@@ -1,7 +1,7 @@
-"""numpy files: `.npz` with arrays t, x, y, p (or one structured array `events`), `.npy` with a structured array.
+"""Read numpy files: `.npz` with arrays t, x, y, p (or one structured array `events`), `.npy` with a structured array.
 
-An npz may hold many recordings: `offsets` [N + 1] cuts the arrays, `label` [N] names their classes. `sensor` holds
-width, height and polarities. Arrays of Python objects are refused: reading them would run code from the file.
+An npz may hold several recordings: `offsets` [N + 1] cuts the arrays, `label` [N] holds their classes. `sensor` holds
+width, height and polarities. Arrays of Python objects are refused, because reading them would run code from the file.
 """
 
 from collections.abc import Mapping
@@ -20,12 +20,12 @@ from axonnx.runtime.readers.recording import Recording, events_from
 
 
 def read_npy(path: Path) -> list[Recording]:
-    """The one recording of a `.npy` file."""
+    """Read the one recording of a `.npy` file."""
     require_magic(path, read_head(path), NPY_MAGIC, "npy")
     array = checked_arrays(path)[""]
     if array.dtype.names is None:
         raise AxonnxError(
-            f"{path}: holds a plain array of {array.dtype} {array.shape}; expected a structured one with fields"
+            f"{path}: holds a plain array of {array.dtype} {array.shape}; expected a structured array with fields"
             " t, x, y, p. Save an event array (make_events), or an npz with arrays of these names."
         )
     fields = {name: array[name] for name in array.dtype.names}
@@ -33,7 +33,7 @@ def read_npy(path: Path) -> list[Recording]:
 
 
 def read_npz(path: Path) -> list[Recording]:
-    """All recordings of an `.npz` file."""
+    """Read all recordings of an `.npz` file."""
     require_magic(path, read_head(path), NPZ_MAGIC, "npz")
     arrays = checked_arrays(path)
     structured = arrays.get("events")
@@ -48,7 +48,13 @@ def read_npz(path: Path) -> list[Recording]:
 
 
 def write_npz(path: str | Path, events: Events, sensor: Sensor | None = None) -> None:
-    """Write one recording so that the file is there whole or not at all."""
+    """Write one recording to an npz file. The file is complete, or not there at all.
+
+    Args:
+        path: File to write.
+        events: Events, as `make_events` returns them.
+        sensor: Sensor size to store with the events.
+    """
     arrays = {name: check_events(events)[name] for name in ("t", "x", "y", "p")}
     if sensor is not None:
         arrays["sensor"] = np.array([sensor.width, sensor.height, sensor.polarities])
@@ -60,12 +66,14 @@ def _events(path: Path, arrays: Mapping[str, NDArray]) -> Events:
     missing = [name for name in ("t", "x") if name not in arrays]
     if missing:
         raise AxonnxError(
-            f"{path}: has no {' and no '.join(missing)} among {', '.join(arrays) or 'nothing'}; expected t"
-            " (microseconds), x, and y and p where the sensor has rows and polarities."
+            f"{path}: has no {' and no '.join(missing)} among {', '.join(arrays) or 'no arrays'}; expected t"
+            " (microseconds) and x, and y and p if the sensor has rows and polarities."
         )
     most = most_bytes(path) // EVENT.itemsize
     if arrays["t"].size > most:
-        raise AxonnxError(f"{path}: states {arrays['t'].size:,} events; admitted are {most:,} for a file of its size.")
+        raise AxonnxError(
+            f"{path}: states {arrays['t'].size:,} events; at most {most:,} are accepted for a file of its size."
+        )
     return events_from(path, **{name: arrays[name] for name in ("t", "x", "y", "p") if name in arrays})
 
 
@@ -86,13 +94,13 @@ def _sensor(path: Path, sensor: NDArray | None) -> Sensor | None:
 
 
 def _cuts(path: Path, offsets: NDArray | None, count: int) -> list[tuple[int, int, int, int]]:
-    """(index, start, stop, number of recordings) of each recording."""
+    """Return (index, start, stop, number of recordings) for each recording."""
     edges = np.array([0, count]) if offsets is None else offsets
     rising = edges.ndim == 1 and edges.dtype.kind in "iu" and len(edges) > 0 and not np.any(edges[1:] < edges[:-1])
     if not rising or edges[0] != 0 or edges[-1] != count:
         raise AxonnxError(
             f"{path}: offsets {np.array2string(edges, threshold=8)} do not cut {count} events into recordings;"
-            f" expected integers that start at 0, never fall, and end at {count}."
+            f" expected integers that start at 0, never decrease, and end at {count}."
         )
     return [(i, int(edges[i]), int(edges[i + 1]), len(edges) - 1) for i in range(len(edges) - 1)]
 

@@ -1,4 +1,4 @@
-"""What a reader gives: events in the order of the file, and what else the file said."""
+"""The result of a reader: events in the order of the file, and its other contents."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,23 +12,32 @@ from axonnx.runtime.events.sensor import Sensor
 
 @dataclass(frozen=True)
 class Recording:
-    """One recording: every event of the file in the file's order, which is that of time unless `in_order` is False."""
+    """One recording: all its events in the file's order.
+
+    Attributes:
+        events: Array with the fields t (microseconds), x, y and p.
+        format: Name of the file's format.
+        sensor: Sensor size. None if the file does not state it.
+        skipped: Number of records that are not events, by kind.
+        notes: Assumptions that the reader made.
+        label: Class of the recording, if the file states it.
+    """
 
     events: Events
     format: str
-    sensor: Sensor | None = None  # None where the file does not say
+    sensor: Sensor | None = None  # None if the file does not state it
     skipped: dict[str, int] = field(default_factory=dict)  # records that are not events, by kind
-    notes: tuple[str, ...] = ()  # what the reader had to assume
+    notes: tuple[str, ...] = ()  # assumptions that the reader made
     label: int | None = None
 
     @property
     def in_order(self) -> bool:
-        """True where no event is earlier than the one before it."""
+        """Whether no event is earlier than the one before it."""
         return is_sorted(self.events)
 
 
 def events_from(path: Path, t: ArrayLike, x: ArrayLike, y: ArrayLike = 0, p: ArrayLike = 0) -> Events:
-    """Events of a file; what does not fit is refused with the file's name."""
+    """Make the events of a file; errors state the file's name."""
     try:
         return make_events(t, x, y, p)
     except AxonnxError as error:

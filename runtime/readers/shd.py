@@ -1,7 +1,7 @@
-"""Spiking Heidelberg Digits and its like: HDF5 with ragged `spikes/times` (seconds), `spikes/units`, and `labels`.
+"""Read Spiking Heidelberg Digits: HDF5 with ragged `spikes/times` (seconds), `spikes/units`, and `labels`.
 
-Times become microseconds by rounding to the nearest (the published files hold half-precision seconds, whose own steps
-are 1 to 1000 µs). Units become x of a sensor 700 wide with one polarity.
+Times are rounded to the nearest microsecond. (The published files hold half-precision seconds in steps of 1 to
+1000 µs.) Units become x of a sensor with 700 columns and one polarity.
 """
 
 from itertools import pairwise
@@ -22,7 +22,7 @@ EXPECTED = "spikes/times and spikes/units of one length"
 
 
 def read_shd(path: str | Path) -> list[Recording]:
-    """All recordings of the file, each with its label where the file has labels."""
+    """Read all recordings of the file, each with its label if the file has labels."""
     path = Path(path)
     times, units, cuts, labels = _columns(path)
     return [
@@ -32,26 +32,26 @@ def read_shd(path: str | Path) -> list[Recording]:
 
 
 def read_speakers(path: Path) -> NDArray:
-    """Who spoke, for every recording; empty where the file does not say."""
+    """Return the speaker of every recording; an empty array if the file does not state it."""
     require_magic(path, read_head(path), MAGIC, "HDF5")
     return read_confined(path, "hdf5", "extra/speaker")[0]
 
 
 def _columns(path: Path) -> tuple[NDArray, NDArray, NDArray, NDArray | None]:
-    """Times and units of all recordings, what cuts both, and labels."""
+    """Return times and units of all recordings, the offsets that cut both, and the labels."""
     require_magic(path, read_head(path), MAGIC, "HDF5")
     arrays = read_confined(path, "hdf5", "spikes/times", "spikes/units", "labels")
     times, cuts, units, other_cuts, labels, _ = arrays
     if not len(cuts) or not len(other_cuts):
-        raise AxonnxError(f"{path}: is no SHD file; expected {EXPECTED}. Look into it with h5ls.")
+        raise AxonnxError(f"{path}: is not an SHD file; expected {EXPECTED}. List its contents with h5ls.")
     wrong = len(labels) and (len(labels) != len(cuts) - 1 or labels.dtype.kind not in "iu")
     if len(cuts) != len(other_cuts) or wrong:
         counts = f"times {len(cuts) - 1}, units {len(other_cuts) - 1}, labels {len(labels)} of {labels.dtype}"
-        raise AxonnxError(f"{path}: found {counts}; expected {EXPECTED}, an entry a recording.")
+        raise AxonnxError(f"{path}: found {counts}; expected {EXPECTED}, one entry for each recording.")
     if not np.array_equal(cuts, other_cuts):
         i = int(np.argmax(cuts != other_cuts)) - 1
         have = f"{cuts[i + 1] - cuts[i]} times but {other_cuts[i + 1] - other_cuts[i]} units"
-        raise AxonnxError(f"{path}[{i}]: has {have}; expected as many of each.")
+        raise AxonnxError(f"{path}[{i}]: has {have}; expected equal numbers. Copy the file again.")
     return times, units, cuts, labels if len(labels) else None
 
 

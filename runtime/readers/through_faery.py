@@ -1,7 +1,7 @@
-"""Formats that the optional package faery (LGPL) decodes for us: AEDAT 4, EVT 3, Event Stream.
+"""Read the formats that the optional package faery (LGPL) decodes: AEDAT 4, EVT 3, Event Stream.
 
-faery does not say what else was in a file, so nothing is counted in `skipped`. An Event Stream that was cut off reads
-as a shorter one: the format has no mark by which to tell.
+faery does not report what else is in a file, so nothing is counted in `skipped`. A truncated Event Stream is read as a
+shorter one, because the format does not mark its end.
 """
 
 from pathlib import Path
@@ -13,11 +13,11 @@ from axonnx.runtime.readers.prophesee import read_header
 from axonnx.runtime.readers.recording import Recording, events_from
 
 FILE_TYPE = {"aedat4": "aedat", "evt3": "evt", "es": "es"}
-UNSTATED = (65535, 65535)  # as confined_child.py gives it
+UNSTATED = (65535, 65535)  # what confined_child.py returns for an unknown size
 
 
 def read(path: Path, format_name: str) -> Recording:
-    """Events of a file in a format that only faery knows; times as faery gives them, in microseconds."""
+    """Read the events of a file in a format that faery decodes; times are in microseconds."""
     _check_whole(path, format_name)
     (width, height), t, x, y, p = read_confined(path, "faery", FILE_TYPE[format_name])
     stated = (width, height) != UNSTATED and width > 0 and height > 0
@@ -26,7 +26,7 @@ def read(path: Path, format_name: str) -> Recording:
 
 
 def _check_whole(path: Path, format_name: str) -> None:
-    """Refuse files that are missing, empty, or end in the middle of a word, which faery would pass over."""
+    """Refuse files that are missing, empty, or end in the middle of a word, which faery would ignore."""
     head = read_head(path)
     if format_name == "evt3":
         whole_records(path, read_bytes(path), read_header(head)[1], "<u2")

@@ -1,1 +1,1 @@
-"""From a source of events to decisions."""
+"""The path from a source of events to decisions."""

@@ -1,11 +1,11 @@
-"""From the sensor that made the events to the sensor that a network was made for, in whole numbers.
+"""Map events from the sensor that recorded them to the sensor that the network expects, in integer arithmetic.
 
-    crop    a region of the sensor, from (left, top) on; what lies beside it is dropped and counted
-    resize  pixel x of W becomes pixel (2x + 1)·V // 2W of V: the one under its middle
+    crop    take a region of the sensor that starts at (left, top); events beside it are dropped and counted
+    resize  map pixel x of W pixels to pixel (2x + 1)·V // 2W of V pixels: the pixel that contains its centre
 
-First the one, then the other where the region is not as large as the network's sensor. Training and every way to run
-a file use this rule. A sensor larger than the network's is refused unless one of the two is asked for. A smaller one
-keeps its coordinates.
+Cropping comes first. The region is then resized if its size differs from the network's sensor. Training and inference
+use the same rule. A sensor larger than the network's is refused unless the user asks for one of the two. Events of a
+smaller sensor keep their coordinates.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Crop = tuple[int, int] | Literal["centre"]
 
 
 class Region(NamedTuple):
-    """Pixels of a sensor: columns left … left + width − 1, rows top … top + height − 1."""
+    """A rectangle of pixels: columns left … left + width − 1, rows top … top + height − 1."""
 
     left: int
     top: int
@@ -32,7 +32,19 @@ class Region(NamedTuple):
 
 
 class Adapter:
-    """Moves events from one sensor onto another, and counts by reason those that it drops."""
+    """Map events from one sensor to another, and count the dropped events by reason.
+
+    Args:
+        target: Sensor that the network expects.
+        source: Sensor that recorded the events. Default: unknown.
+        resize: Scale the whole sensor to the target.
+        crop: Left and top pixel of a region of the target's size, or ``"centre"``.
+        region: Region to crop and then to scale, as stored in a contract. Excludes ``resize`` and ``crop``.
+        merge_polarities: Set every polarity to 0.
+
+    Raises:
+        AxonnxError: If the sensors do not fit, or the options contradict each other.
+    """
 
     def __init__(
         self,
@@ -46,11 +58,11 @@ class Adapter:
     ) -> None:
         assert region is None or (source is not None and not resize and crop is None)
         if resize and crop is not None:
-            raise AxonnxError("resizing and cropping exclude each other: give one of them")
+            raise AxonnxError("resize and crop cannot be combined; give only one of them")
         if (resize or crop == "centre") and source is None:
             raise AxonnxError(
-                f"the source does not say how large its sensor is, so it cannot be fitted to {size(target)}: state it, "
-                f"e.g. 128x128",
+                f"the source does not state its sensor size, so it cannot be fitted to {size(target)}; state the size, "
+                f"for example 128x128",
                 options=("sensor",),
             )
         self.target, self.source = target, source
@@ -61,13 +73,13 @@ class Adapter:
             refuse_larger(source, target)
         if source is not None and source.polarities > target.polarities and not merge_polarities:
             raise AxonnxError(
-                f"the source's sensor has {source.polarities} polarities and the network's {target.polarities}; "
-                f"merge polarities to take all events for one",
+                f"the source's sensor has {source.polarities} polarities, but the network expects {target.polarities}; "
+                f"merge the polarities to use all events",
                 options=("merge_polarities",),
             )
 
     def __call__(self, events: Events) -> Events:
-        """The events on the network's sensor; a copy where anything changes."""
+        """Return the events on the network's sensor, as a copy if anything changes."""
         if self.source is not None:
             wrong = (check_events(events)["x"] >= self.source.width) | (events["y"] >= self.source.height)
             events = self._without(events, wrong, "off_sensor")
@@ -94,28 +106,28 @@ class Adapter:
 
 
 def scale(positions: NDArray[np.integer], old: int, new: int) -> NDArray[np.int64]:
-    """(2x + 1)·new // (2·old)"""
+    """Return (2x + 1)·new // (2·old) for each position x."""
     middle: NDArray[np.int64] = (2 * positions.astype(np.int64) + 1) * new // (2 * old)
     return middle
 
 
 def refuse_larger(source: Sensor, target: Sensor) -> None:
-    """Refuse a sensor that sticks out of the network's."""
+    """Refuse a sensor that is larger than the network's."""
     if source.width > target.width or source.height > target.height:
         raise AxonnxError(
-            f"the source's sensor is {size(source)} and the network's {size(target)}: say how it is to fit, "
-            f"resized, or cropped at the centre or at X,Y",
+            f"the source's sensor is {size(source)}, but the network expects {size(target)}; "
+            f"resize the events, or crop them at the centre or at X,Y",
             options=("resize", "crop"),
         )
 
 
 def size(sensor: Sensor) -> str:
-    """Width × height."""
+    """Return the sensor's size as text, width × height."""
     return f"{sensor.width}×{sensor.height}"
 
 
 def centred(sensor: Sensor, width: int, height: int) -> Region:
-    """As many pixels of the sensor's middle; from its corner on where it has fewer."""
+    """Return a region of the given size in the middle of the sensor, or from its corner if the sensor is smaller."""
     return Region(max(0, sensor.width - width) // 2, max(0, sensor.height - height) // 2, width, height)
 
 

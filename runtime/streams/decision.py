@@ -1,4 +1,4 @@
-"""What a network says at the end of a time bin, a window or an image, and how sure it is."""
+"""The decision of a network at the end of a time bin, a window or an image, with its uncertainty."""
 
 from __future__ import annotations
 
@@ -18,12 +18,24 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """The state of a decision at the end of bin ``bin``.
+    """A network's decision at the end of a bin.
 
-    ``member_logits`` are the network's own bits; everything else follows from them. An ensemble's probabilities are
-    the mean of its members', and its ``logits`` the logarithm of that mean, so that softmax(logits) = probabilities in
-    either case. ``final`` decisions close their window; ``early`` ones do so before its last bin; ``partial`` ones are
-    of a window in which the recording or stream ended, so that its last bins were taken as silent.
+    ``member_logits`` are the network's own bits; everything else is computed from them. The probabilities of an
+    ensemble are the mean over its members, and ``logits`` is the logarithm of that mean. So softmax(logits) =
+    probabilities holds for single networks and for ensembles.
+
+    Attributes:
+        t_us: End of the bin on the stream's clock in microseconds. None for images and frames.
+        bin: Index of the bin.
+        window: Index of the window.
+        steps: Number of time steps since the window began.
+        member_logits: Logits of each member, [members, classes].
+        classes: Names of the classes.
+        final: Whether this decision closes its window.
+        early: Whether it closes the window before its last bin.
+        windows: Number of windows that it stands for. More than one if it closes consecutive silent windows.
+        ended_after: Number of bins of the window after which the recording ended. None if the window is complete.
+        outside: For a whole recording, its events that are in no bin, by reason.
     """
 
     t_us: int | None  # end of the bin on the stream's clock; None for images and frames
@@ -34,9 +46,9 @@ class Decision:
     classes: tuple[str, ...]
     final: bool
     early: bool = False
-    windows: int = 1  # windows it stands for: more than one where it closes silent windows in a row
-    ended_after: int | None = None  # bins of its window after which the recording ended; None where it went on
-    outside: Outside | None = None  # of a whole recording: its events that are in no bin, by reason
+    windows: int = 1  # more than one if it closes consecutive silent windows
+    ended_after: int | None = None  # bins of the window after which the recording ended; None if the window is complete
+    outside: Outside | None = None  # for a whole recording: its events that are in no bin, by reason
 
     def __repr__(self) -> str:
         when = "" if self.t_us is None else f" at {self.t_us / 1e6:.3f} s"
@@ -44,55 +56,55 @@ class Decision:
 
     @classmethod
     def made_of(cls, **fields: Any) -> Decision:
-        """The same as the constructor, in a fourth of the time: a frozen class guards every assignment of its own."""
+        """Construct a decision in a quarter of the constructor's time: a frozen class guards every assignment."""
         made = object.__new__(cls)
         made.__dict__.update(fields)
         return made
 
     @property
     def partial(self) -> bool:
-        """Whether the events ended before this bin, so that the window is not filled."""
+        """Whether the recording or stream ended inside this window, so that its last bins are silent."""
         return self.ended_after is not None
 
     @cached_property
     def probabilities(self) -> Doubles:
-        """Of the classes; they sum to one."""
+        """Probability of each class; their sum is one."""
         return mean_probabilities(self.member_logits)
 
     @cached_property
     def logits(self) -> Floats:
-        """[classes]: the network's own, or of an ensemble the logarithm of its probabilities."""
+        """Logits [classes] of the network, or the logarithm of an ensemble's probabilities."""
         return joint_logits(self.member_logits)
 
     @property
     def winner(self) -> int:
-        """The class with the highest probability, the first of equals."""
+        """Index of the class with the highest probability; the first one if there is a tie."""
         return int(self.logits.argmax())
 
     @property
     def label(self) -> str:
-        """The winner's name."""
+        """Name of the class with the highest probability."""
         return self.classes[self.winner]
 
     @property
     def confidence(self) -> float:
-        """The winner's probability."""
+        """Highest probability."""
         return float(self.probabilities.max())
 
     @cached_property
     def entropy(self) -> float:
-        """Of the probabilities, in nats: 0 when sure, log(classes) when at a loss."""
+        """Entropy of the probabilities in nats: 0 if certain, log(classes) if all classes are equally likely."""
         return float(entropy(self.probabilities))
 
     @cached_property
     def mutual_information(self) -> float | None:
-        """How far the members of an ensemble disagree, in nats; None for a single network."""
+        """Disagreement between the members of an ensemble in nats; None for a single network."""
         if len(self.member_logits) == 1:
             return None
         return float(mutual_information(softmax(self.member_logits)))
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything in plain numbers and lists, for JSON; numbers keep their bits."""
+        """Return the decision as plain numbers and lists for JSON; floats keep all their bits."""
         facts: dict[str, Any] = {
             "t_us": self.t_us,
             "bin": self.bin,

@@ -1,6 +1,7 @@
-"""How events of another sensor come onto the network's: what a user asked for, held against what the source says.
+"""Decide how events of another sensor are mapped to the network's sensor.
 
-Where nothing is asked for, recordings of the sensor that training used come onto the network's as they did in training.
+The decision depends on what the user asked for and on what the source states. Without a request, recordings from the
+sensor that training used are mapped as they were in training.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ from axonnx.runtime.streams.sources import RecordedSource, Source
 
 @dataclass(frozen=True)
 class Fit:
-    """The sensor where the source is silent, and how it is brought onto the network's."""
+    """A user's request for fitting events to the network's sensor.
+
+    Attributes:
+        sensor: Sensor size, if the source does not state it.
+        resize: Scale the events to the network's sensor.
+        crop: Left and top pixel of the region to keep, or ``"centre"``.
+        merge_polarities: Ignore the polarity of events.
+    """
 
     sensor: Sensor | None = None
     resize: bool = False
@@ -38,9 +46,17 @@ class Fit:
         return cls(**found)
 
     def adapter(self, source: Source, target: Sensor, trained: FitContract | None = None) -> Adapter:
-        """What moves the events of a source; a sensor that does not fit is refused.
+        """Return the adapter for a source.
 
-        A source of the sensor that training used, or one that does not say its sensor, is moved as training did.
+        Without a request, a source that has the sensor of training, or states no sensor, is mapped as in training.
+
+        Args:
+            source: Source of the events.
+            target: Sensor that the network expects.
+            trained: How training fitted its recordings. None if it did not.
+
+        Raises:
+            AxonnxError: If the sensor does not fit.
         """
         asked = self.resize or self.crop is not None
         stated = source_sensor(source, self.sensor, target, fitted=asked or trained is not None)
@@ -75,12 +91,14 @@ def _sensor(word: str, sides: list[int]) -> Sensor:
 
 
 def source_sensor(source: Source, stated: Sensor | None, target: Sensor, fitted: bool) -> Sensor | None:
-    """The sensor that made the events: as the source or the user states it; None where neither does.
+    """Return the sensor that recorded the events, as the source or the user states it; None if neither does.
 
-    A recording that reaches beyond the network's sensor and is not fitted to it is refused even so.
+    If neither does, a recording with events beyond the network's sensor is refused unless it is fitted.
     """
     if stated is not None and source.sensor is not None and size(stated) != size(source.sensor):
-        raise AxonnxError(f"{source.name}: its sensor is {size(source.sensor)}, as it says itself, not {size(stated)}")
+        raise AxonnxError(
+            f"{source.name}: states a sensor of {size(source.sensor)}, but {size(stated)} was given; leave the size out"
+        )
     if stated is None and source.sensor is None and isinstance(source, RecordedSource) and not fitted:
         _refuse_wide(source, target)
     return source.sensor if stated is None else stated
@@ -93,8 +111,9 @@ def _refuse_wide(source: RecordedSource, target: Sensor) -> None:
             refuse_larger(reach, target)
         except AxonnxError:
             raise AxonnxError(
-                f"{source.name}: its events reach over {size(reach)} pixels and the network's sensor is {size(target)}."
-                f" State the sensor's size and whether to resize it or to crop its centre or a part at X,Y. Where "
-                f"{target.width}x{target.height} is stated, events beyond it are dropped and counted",
+                f"{source.name}: has events on {size(reach)} pixels, but the network's sensor is {size(target)}."
+                f" State the sensor size, and either resize the events or crop them at the centre or at X,Y. If you "
+                f"state "
+                f"{target.width}x{target.height}, events beyond it are dropped and counted",
                 options=("sensor", "resize", "crop"),
             ) from None

@@ -1,4 +1,4 @@
-"""Frames and images from npz and npy files, for networks whose contract has no binning of events."""
+"""Read frames and images from npz and npy files, for networks that do not bin events."""
 
 from __future__ import annotations
 
@@ -15,15 +15,26 @@ from axonnx.runtime.format.network_input import describe_input, merge_frames
 from axonnx.runtime.readers.binary import read_head
 
 FRAMES, LABELS = ("frames", "x"), ("labels", "label", "y")
-BLOCK = 64  # samples that are looked at together
+BLOCK = 64  # samples checked at a time
 
-EVENTS_CANNOT_BE = "Its contract does not say how events become frames, so recordings of events cannot be given"
+EVENTS_CANNOT_BE = "The model's contract does not define event binning, so it cannot run on event recordings"
 
 
 def read_frames(path: str | Path, contract: InputContract, index: int | None = None) -> NDArray[np.int64]:
-    """All samples of a file (or the one at ``index``) as integers [N, T, *shape], with T = 1 for images.
+    """Read the samples of a file.
 
-    Frames as they were recorded are merged as the contract says; frames that are time steps already stay.
+    Recorded frames are merged as the contract states. Frames that are time steps already stay as they are.
+
+    Args:
+        path: An npz or npy file.
+        contract: The network's input.
+        index: Read only this sample. Default: all samples.
+
+    Returns:
+        Integers [N, T, *shape], with T = 1 for images.
+
+    Raises:
+        AxonnxError: If the file does not hold what the network takes, or has no sample ``index``.
     """
     values = _samples(_array(Path(path), contract), contract, str(path))
     if index is not None and not 0 <= index < len(values):
@@ -32,9 +43,9 @@ def read_frames(path: str | Path, contract: InputContract, index: int | None = N
 
 
 def as_steps(values: NDArray[Any], contract: InputContract, where: str) -> NDArray[np.int64]:
-    """Samples [N, …], recorded or merged already, as integers [N, T, *shape] within the contract's bounds.
+    """Convert samples [N, …], recorded or merged, to integers [N, T, *shape] within the contract's bounds.
 
-    Images that are shown in every time step are checked once and then repeated.
+    An image that is shown in every time step is checked once and then repeated.
     """
     rule, values = contract.merging, _samples(values, contract, where)
     if values.dtype.kind not in "biuf":
@@ -49,20 +60,23 @@ def as_steps(values: NDArray[Any], contract: InputContract, where: str) -> NDArr
 
 
 def read_labels(path: str | Path, samples: int, classes: int) -> NDArray[np.int64] | None:
-    """The labels of a file of ``samples`` samples, counted from 0; None where it has none."""
+    """Read the labels of a file with ``samples`` samples, counted from 0; return None if it has no labels."""
     arrays = checked_arrays(path, LABELS)
     labels = next((arrays[name] for name in LABELS if name in arrays), None)
     if labels is None:
         return None
     if labels.dtype.kind not in "iu" or labels.shape != (samples,):
-        raise AxonnxError(f"{path}: labels are {labels.dtype} {list(labels.shape)}; expected {samples} integers")
+        raise AxonnxError(f"{path}: holds labels {labels.dtype} {list(labels.shape)}; expected {samples} integers")
     if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
-        raise AxonnxError(f"{path}: labels from {labels.min()} to {labels.max()} for {classes} classes, counted from 0")
+        raise AxonnxError(
+            f"{path}: holds labels from {labels.min()} to {labels.max()}; expected 0 to {classes - 1} for {classes} "
+            f"classes"
+        )
     return np.asarray(labels, np.int64)
 
 
 def _samples(values: NDArray[Any], contract: InputContract, where: str) -> NDArray[Any]:
-    """The array as [N, …] of one of the shapes that the contract admits."""
+    """Return the array as [N, …] in one of the shapes that the contract accepts."""
     sample = (*(() if contract.steps is None else (contract.steps,)), *contract.shape)
     if contract.repeated:  # an array [T, C, H, W] is T images
         admitted = [contract.shape] if values.ndim <= len(sample) else [sample]
@@ -74,26 +88,26 @@ def _samples(values: NDArray[Any], contract: InputContract, where: str) -> NDArr
 def _admitted(
     values: NDArray[Any], admitted: list[tuple[int, ...]], contract: InputContract, where: str
 ) -> NDArray[Any]:
-    """One sample as many, or many as they are; refused where they are of no shape that is admitted."""
+    """Return the samples [N, …], with a new first axis for a single sample; refuse every other shape."""
     sample = admitted[0]
     if values.shape in admitted:
         values = values[np.newaxis]
     if values.shape[1:] not in admitted or len(values) == 0:
-        hint = " (channels stand first, [C, H, W])" if sorted(values.shape[-3:]) == sorted(sample[-3:]) else ""
+        hint = " (channels come first: [C, H, W])" if sorted(values.shape[-3:]) == sorted(sample[-3:]) else ""
         expected = " or ".join(f"{list(each)}" for each in admitted)
         many = " or ".join(f"[N, {', '.join(map(str, each))}]" for each in admitted)
         raise AxonnxError(
-            f"{where}: holds an array {list(values.shape)}; the network takes {describe_input(contract)}: "
-            f"expected {expected}, or many of them, {many}{hint}"
+            f"{where}: holds an array {list(values.shape)}; the network expects {describe_input(contract)}: "
+            f"one sample {expected}, or several {many}{hint}"
         )
     return values
 
 
 def _array(path: Path, contract: InputContract) -> NDArray[Any]:
-    takes = f"the network takes {describe_input(contract)} from an npz or npy file"
+    takes = f"the network expects {describe_input(contract)} from an npz or npy file"
     if path.is_file() and not read_head(path).startswith((NPY_MAGIC, NPZ_MAGIC)):
         binned = contract.binning is not None
-        hint = "Recordings of events are given in folders" if binned else EVENTS_CANNOT_BE
+        hint = "Put recordings of events in a folder and give the folder" if binned else EVENTS_CANNOT_BE
         raise AxonnxError(f"{path}: is neither an npz nor an npy file; {takes}. {hint}")
     arrays = checked_arrays(path)
     found = [arrays[name] for name in ("", *FRAMES) if name in arrays]
@@ -103,13 +117,14 @@ def _array(path: Path, contract: InputContract) -> NDArray[Any]:
         raise AxonnxError(f"{path}: holds {what}; {takes}: expected one array called {' or '.join(FRAMES)}")
     if found[0].size * 8 > most_bytes(path):  # as int64
         raise AxonnxError(
-            f"{path}: holds {found[0].size:,} values; admitted are {most_bytes(path) // 8:,} for its size"
+            f"{path}: holds {found[0].size:,} values; at most {most_bytes(path) // 8:,} are accepted for a file of its "
+            f"size"
         )
     return found[0]
 
 
 def _whole(values: NDArray[Any], contract: InputContract, where: str) -> NDArray[np.int64]:
-    """The same as integers, none further from the centre than the contract admits."""
+    """Convert to integers, and refuse values further from the centre than the contract accepts."""
     low, high = contract.centre - contract.largest, contract.centre + contract.largest
     wrong = np.empty(values.shape, np.bool_)
     for start in range(0, len(values), BLOCK):
@@ -124,5 +139,5 @@ def _check(values: NDArray[Any], wrong: NDArray[np.bool_], expected: str, where:
         at = tuple(int(axis[0]) for axis in np.nonzero(wrong))
         raise AxonnxError(
             f"{where}: the value at {list(at)} is {values[at]}; expected {expected} "
-            f"({int(wrong.sum())} of {values.size} values are not). Sums of others would not be exact"
+            f"({int(wrong.sum())} of {values.size} values are wrong). Sums of other values would not be exact"
         )

@@ -1,4 +1,4 @@
-"""Events that arrive while we wait: csv lines or 16-byte records on standard input."""
+"""Read events from standard input while they arrive, as csv lines or 16-byte records."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.readers.csv_text import FIELDS, parse_header, parse_rows
 
 STDIN = Path("standard input")
-READ = 2**16  # bytes asked for at a time
+READ = 2**16  # bytes requested at a time
 LONGEST_LINE = 2**12
-PATIENCE = 0.1  # seconds between two looks at the clock
+PATIENCE = 0.1  # seconds between two checks of the clock
 
 
 class ByteStream(Protocol):
-    """What is read of a pipe."""
+    """The part of a pipe's interface that is used."""
 
     def read1(self, size: int, /) -> bytes:
-        """Bytes that are there, at least one; none at the end."""
+        """Return the available bytes, at least one; return none at the end."""
         ...
 
 
 class LiveSource:
-    """What all live sources have in common."""
+    """Base class of the sources whose events arrive while we wait."""
 
     live = True
     sensor: Sensor | None = None
@@ -38,7 +38,7 @@ class LiveSource:
         self.skipped: dict[str, int] = {}
 
     def chunks(self) -> Iterator[Events]:
-        """Events as they arrive; Ctrl-C ends the stream."""
+        """Yield events as they arrive; Ctrl-C ends the stream."""
         try:
             yield from self._arriving()
         except KeyboardInterrupt:
@@ -52,7 +52,7 @@ class LiveSource:
 
 
 class RecordSource(LiveSource):
-    """16-byte records; a last one that is cut off is counted in ``skipped``."""
+    """16-byte records; a truncated last record is counted in ``skipped``."""
 
     def __init__(self, stream: ByteStream) -> None:
         super().__init__(str(STDIN))
@@ -79,7 +79,7 @@ class CsvSource(LiveSource):
         self._bytes = stream
         self._columns: list[str] | None = None
         self._line = 1
-        self._blank = 0  # lines that may stand at the very end only: they wait for what follows
+        self._blank = 0  # blank lines are allowed at the very end only, so they wait for the next line
 
     def _arriving(self) -> Iterator[Events]:
         rest = b""
@@ -87,8 +87,9 @@ class CsvSource(LiveSource):
             *lines, rest = (rest + data).split(b"\n")
             if len(rest) > LONGEST_LINE:
                 raise AxonnxError(
-                    f"{STDIN}: no end of a line within {LONGEST_LINE} bytes; expected csv, t,x,y,p. Binary records are "
-                    f"read with the format records",
+                    f"{STDIN}: found no end of line within {LONGEST_LINE} bytes; expected csv lines t,x,y,p. To read "
+                    f"binary "
+                    f"records, give the format 'records'",
                     options=("format",),
                 )
             yield from self._parsed(lines)
@@ -113,4 +114,4 @@ class CsvSource(LiveSource):
         try:
             return [line.removesuffix(b"\r").decode("utf-8-sig") for line in lines]
         except UnicodeDecodeError:
-            raise AxonnxError(f"{STDIN}: from line {self._line} on: is no UTF-8 text; expected csv, t,x,y,p") from None
+            raise AxonnxError(f"{STDIN}: line {self._line} or later is not UTF-8 text; expected csv, t,x,y,p") from None

@@ -1,8 +1,8 @@
-"""Events that arrive out of order: sorted where they are late by no more than a tolerance, else refused or dropped.
+"""Sort events that arrive up to a tolerance late, and refuse or drop later ones.
 
-An event's lateness is how far it lies behind the latest event before it. It depends on the stream alone, never on how
-the stream is cut into chunks. Events are held back until no event within the tolerance can come before them, so a
-tolerance costs as much delay; with a tolerance of 0 nothing is held.
+The lateness of an event is its distance in time to the latest event before it. It depends only on the stream, not on
+the chunks. Events wait until no event within the tolerance can come before them. So the delay equals the tolerance;
+with a tolerance of 0 no event waits.
 """
 
 from __future__ import annotations
@@ -21,26 +21,31 @@ INT64_MIN = -(2**63)
 
 
 def count_late(events: Events) -> int:
-    """How many events lie before one that stands earlier."""
+    """Count the events whose time is before that of an earlier event."""
     times = np.ascontiguousarray(check_events(events)["t"])
     return int((np.maximum.accumulate(times) > times).sum())
 
 
 class Reorder:
-    """A buffer that gives events in order of time, equal times in the order of their arrival."""
+    """A buffer that returns events in order of time, and events with equal times in order of arrival.
+
+    Args:
+        tolerance_us: Largest lateness that is sorted, in microseconds.
+        on_disorder: What to do with later events.
+    """
 
     def __init__(self, tolerance_us: int = 0, on_disorder: OnDisorder = "refuse") -> None:
         if tolerance_us < 0:
-            raise AxonnxError(f"tolerance_us is {tolerance_us}; expected microseconds from 0 on")
+            raise AxonnxError(f"tolerance_us is {tolerance_us}; expected 0 or more microseconds")
         self.tolerance_us, self.on_disorder = tolerance_us, on_disorder
         self.dropped = 0  # later than the tolerance
-        self.sorted = 0  # late, and put where they belong
+        self.sorted = 0  # late, and moved to its place
         self._latest = INT64_MIN
         self._held: Events = np.empty(0, EVENT)
         self._seen = 0
 
     def push(self, events: Events) -> Events:
-        """The events, of these and of those held, whose order is settled."""
+        """Add events; return the ones whose order is settled."""
         if len(check_events(events)) == 0:
             return events
         times = np.ascontiguousarray(events["t"])
@@ -52,15 +57,15 @@ class Reorder:
         return self._settled(events)
 
     def flush(self) -> Events:
-        """The events still held; no more are to come."""
+        """Return the events that still wait; no more events may follow."""
         held, self._held = self._held, np.empty(0, EVENT)
         return held
 
     def _within(
         self, events: Events, times: NDArray[np.int64], latest: NDArray[np.int64], late: NDArray[np.bool_]
     ) -> Events:
-        """The events without those beyond the tolerance."""
-        # Modulo 2^64 the difference of two int64 is exact where the first is not the smaller.
+        """Return the events within the tolerance."""
+        # Modulo 2^64 the difference of two int64 is exact if the first is not smaller than the second.
         lateness = latest.view(np.uint64) - times.view(np.uint64)
         beyond = late & (lateness > np.uint64(self.tolerance_us))
         if beyond.any() and self.on_disorder == "refuse":
@@ -78,15 +83,16 @@ class Reorder:
         self._held = concatenate_events([waiting[ready:]])  # a copy: a view would keep all of them in memory
         if len(self._held) > MOST_HELD:
             raise AxonnxError(
-                f"stream: more than {MOST_HELD} events lie within the tolerance of {self.tolerance_us} µs and have to "
-                f"be held back; give a smaller tolerance"
+                f"stream: more than {MOST_HELD} events are within the tolerance of {self.tolerance_us} µs and would "
+                f"have to "
+                f"wait in memory; give a smaller tolerance"
             )
         return waiting[:ready]
 
     def _fault(self, first: int, times: NDArray[np.int64], lateness: int) -> AxonnxError:
         return AxonnxError(
-            f"stream: event {self._seen + first} (t = {int(times[first])} µs) lies {lateness} µs before one that came "
-            f"earlier; sorted are events up to {self.tolerance_us} µs late. Raise the tolerance, or drop and count "
-            f"such events (a whole recording can be sorted)",
+            f"stream: event {self._seen + first} (t = {int(times[first])} µs) is {lateness} µs late; events up to "
+            f"{self.tolerance_us} µs late are sorted. Raise the tolerance, or drop and count late events (a whole "
+            f"recording can also be sorted)",
             options=("tolerance_us", "on_disorder"),
         )

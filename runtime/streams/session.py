@@ -1,14 +1,14 @@
-"""Events in, decisions out: a network that follows a stream.
+"""A network that follows a stream: events in, decisions out.
 
     session = load("model.onnx").session(seed=0)
     for events in chunks:
         for decision in session.push(events): …
     session.flush()
 
-Any chunking of a stream gives the same decisions, bit for bit. A bin gives its decision once an event of a later bin
-shows that it is over. Time begins and moves with events on the sensor only: what is off it, or of no known polarity, is
-counted and otherwise as if it had not been. Whole silent windows in a row give one decision, the last one's, with their
-number in ``windows``; the bins of a silence that are in a window with events give theirs as all others do.
+The decisions do not depend on how the stream is cut into chunks, bit for bit. A bin is decided as soon as an event of a
+later bin shows that it is over. Only events on the sensor start and advance the time. Events off the sensor, or of an
+unknown polarity, are counted and otherwise ignored. Consecutive silent windows give one decision, that of the last
+window; ``windows`` states their number. A silent bin in a window with events gives a decision like any other bin.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from threading import RLock
 from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.binning.completed import Completed
+from axonnx.runtime.binning.completed import CompletedBins
 from axonnx.runtime.binning.rules import Outside
 from axonnx.runtime.binning.stream import LAST_BIN, Binner
 from axonnx.runtime.engines.interface import Engine
@@ -40,7 +40,7 @@ Result = TypeVar("Result")
 def _one_at_a_time(
     method: Callable[Concatenate[Session, Arguments], Result],
 ) -> Callable[Concatenate[Session, Arguments], Result]:
-    """Threads that share a session wait for each other, so that no event is lost between two of them."""
+    """Make threads that share a session wait for each other, so that no event is lost between two calls."""
 
     @wraps(method)
     def alone(self: Session, /, *words: Arguments.args, **options: Arguments.kwargs) -> Result:
@@ -51,15 +51,22 @@ def _one_at_a_time(
 
 
 class Session:
-    """One stream through one network. Threads may share it: one call follows the other.
+    """One stream through one network. Threads may share it: their calls run one after the other.
 
-    seed        of a stochastic file's noise, which depends on (seed, window, step, layer) alone
-    continuous  keep the membranes from window to window
-    stop_at     a window's decision is final as soon as the winner's probability reaches this
-    every_bin   a decision for each bin; without, only final ones (the same bits, several bins at a time)
-    origin      where bin 0 begins on the stream's clock: a time in µs, the "first" event, or as the contract says
-    one_window  a recording that is one sample: its first window is all there is, and has a decision even where no event
-                came; events beyond it are counted as ``after``
+    Args:
+        engine: Engine that runs the network.
+        seed: Seed of the noise of a stochastic network. The noise depends only on (seed, window, step, layer).
+        continuous: Carry the membranes over from one window to the next.
+        stop_at: Close a window as soon as the highest probability reaches this value.
+        every_bin: Give a decision for each bin. Without it only final decisions are given: the same bits, but several
+            bins are computed at a time.
+        origin: Start of bin 0 on the stream's clock: a time in microseconds, or ``"first"`` for the first event.
+            Default: from the contract.
+        one_window: Treat the stream as one sample. Only its first window exists; it gets a decision even if no event
+            came. Events after it are counted as ``after``.
+
+    Raises:
+        AxonnxError: If the network takes no events, or the options contradict each other.
     """
 
     def __init__(
@@ -87,33 +94,40 @@ class Session:
 
     @property
     def progress(self) -> Progress:
-        """Counters of events and bins so far."""
+        """The counters of events and bins so far."""
         return replace(self._own_progress(), outside=self._outside + self._binner.outside, clipped=self._binner.clipped)
 
     def warm_up(self) -> None:
-        """Have everything ready that a stream needs, so that its first events do not wait."""
+        """Run one silent bin, so that the first events do not wait for memory and code to be ready."""
         self._windows.warm_up()
 
     def push(self, events: Events) -> list[Decision]:
-        """The decisions of the bins that these events complete."""
+        """Push events and return the decisions of the bins that they complete.
+
+        Args:
+            events: Events in order of time, none earlier than those pushed before.
+
+        Raises:
+            AxonnxError: If the events are not valid, or the decisions of ``stream`` were not all consumed.
+        """
         with self._alone:
             completed = self._completed(events)
             return list(self._decide(completed)) if completed else []
 
     @_one_at_a_time
     def stream(self, events: Events) -> Iterator[Decision]:
-        """The same one by one, in memory that does not grow with their number; to be gone through to the end."""
+        """Push events and return an iterator over the decisions, in constant memory. Consume it to the end."""
         return self._decide(self._completed(events))
 
     @_one_at_a_time
     def advance(self, t_us: int) -> list[Decision]:
-        """The decisions of the bins that end at or before ``t_us``: no event of them is to come."""
+        """Return the decisions of the bins that end at or before ``t_us``; no more events of these bins may follow."""
         self._check_finished()
         return list(self._decide(self._binner.advance(t_us)))
 
     @_one_at_a_time
     def flush(self) -> list[Decision]:
-        """The decisions of what is left, with silence up to the end of the open window; none where nothing came."""
+        """End the stream: fill the open window with silence and return its decisions, or none if no event came."""
         self._check_finished()
         done = self._binner.flush()
         decisions = list(self._decide(done))
@@ -123,7 +137,7 @@ class Session:
 
     @_one_at_a_time
     def save(self) -> SessionState:
-        """All that is needed to go on, as a value of its own."""
+        """Return the session's state as a value that later calls do not change."""
         self._check_finished()
         state, windows = self._windows.state, self._windows
         arrays = {name: array.copy() for name, array in state.arrays.items()}
@@ -133,13 +147,17 @@ class Session:
 
     @_one_at_a_time
     def restore(self, state: SessionState) -> None:
-        """Go on from a saved state; that of another network, seed or rule is refused."""
+        """Continue from a saved state.
+
+        Raises:
+            AxonnxError: If the state belongs to another network, seed or option, or is damaged.
+        """
         if state.identity != self._identity:
             keys = {**self._identity, **state.identity}
             differing = [key for key in keys if state.identity.get(key) != self._identity.get(key)]
             raise AxonnxError(
                 f"{self.engine.program.name}: the saved session differs in {', '.join(differing)}; restore it into a "
-                f"session of the same file with the same seed and settings"
+                f"session of the same file with the same seed and options"
             )
         length, stop_at = self._windows.length, self._windows.rules.stop_at
         check_session(state, length, self._binner.binning.cells, stop_at is not None, self.engine.program.name)
@@ -155,7 +173,7 @@ class Session:
         self._decided, self._unfinished = progress.decisions, False
 
     def _own_progress(self) -> Progress:
-        """Without what the binner counts."""
+        """Return the counters without those of the binner."""
         return Progress(
             events=self._events,
             outside=self._outside,
@@ -178,22 +196,22 @@ class Session:
 
     def _begin_at(self, origin: int | None) -> None:
         if origin is not None and not -(2**63) <= origin < 2**63:
-            raise AxonnxError(f"session: origin is {origin}; expected microseconds of 64 bits")
+            raise AxonnxError(f"session: origin is {origin}; expected a 64-bit number of microseconds")
         self._binner.restore(replace(self._binner.save(), origin=origin))
 
-    def _completed(self, events: Events) -> Completed:
+    def _completed(self, events: Events) -> CompletedBins:
         self._check_finished()
         completed = self._binner.push(events)
         self._events += len(events)
         return completed
 
-    def _decide(self, completed: Completed, ended_after: int | None = None) -> Iterator[Decision]:
+    def _decide(self, completed: CompletedBins, ended_after: int | None = None) -> Iterator[Decision]:
         self._bins += completed.count
         self._counted += completed.counted
         self._unfinished = completed.count > 0
         return self._decisions(completed, ended_after)
 
-    def _decisions(self, completed: Completed, ended_after: int | None) -> Iterator[Decision]:
+    def _decisions(self, completed: CompletedBins, ended_after: int | None) -> Iterator[Decision]:
         windows, at = self._windows, completed.first
         while at < completed.stop:
             window, step = divmod(at, windows.length)
@@ -208,7 +226,7 @@ class Session:
         self._unfinished = False
 
     def _decision(self, outcome: Outcome, ended_after: int | None) -> Decision:
-        origin = self._binner.origin  # None: a recording without an event, of which nothing is known
+        origin = self._binner.origin  # None: a recording without events, so no time is known
         return Decision.made_of(
             t_us=None if origin is None else origin + (outcome.bin + 1) * self._binner.binning.bin_us,
             bin=outcome.bin,
@@ -224,4 +242,4 @@ class Session:
 
     def _check_finished(self) -> None:
         if self._unfinished:
-            raise AxonnxError("session: the decisions of the last chunk were not gone through to the end; do so first")
+            raise AxonnxError("session: consume all decisions of the previous chunk before pushing more events")

@@ -1,4 +1,4 @@
-"""Where a stream stands, as a value: arrays and numbers that can be kept, written to a file and read again."""
+"""The state of a session as a value that can be written to a file and read again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from axonnx.runtime.streams.tally import Tally
 
 FORMAT = 1
 COUNTED = ("spikes", "operations")
-NETWORK = "network/"  # before the names of the network's arrays
+NETWORK = "network/"  # prefix of the names of the network's arrays
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,15 @@ class Progress:
 
     events: int = 0
     outside: Outside = field(default_factory=Outside)
-    counted: int = 0  # what the frames of complete bins add up to
-    clipped: int = 0  # what clipping took from them
+    counted: int = 0  # sum of the frames of all complete bins
+    clipped: int = 0  # events that clipping removed from them
     bins: int = 0  # complete
     decisions: int = 0
     tally: Tally = field(default_factory=Tally)
 
     @property
     def binned(self) -> int:
-        """Events in complete bins: once a stream is flushed, events = binned + outside."""
+        """Events in complete bins. After a flush, events = binned + outside."""
         return self.counted + self.clipped
 
 
@@ -49,16 +49,16 @@ class Progress:
 class SessionState:
     """A session between two chunks."""
 
-    identity: Mapping[str, object]  # the network and the settings that it belongs to
+    identity: Mapping[str, object]  # the network and the options that it belongs to
     binner: BinnerState
     step: int
     arrays: Mapping[str, NDArray[np.float32]]
     decided: bool
     progress: Progress
-    left_out: Mapping[str, int] = field(default_factory=dict)  # events that did not come to the session, by reason
+    left_out: Mapping[str, int] = field(default_factory=dict)  # events that were dropped before the session, by reason
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Put it into an npz file, which is there whole or not at all."""
+        """Write the state to an npz file. The file is complete, or not there at all."""
         binner = {key: value for key, value in vars(self.binner).items() if key not in ("counts", "outside")}
         facts = {
             "format": FORMAT,
@@ -75,24 +75,29 @@ class SessionState:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> SessionState:
-        """What ``write`` wrote; anything else is refused."""
+        """Read a file that ``write`` wrote.
+
+        Raises:
+            AxonnxError: If the file is not a saved session of this format.
+        """
         path = Path(path)
         try:
             arrays = checked_arrays(path)
             return cls._of(json.loads(str(arrays.pop("facts"))), arrays)
         except (*UNREADABLE, AttributeError) as fault:
             raise AxonnxError(
-                f"{path}: is no saved session of format {FORMAT} ({type(fault).__name__}: {fault}). Save it again"
+                f"{path}: is not a saved session of format {FORMAT} ({type(fault).__name__}: {fault}). Save the "
+                f"session again"
             ) from None
 
     @classmethod
     def _of(cls, facts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> SessionState:
         if facts.pop("format") != FORMAT:
-            raise ValueError("of another format")
+            raise ValueError("another format")
         binner, progress = facts.pop("binner"), facts.pop("progress")
         tables = (facts["identity"], facts.get("left_out", {}), *map(progress["tally"].get, COUNTED))
         if not all(isinstance(part, dict) for part in tables):
-            raise ValueError("of another layout")
+            raise ValueError("another layout")
         return cls(
             binner=BinnerState(**{**binner, "outside": Outside(**binner["outside"]), "counts": arrays.pop("counts")}),
             arrays={name.removeprefix(NETWORK): array for name, array in arrays.items()},
@@ -103,9 +108,9 @@ class SessionState:
         )
 
 
-@lru_cache(maxsize=1)  # a server's thousand sessions are of one network
+@lru_cache(maxsize=1)  # a server's thousand sessions share one network
 def fingerprint(program: Program) -> str:
-    """sha256 of a network: of its contract and of every number in it, whatever its file is called."""
+    """Return the sha256 of a network's contract and all its numbers; the file name does not matter."""
     digest = hashlib.sha256(program.contract.to_json().encode())
     for name in sorted(program.constants):
         digest.update(f"\n{name} {program.constants[name].shape}\n".encode())

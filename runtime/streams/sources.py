@@ -1,4 +1,4 @@
-"""Where events come from: files of every known format, standard input, a UDP port; all as chunks of events."""
+"""Sources of events: files of every known format, standard input and UDP ports, all read in chunks."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.events.arrays import Events, sort_events
 from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.readers import Recording, opener, read_recordings
-from axonnx.runtime.readers.blocks import Opened, gathered
+from axonnx.runtime.readers.blocks import OpenRecording, gathered
 from axonnx.runtime.streams.live_sources import CsvSource, RecordSource
 from axonnx.runtime.streams.udp_source import UdpSource
 
 if TYPE_CHECKING:
     from io import BufferedReader
 
-CHUNK = 2**16  # events of a file that are handed on at a time
+CHUNK = 2**16  # events of a file in one chunk
 STREAMS = ("csv", "records")
 UDP, STANDARD_INPUT = "udp:", "-"
 
 
 class Source(Protocol):
-    """Events in chunks, in the order in which the source has them."""
+    """A source of events in chunks, in the source's own order."""
 
     @property
     def name(self) -> str:
-        """For faults and summaries."""
+        """Name for error messages and summaries."""
         ...
 
     @property
     def sensor(self) -> Sensor | None:
-        """What made the events; None where the source does not say."""
+        """Sensor that recorded the events; None if the source does not state it."""
         ...
 
     @property
@@ -44,50 +44,50 @@ class Source(Protocol):
 
     @property
     def skipped(self) -> dict[str, int]:
-        """What was in the source and is no event, by kind, so far."""
+        """Number of entries so far that are not events, by kind."""
         ...
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What had to be assumed."""
+        """Assumptions that the reader made."""
         ...
 
     def chunks(self) -> Iterator[Events]:
-        """The events."""
+        """Yield the events in chunks."""
         ...
 
 
 class RecordedSource:
-    """A whole recording: it has an end, so that it can be looked through before it is run, or sorted."""
+    """A whole recording. It has an end, so it can be inspected or sorted before it is run."""
 
     name: str
     live = False
 
     @property
     def sensor(self) -> Sensor | None:
-        """As the file states it."""
+        """Sensor that the file states."""
         raise NotImplementedError
 
     @property
     def skipped(self) -> dict[str, int]:
-        """Records that are no events, in what was read of it last."""
+        """Records that are not events, counted in the last pass over the file."""
         raise NotImplementedError
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the reader had to assume."""
+        """Assumptions that the reader made."""
         raise NotImplementedError
 
     def chunks(self) -> Iterator[Events]:
-        """The events as they stand in the file."""
+        """Yield the events in the order of the file."""
         raise NotImplementedError
 
     def in_memory(self) -> FileSource:
-        """All of it."""
+        """Read the whole recording into memory."""
         raise NotImplementedError
 
     def reach(self) -> Sensor | None:
-        """The smallest sensor that holds all events; None where there is none."""
+        """Return the smallest sensor that holds all events; None if there are no events."""
         width = height = 0
         for events in self.chunks():
             width = max(width, int(events["x"].max(initial=0)) + 1)
@@ -104,87 +104,97 @@ class FileSource(RecordedSource):
 
     @property
     def sensor(self) -> Sensor | None:
-        """As the file states it."""
+        """Sensor that the file states."""
         return self.recording.sensor
 
     @property
     def skipped(self) -> dict[str, int]:
-        """Records that are no events."""
+        """Records that are not events."""
         return self.recording.skipped
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the reader had to assume."""
+        """Assumptions that the reader made."""
         return self.recording.notes
 
     def chunks(self) -> Iterator[Events]:
-        """The events as they stand in the file."""
+        """Yield the events in the order of the file."""
         for start in range(0, len(self.recording.events), CHUNK):
             yield self.recording.events[start : start + CHUNK]
 
     def in_memory(self) -> FileSource:
-        """As it is."""
+        """Return the source itself."""
         return self
 
     def sorted(self) -> FileSource:
-        """The same recording by time."""
+        """Return the same recording, sorted by time."""
         old = self.recording
         events = sort_events(old.events)
         return FileSource(self.name, Recording(events, old.format, old.sensor, old.skipped, old.notes, old.label))
 
 
 class BlockSource(RecordedSource):
-    """A recording that stays on disk: one block of it is in memory, however long it is."""
+    """A recording that is read from disk block by block, in constant memory."""
 
-    def __init__(self, name: str, opening: Callable[[], Opened]) -> None:
+    def __init__(self, name: str, opening: Callable[[], OpenRecording]) -> None:
         self.name, self._opening = name, opening
         self._opened = opening()
 
     @property
     def sensor(self) -> Sensor | None:
-        """As the file states it."""
+        """Sensor that the file states."""
         return self._opened.sensor
 
     @property
     def skipped(self) -> dict[str, int]:
-        """Records that are no events, in what was read of it last."""
+        """Records that are not events, counted in the last pass over the file."""
         return self._opened.skipped
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the reader had to assume."""
+        """Assumptions that the reader made."""
         return self._opened.notes
 
     def chunks(self) -> Iterator[Events]:
-        """The events as they stand in the file, read again with every call."""
+        """Yield the events in the order of the file; each call reads the file again."""
         self._opened = self._opening()
         yield from (block for block in self._opened.blocks if len(block))
 
     def in_memory(self) -> FileSource:
-        """All of it."""
+        """Read the whole recording into memory."""
         return FileSource(self.name, gathered(self._opening()))
 
 
 def is_live(text: str) -> bool:
-    """Whether ``text`` names a stream and not a file."""
+    """Return whether ``text`` names a stream, not a file."""
     return text == STANDARD_INPUT or text.startswith(UDP)
 
 
 def open_source(
     text: str, *, format_name: str | None = None, index: int | None = None, seconds: float | None = None
 ) -> Source:
-    """The source that ``text`` names: a file, ``-`` for standard input, or ``udp:[HOST:]PORT``."""
+    """Open the source that ``text`` names.
+
+    Args:
+        text: A file, ``-`` for standard input, or ``udp:[HOST:]PORT``.
+        format_name: Format, if it cannot be detected. Standard input: ``csv`` (default) or ``records``.
+        index: Which recording of a file with several.
+        seconds: How long to listen on a UDP port. Default: until Ctrl-C.
+
+    Raises:
+        AxonnxError: If the source cannot be opened, or an option does not apply to it.
+    """
     if text.startswith(UDP):
         return UdpSource(*_address(text), seconds=seconds)
     if seconds is not None:
-        raise AxonnxError(f"{text}: seconds bound how long a udp source listens; other sources end by themselves")
+        raise AxonnxError(f"{text}: seconds limits how long a udp source listens; leave it out for other sources")
     if text == STANDARD_INPUT:
         return _standard_input(format_name)
     return _recorded(text, format_name, index)
 
 
 def limited(chunks: Iterator[Events], most: int | None) -> Iterator[Events]:
-    """The first ``most`` events."""
+    """Yield the first ``most`` events, or all of them if ``most`` is None."""
     left = sys.maxsize if most is None else most
     for events in chunks:
         yield events[:left]
@@ -196,7 +206,7 @@ def limited(chunks: Iterator[Events], most: int | None) -> Iterator[Events]:
 def _standard_input(format_name: str | None) -> Source:
     if format_name not in (None, *STREAMS):
         raise AxonnxError(
-            f"standard input: {format_name!r} cannot be read as it arrives; expected {' or '.join(STREAMS)}"
+            f"standard input: cannot read the format {format_name!r} from a stream; expected {' or '.join(STREAMS)}"
         )
     stream = cast("BufferedReader", sys.stdin.buffer)
     return RecordSource(stream) if format_name == "records" else CsvSource(stream)
@@ -223,5 +233,5 @@ def _recorded(text: str, format_name: str | None, index: int | None) -> Recorded
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.removeprefix(UDP).removeprefix("//").rpartition(":")
     if not port.isdecimal() or not 0 < int(port) < 65536:
-        raise AxonnxError(f"{text}: {port!r} is no port; expected udp:PORT or udp:HOST:PORT, e.g. udp:3333")
+        raise AxonnxError(f"{text}: {port!r} is not a port; expected udp:PORT or udp:HOST:PORT, e.g. udp:3333")
     return host or "127.0.0.1", int(port)

@@ -1,4 +1,4 @@
-"""What a stretch of a stream cost: bins gone through, bins passed over, spikes and synaptic operations."""
+"""Count what a part of a stream cost: computed and skipped bins, spikes and synaptic operations."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from axonnx.runtime.engines.interface import Activity, Counts
 class Tally:
     """Running counts over all samples; spikes and operations stay empty with an engine that does not count them."""
 
-    computed: int = 0  # bins the network went through, or whose outcome is known to be that of bins it went through
+    computed: int = 0  # bins that the network computed, or whose outcome is known to equal that of computed bins
     skipped: int = 0  # bins that no decision needed
     uncounted: int = 0  # bins computed by an engine that counts nothing
     spikes: dict[str, int] = field(default_factory=dict)
     operations: dict[str, int] = field(default_factory=dict)
 
     def count(self, bins: int, activity: Activity | None) -> None:
-        """Add one chunk of so many bins."""
+        """Add one chunk of ``bins`` bins."""
         self.computed += bins
         if activity is None:
             self.uncounted += bins
@@ -46,7 +46,7 @@ class Tally:
         )
 
     def as_dict(self) -> dict[str, object]:
-        """Spikes and operations for a summary: None where nothing was counted, and in how many bins it was."""
+        """Return spikes and operations for a summary (None if nothing was counted), and the number of bins counted."""
         return {
             "spikes": dict(self.spikes) or None,
             "operations": dict(self.operations) or None,
@@ -56,7 +56,7 @@ class Tally:
 
 def _count(into: dict[str, int], counts: Mapping[str, Counts]) -> None:
     for name, each in counts.items():
-        # A single sample is the rule on a stream, and no sum is quicker than none.
+        # Streams usually have a single sample, and skipping the sum is faster than computing it.
         into[name] = into.get(name, 0) + (int(each[0]) if len(each) == 1 else int(each.sum()))
 
 

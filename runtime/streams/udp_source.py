@@ -1,7 +1,7 @@
-"""Events in UDP datagrams of whole 16-byte records, with what was lost or was no event counted.
+"""Receive events as UDP datagrams of whole 16-byte records, and count lost and malformed datagrams.
 
-Anyone who can reach the port can send. A datagram that is no events is counted and passed over, and so is one whose
-time lies far ahead while the next one does not go on from there: it would make all that follow late.
+Anyone who can reach the port can send. A malformed datagram is counted and ignored. A datagram whose time is far ahead
+is ignored too, unless the next one confirms it: otherwise it would make all later events late.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from axonnx.runtime.events.arrays import EVENT, Events, concatenate_events
 from axonnx.runtime.events.records import RECORD, from_records
 from axonnx.runtime.streams.live_sources import PATIENCE, READ, LiveSource
 
-BUFFER = 2**24  # bytes that the system is asked to hold for us
-BATCH = 2**20  # bytes that are handed on together, where so many are there
-AHEAD = 10_000_000  # µs: a step in time that a second datagram has to confirm
+BUFFER = 2**24  # receive buffer requested from the system, in bytes
+BATCH = 2**20  # most bytes handed on together
+AHEAD = 10_000_000  # µs: a larger step in time must be confirmed by a second datagram
 INT64_MAX = 2**63 - 1
-SO_RCVBUFFORCE, SO_MEMINFO = 33, 55  # of Linux, without a name in Python
-MEMINFO = struct.Struct("9I")  # whose last number counts datagrams that found no room
+SO_RCVBUFFORCE, SO_MEMINFO = 33, 55  # Linux constants that Python does not name
+MEMINFO = struct.Struct("9I")  # the last number counts datagrams that did not fit into the buffer
 
 
-class Ahead:
-    """Holds events back that lie more than ``AHEAD`` after all before them, until the next datagram confirms them."""
+class JumpFilter:
+    """Hold events that are more than ``AHEAD`` later than all before them until the next datagram confirms them."""
 
     def __init__(self) -> None:
         self.latest: int | None = None
@@ -36,7 +36,7 @@ class Ahead:
         self._held: Events = np.empty(0, EVENT)
 
     def push(self, events: Events) -> Events:
-        """The events, of those held and of these, that may be believed."""
+        """Return the events, held and new, that are confirmed."""
         begun = events[:0]
         if self.latest is None:  # the first datagram needs a second one as well
             first, self._held = self._held, events[:0]
@@ -49,7 +49,7 @@ class Ahead:
         return concatenate_events([begun, self._confirmed(events), self._near(events)])
 
     def flush(self) -> Events:
-        """What is held, where there was nothing else; no more is to come."""
+        """Return the held events if they are the only ones; no more events may follow."""
         held, self._held = self._held, np.empty(0, EVENT)
         if self.latest is None:
             return held
@@ -57,7 +57,7 @@ class Ahead:
         return held[:0]
 
     def _near(self, events: Events) -> Events:
-        """The events up to the first that jumps ahead; it and those after it are held."""
+        """Return the events before the first jump ahead, and hold the others."""
         reach = np.maximum.accumulate(np.concatenate([[self.latest], events["t"]]))
         jumps = events["t"] > np.minimum(reach[:-1], INT64_MAX - AHEAD) + AHEAD
         at = int(np.argmax(jumps)) if jumps.any() else len(events)
@@ -65,7 +65,7 @@ class Ahead:
         return events[:at]
 
     def _confirmed(self, events: Events) -> Events:
-        """What is held, where these events have jumped as well."""
+        """Return the held events if these events confirm their jump."""
         held, self._held = self._held, events[:0]
         assert self.latest is not None
         if not len(held):
@@ -78,9 +78,18 @@ class Ahead:
 
 
 class UdpSource(LiveSource):
-    """Datagrams of whole records on a local port; what else arrives, and what did not fit, is counted in ``skipped``.
+    """Datagrams of whole records on a local port.
 
-    Datagrams that the network lost or swapped cannot be told from events that never were, or came late.
+    Malformed datagrams, and datagrams that did not fit into the buffer, are counted in ``skipped``. Datagrams that the
+    network lost or reordered cannot be recognised.
+
+    Args:
+        host: Address to listen on.
+        port: UDP port to listen on.
+        seconds: How long to listen. Default: until Ctrl-C.
+
+    Raises:
+        AxonnxError: If ``seconds`` is not positive, or (while listening) if the port cannot be opened.
     """
 
     def __init__(self, host: str, port: int, seconds: float | None = None) -> None:
@@ -88,7 +97,7 @@ class UdpSource(LiveSource):
         if seconds is not None and not seconds > 0:
             raise AxonnxError(f"{self.name}: seconds is {seconds}; expected more than 0")
         self._address, self._seconds = (host, port), seconds
-        self._ahead = Ahead()
+        self._ahead = JumpFilter()
 
     def _arriving(self) -> Iterator[Events]:
         end = None if self._seconds is None else time.monotonic() + self._seconds
@@ -103,7 +112,7 @@ class UdpSource(LiveSource):
         self._count_strays()
 
     def _waiting(self, port: socket.socket) -> list[Events]:
-        """All datagrams that are there, up to a bound: waits for the first of them only."""
+        """Wait for one datagram, then return it with all others that have arrived, up to a limit."""
         found, size = [], 0
         with suppress(TimeoutError, BlockingIOError):
             while size < BATCH:
@@ -117,19 +126,19 @@ class UdpSource(LiveSource):
     def _listening(self) -> socket.socket:
         port = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
-            for option in (socket.SO_RCVBUF, SO_RCVBUFFORCE):  # the second exceeds the system's bound, where it may
+            for option in (socket.SO_RCVBUF, SO_RCVBUFFORCE):  # the second one exceeds the system's limit, if permitted
                 with suppress(OSError):
                     port.setsockopt(socket.SOL_SOCKET, option, BUFFER)
             port.settimeout(PATIENCE)
             port.bind(self._address)
-        except (OSError, ValueError, TypeError) as fault:  # the last two: a host name that can be none
+        except (OSError, ValueError, TypeError) as fault:  # the last two: an invalid host name
             port.close()
             reason = fault.strerror if isinstance(fault, OSError) and fault.strerror else fault
-            raise AxonnxError(f"{self.name}: cannot listen there ({reason})") from None
+            raise AxonnxError(f"{self.name}: cannot listen on this address ({reason}); choose another one") from None
         return port
 
     def _count_lost(self, port: socket.socket) -> None:
-        """What the system dropped so far, as it knows at any time; SO_RXQ_OVFL would not tell of the last ones."""
+        """Count the datagrams that the system dropped; SO_RXQ_OVFL would miss the last ones."""
         with suppress(OSError, struct.error):
             lost = MEMINFO.unpack(port.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, MEMINFO.size))[-1]
             if lost:

@@ -1,9 +1,9 @@
-"""A network carried through the bins of a stream, window by window.
+"""Run a network through the bins of a stream, window by window.
 
-Window w is the bins w·T … w·T + T − 1, for the T of the contract. The network is at rest when a window begins, so its
-last decision has the bits of the whole window run at once; a `continuous` network keeps its membranes, and only the
-read-out's total begins anew. In both cases logits are total / steps over the steps of the window so far, the mean that
-the network was trained on, and float32 totals never grow beyond what a window can add up.
+Window w holds the bins w·T … w·T + T − 1, with T from the contract. The network is at rest when a window begins, so its
+last decision has the same bits as the whole window computed at once. A `continuous` network keeps its membranes and
+resets only the total of its read-out. In both cases logits = total / steps over the steps of the window so far: the
+mean that the network was trained on. So float32 totals never exceed what one window can add up.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from axonnx.runtime.streams.tally import Tally
 
 Floats = NDArray[np.float32]
 
-# Bins and normals that are in memory at a time, and silent bins that a network which never comes to rest is carried
-# through.
+# Bins and normal numbers that are in memory at a time; most silent bins that are computed for a continuous network
+# that does not come to rest.
 BLOCK = 256
 NORMALS = 2**22
 MOST_SILENT_BINS = 2**20
 
 
 class Outcome(NamedTuple):
-    """What the network says at the end of bin ``bin``, after ``steps`` steps of its window."""
+    """The network's output at the end of bin ``bin``, after ``steps`` steps of its window."""
 
     bin: int
     steps: int
     logits: Floats  # [members, classes]
     final: bool
     early: bool = False
-    windows: int = 1  # how many it speaks for: more than one after a silence
+    windows: int = 1  # number of windows it stands for: more than one after a silence
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ class Rules:
             raise AxonnxError(f"stop_at is {self.stop_at}; expected a probability above 0 and up to 1")
         if self.stop_at is not None and self.continuous:
             raise AxonnxError(
-                "stop_at skips the rest of a window, and a continuous network must see every bin: give one of them"
+                "stop_at skips the rest of a window, but a continuous network must process every bin; give only one of "
+                "them"
             )
 
 
@@ -69,11 +70,12 @@ class Windows:
         self.length = window_length(self.contract, engine.program.name)
         if rules.continuous and engine.program.steps_known is not None:
             raise AxonnxError(
-                f"{engine.program.name}: its normalisation has numbers of its own for each of {self.length} time steps "
-                f"and none beyond: it cannot run continuously, only window by window"
+                f"{engine.program.name}: cannot run continuously: its normalisation has separate parameters for each "
+                f"of its "
+                f"{self.length} time steps and none beyond. Run it window by window"
             )
         self.state = engine.initial_state(1)
-        self.decided = False  # the open window has its final decision
+        self.decided = False  # whether the open window has its final decision
         self._tally = Tally()
         self._spent: Activity | None = None  # not yet in the tally
         self._quiet: tuple[Outcome, Tally] | None = None
@@ -82,7 +84,7 @@ class Windows:
 
     @property
     def tally(self) -> Tally:
-        """What all bins so far have cost."""
+        """The cost of all bins so far."""
         if self._spent is not None:
             self._tally.count(0, self._spent)
             self._spent = None
@@ -93,20 +95,20 @@ class Windows:
         self._tally, self._spent = tally, None
 
     def warm_up(self) -> None:
-        """One silent bin, of which nothing is kept."""
+        """Run one silent bin and discard the result."""
         frames = np.zeros((1, 1, *self.contract.input.shape), np.uint8)
         self.engine.advance(self.engine.initial_state(1), to_input(frames, self.contract.input), self.noise(0, 0, 1))
 
     def pass_through(self, first: int, frames: NDArray[np.uint8]) -> Iterator[Outcome]:
-        """Go through consecutive bins of one window, from bin ``first`` on; frames [k, C, H, W]."""
+        """Run consecutive bins of one window, frames [k, C, H, W] from bin ``first`` on."""
         return self._pass(first, frames, self.rules.every_bin)
 
     def silence(self, window: int, count: int) -> Outcome:
-        """Go through ``count`` whole silent windows; what the network says in the last of them."""
+        """Run ``count`` whole silent windows and return the outcome of the last one."""
         if self.rules.continuous:
             outcome = self._silence_from_here(window, count)
         elif self.engine.program.noises:
-            # Nothing of a window reaches the next one: only the last is of any consequence.
+            # A window has no effect on the next one, so only the last one matters.
             self.tally.skipped += (count - 1) * self.length
             outcome = self._silent_window(window + count - 1)
         else:
@@ -127,7 +129,7 @@ class Windows:
                 return
             part = x[at : at + size]
             readout, steps = self._advance(window, step + at, part), step + at + len(part)
-            if each or steps == self.length:  # of all other bins nobody asks for an outcome
+            if each or steps == self.length:  # no other bin needs an outcome
                 outcome = self._outcome(first + at + len(part) - 1, steps, readout)
                 if outcome.final or every_bin:
                     yield outcome
@@ -141,7 +143,7 @@ class Windows:
         return final
 
     def _silence_from_rest(self, window: int, count: int) -> Outcome:
-        """Every window begins at rest and no noise tells them apart: one is computed, ever, and stands for all."""
+        """Compute one silent window, once, and use it for all: each begins at rest and without noise they are equal."""
         if self._quiet is None:
             before, self.tally = self.tally, Tally()
             outcome = self._silent_window(window)
@@ -152,9 +154,9 @@ class Windows:
         return outcome
 
     def _silence_from_here(self, window: int, count: int) -> Outcome:
-        """Window after window, until the state at the start of one is that of an earlier one: then it goes in circles.
+        """Run silent windows until the state at the start of one equals an earlier one; then the states repeat.
 
-        The search is Brent's: one earlier state is kept, replaced after 1, 2, 4, … windows.
+        The search is Brent's: one earlier state is kept and replaced after 1, 2, 4, … windows.
         """
         anchor, reach, since, cost = None, 1, 0, Tally()
         outcome, done, computed = None, 0, 0
@@ -179,8 +181,8 @@ class Windows:
 
     def _too_long(self, count: int) -> AxonnxError:
         return AxonnxError(
-            f"{self.engine.program.name}: a silence of {count * self.length} bins, in which the continuous network "
-            f"does not come to rest: {MOST_SILENT_BINS} of them were computed. Run it window by window"
+            f"{self.engine.program.name}: the continuous network does not come to rest in a silence of "
+            f"{count * self.length} bins; {MOST_SILENT_BINS} bins were computed. Run it window by window"
         )
 
     def _begin_window(self) -> None:
@@ -192,14 +194,14 @@ class Windows:
         self.state = State(0, {**self.state.arrays, **totals}, self.engine.program)
 
     def _advance(self, window: int, step: int, x: Floats) -> Floats:
-        """Go through bins; what the read-outs hold after them [members, classes]."""
+        """Run bins and return the read-outs after them, [members, classes]."""
         chunk = self.engine.advance(self.state, x, self.noise(window, step, len(x)))
         self.state = chunk.state
         self._count(len(x), chunk.activity)
         return chunk.logits[:, 0]
 
     def _count(self, bins: int, activity: Activity | None) -> None:
-        """What bins have cost is added up as the engine has it: it is sorted by name only when someone asks."""
+        """Add the cost of bins in the engine's own form; sorting it by name waits until the tally is read."""
         self._tally.computed += bins
         if activity is None:
             self._tally.uncounted += bins
@@ -216,6 +218,6 @@ class Windows:
 
 
 def same_bits(a: State, b: State) -> bool:
-    """Whether two states of a network are the same to the last bit, zeros' signs included."""
+    """Return whether two states of a network have equal bits, including the signs of zeros."""
     pairs = ((a.arrays[name].view(np.uint32), b.arrays[name].view(np.uint32)) for name in b.arrays)
     return all(np.array_equal(mine, theirs) for mine, theirs in pairs)

@@ -47,10 +47,10 @@ def test_what_fails_leaves_everything_as_it_was(tmp_path, monkeypatch, fault):
 @pytest.mark.parametrize(
     ("place", "text"),
     [
-        ("own", "other things in it"),
-        ("file", "a file; name a folder"),
-        ("none/out", "there is no folder"),
-        (".", "the folder you are in"),
+        ("own", "other contents"),
+        ("file", "is a file; expected a folder"),
+        ("none/out", "its parent folder"),
+        (".", "is the current folder"),
     ],
 )
 def test_what_is_in_the_way_is_refused(tmp_path, monkeypatch, place, text):

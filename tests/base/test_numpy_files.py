@@ -62,13 +62,13 @@ def test_a_small_archive_of_huge_arrays_is_refused_before_they_are_made(tmp_path
         for _ in range(8):
             member.write(zeros)
     text, peak = peak_of(lambda: read_recordings(path))
-    assert f"an array [{count}] of int64 takes {8 * count:,} bytes; admitted are 1,073,741,824" in text
+    assert f"an array [{count}] of int64 takes {8 * count:,} bytes; at most 1,073,741,824 are accepted" in text
     assert peak < 2**22
 
 
 def test_an_array_that_ends_early_is_refused(tmp_path):
     header = {"descr": "<i8", "fortran_order": False, "shape": (1000,)}
-    with pytest.raises(AxonnxError, match="8,000 bytes are stated, 100 follow"):
+    with pytest.raises(AxonnxError, match="8,000 bytes are stated, but only 100 follow"):
         checked_arrays(archive_with(tmp_path / "a.npz", "t", header, bytes(100)))
 
 
@@ -83,26 +83,26 @@ def small_files_hold_little(monkeypatch):
 def test_sizes_add_up_over_the_arrays_of_a_file(tmp_path):
     np.savez_compressed(tmp_path / "two.npz", t=np.zeros(15_000, np.uint8), x=np.zeros(15_000, np.uint8))
     assert checked_arrays(tmp_path / "two.npz", ["x"])["x"].size == 15_000
-    with pytest.raises(AxonnxError, match="takes 15,000 bytes; admitted are 5,000"):
+    with pytest.raises(AxonnxError, match="takes 15,000 bytes; at most 5,000 are accepted"):
         checked_arrays(tmp_path / "two.npz")
 
 
 @pytest.mark.usefixtures("small_files_hold_little")
 def test_more_events_than_the_file_can_account_for_are_refused(tmp_path):
     np.savez_compressed(tmp_path / "a.npz", t=np.zeros(10_000, np.uint8), x=np.zeros((), np.uint8))
-    with pytest.raises(AxonnxError, match="states 10,000 events; admitted are 1,538"):
+    with pytest.raises(AxonnxError, match="states 10,000 events; at most 1,538 are accepted"):
         read_recordings(tmp_path / "a.npz")
 
 
 @pytest.mark.parametrize(
     ("header", "words"),
     [
-        ({"descr": "|O", "fortran_order": False, "shape": (1,)}, "never Python objects"),
+        ({"descr": "|O", "fortran_order": False, "shape": (1,)}, "not Python objects"),
         ({"descr": "<i8", "fortran_order": False, "shape": (-1,)}, "expected plain numbers"),
         ({"descr": "|V0", "fortran_order": False, "shape": (10**9,)}, "expected plain numbers"),
-        ({"descr": "<i8", "fortran_order": False, "shape": (10**30,)}, "admitted are"),
-        ({"descr": "<i8", "fortran_order": False}, "is no readable npz or npy file"),
-        ({"descr": "nonsense", "fortran_order": False, "shape": ()}, "is no readable npz or npy file"),
+        ({"descr": "<i8", "fortran_order": False, "shape": (10**30,)}, "are accepted"),
+        ({"descr": "<i8", "fortran_order": False}, "is not a readable npz or npy file"),
+        ({"descr": "nonsense", "fortran_order": False, "shape": ()}, "is not a readable npz or npy file"),
     ],
 )
 def test_headers_that_promise_something_else_are_refused(tmp_path, header, words):

@@ -157,11 +157,11 @@ def test_other_data_than_the_network_takes_is_refused(files, folder, tmp_path, c
     assert "the network takes 5 frames of 2×6×8: expected [5, 2, 6, 8]" in refusal(
         capsys, files["plain"], "--data", tmp_path / "frames.npz"
     )
-    assert "does not say how events become frames" in refusal(capsys, files["frames"], "--data", folder)
+    assert "does not state how events become frames" in refusal(capsys, files["frames"], "--data", folder)
     wide = tmp_path / "wide" / "left"
     wide.mkdir(parents=True)
     write_npz(wide / "0.npz", recording(0), SENSOR.model_copy(update={"width": 9}))
-    assert "sensor is 9×6 and the network's 8×6" in refusal(capsys, files["plain"], "--data", wide.parent)
+    assert "sensor is 9×6, but the network expects 8×6" in refusal(capsys, files["plain"], "--data", wide.parent)
     assert evaluated(capsys, files["plain"], "--data", wide.parent, "--resize")["samples"] == 1
 
 

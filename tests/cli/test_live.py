@@ -13,7 +13,7 @@ from axonnx.runtime.binning.recordings import bin_events
 from axonnx.runtime.events.arrays import EVENT
 from axonnx.runtime.readers import write_npz
 from axonnx.runtime.streams.adapt import Adapter
-from axonnx.runtime.streams.seen import Seen
+from axonnx.runtime.streams.pipeline import EventHistory
 
 from ..runtime.streams.small_models import BINNING
 
@@ -31,7 +31,7 @@ def recording(count=400):
 @pytest.mark.parametrize("chunk", [1, 7, 400])
 def test_every_bin_is_shown_as_it_was_binned(engines, chunk):
     events, engine = recording(), engines("plain")
-    session, seen = Session(engine), Seen(Adapter(BINNING.sensor, BINNING.sensor), BINNING)
+    session, seen = Session(engine), EventHistory(Adapter(BINNING.sensor, BINNING.sensor), BINNING)
     frames = []
     for start in range(0, len(events), chunk):
         frames += [seen.frame(d.t_us) for d in session.push(seen(events[start : start + chunk]))]
@@ -42,7 +42,7 @@ def test_every_bin_is_shown_as_it_was_binned(engines, chunk):
 
 def test_decisions_are_drawn_over_each_other(engines):
     events, out = recording(), io.StringIO()
-    seen = Seen(Adapter(BINNING.sensor, BINNING.sensor), BINNING)
+    seen = EventHistory(Adapter(BINNING.sensor, BINNING.sensor), BINNING)
     session = Session(engines("plain"))
     show([*session.push(seen(events)), *session.flush()], seen, out, seconds_per_bin=0.0)
     text = out.getvalue()

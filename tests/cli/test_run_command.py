@@ -158,7 +158,7 @@ def test_a_larger_sensor_is_refused_unless_told_how(run, files, tmp_path):
     write_npz(path, some(width=16, height=12), WIDE)
     code, _, err = run(files["plain"], path)
     assert code == 2
-    assert "the source's sensor is 16×12 and the network's 8×6: say how it is to fit, resized" in err
+    assert "the source's sensor is 16×12, but the network expects 8×6; resize the events" in err
     assert err.endswith("(--resize, --crop)\n")
     _, (*_, resized), _ = run(files["plain"], path, "--resize")
     assert (resized["binned"], resized["dropped"]) == (400, {})
@@ -183,10 +183,10 @@ def test_a_sensor_that_no_one_states_is_judged_by_its_events(run, files, tmp_pat
     write_npz(tmp_path / "wide.npz", some(width=16, height=12))
     code, _, err = run(files["plain"], tmp_path / "wide.npz")
     assert code == 2
-    assert "its events reach over 16×12 pixels and the network's sensor is 8×6" in err
+    assert "has events on 16×12 pixels, but the network's sensor is 8×6" in err
     code, _, err = run(files["plain"], tmp_path / "wide.npz", "--resize")
     assert code == 2
-    assert "state it, e.g. 128x128 (--sensor)" in err
+    assert "state the size, for example 128x128 (--sensor)" in err
     _, (*_, stated), _ = run(files["plain"], tmp_path / "wide.npz", "--sensor", "8x6")
     assert stated["binned"] + stated["dropped"]["off_sensor"] == 400
     _, (*_, resized), _ = run(files["plain"], tmp_path / "wide.npz", "--sensor", "16x12", "--resize")
@@ -196,7 +196,7 @@ def test_a_sensor_that_no_one_states_is_judged_by_its_events(run, files, tmp_pat
 def test_a_stated_sensor_must_be_that_of_the_file(run, files, recording):
     code, _, err = run(files["plain"], recording, "--sensor", "9x9", "--resize")
     assert code == 2
-    assert "its sensor is 8×6, as it says itself, not 9×9" in err
+    assert "states a sensor of 8×6, but 9×9 was given" in err
 
 
 def test_disorder_is_refused_dropped_or_sorted(run, files, tmp_path, recording):
@@ -208,7 +208,7 @@ def test_disorder_is_refused_dropped_or_sorted(run, files, tmp_path, recording):
     path, straight = tmp_path / "mixed.npz", run(files["plain"], recording)[1]
     code, _, err = run(files["plain"], path)
     assert code == 2
-    assert "Raise the tolerance, or drop and count such events" in err
+    assert "Raise the tolerance, or drop and count late events" in err
     assert err.endswith("(--tolerance-us, --on-disorder)\n")
     _, (*_, dropped), _ = run(files["plain"], path, "--on-disorder", "drop")
     assert dropped["binned"] + dropped["dropped"]["disorder"] == 400
@@ -277,11 +277,11 @@ def test_the_origin_can_be_moved(run, files, tmp_path):
     ("words", "fault"),
     [
         (["missing.npz"], "missing.npz: cannot be read"),
-        (["udp:0"], "'0' is no port"),
-        (["-", "--on-disorder", "sort"], "a stream has no end to wait for"),
+        (["udp:0"], "'0' is not a port"),
+        (["-", "--on-disorder", "sort"], "a live stream cannot be sorted as a whole"),
         (["-", "--stop-at", "2"], "expected a probability above 0"),
-        (["-", "--stop-at", "0.5", "--continuous"], "must see every bin"),
-        (["-", "--format", "npz"], "cannot be read as it arrives"),
+        (["-", "--stop-at", "0.5", "--continuous"], "must process every bin"),
+        (["-", "--format", "npz"], "cannot read the format 'npz' from a stream"),
     ],
 )
 def test_wrong_use_ends_with_exit_code_2(run, files, typed, words, fault):

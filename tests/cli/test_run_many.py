@@ -85,7 +85,7 @@ def test_a_bad_recording_is_named_and_the_others_are_answered(run, files, folder
     assert code == 1
     assert len([line for line in out.splitlines() if "entropy" in line]) == 11
     assert "failed      1, tried twice:" in out
-    assert f"axonnx run: failed: {folder}/up/02.npz: is no readable npz" in err
+    assert f"axonnx run: failed: {folder}/up/02.npz: is not a readable npz" in err
     assert "recordings  11" in out
 
 

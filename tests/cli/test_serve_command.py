@@ -47,11 +47,11 @@ def test_what_is_wrong_is_said_before_anything_is_served(files, tmp_path, capsys
     port = str(taken.getsockname()[1])
     for words, text in [
         (["missing.onnx"], "missing.onnx"),
-        ([str(files["frames"])], "does not say how events become frames"),
+        ([str(files["frames"])], "does not state how events become frames"),
         ([str(files["plain"]), "--stop-at", "2"], "stop_at is 2.0"),
-        ([str(files["plain"]), "--sensor", "128x128"], "say how it is to fit"),
+        ([str(files["plain"]), "--sensor", "128x128"], "resize the events"),
         ([str(files["plain"]), "--token-file", str(tmp_path / "empty")], "holds no token"),
-        ([str(files["plain"]), "--port", port], f"127.0.0.1:{port} cannot be listened on"),
+        ([str(files["plain"]), "--port", port], f"cannot listen on 127.0.0.1:{port}"),
     ]:
         assert main(["serve", *words]) == 2
         assert text in capsys.readouterr().err

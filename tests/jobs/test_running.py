@@ -103,7 +103,7 @@ def test_failures_are_not_kept(tmp_path):
 
 def test_a_journal_of_other_work_is_refused(tmp_path):
     first, second = (Journal(tmp_path / "journal", {"model": "a"}) for _ in range(2))
-    with first, pytest.raises(AxonnxError, match="another process is at this work"):
+    with first, pytest.raises(AxonnxError, match="another process is doing this work"):
         second.__enter__()
     with pytest.raises(AxonnxError, match="results of other work"), Journal(tmp_path / "journal", {"model": "b"}):
         pass
@@ -115,7 +115,7 @@ def test_a_journal_of_other_work_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ({"workers": 0}, "0 jobs at a time; expected one or more"),
+        ({"workers": 0}, "workers is 0; expected 1 or more"),
         ({"cluster": "host:8786"}, "expected tcp://HOST:PORT"),
     ],
 )
@@ -133,7 +133,7 @@ def test_a_cluster_that_does_not_answer_is_told(monkeypatch):
 
 def test_a_worker_with_another_version_is_told(cluster, monkeypatch):
     monkeypatch.setattr("axonnx.jobs.cluster.metadata.version", lambda _name: "0.0.1")
-    with pytest.raises(AxonnxError, match=r"has axonnx .*, this is 0\.0\.1; install the same"):
+    with pytest.raises(AxonnxError, match=r"has axonnx .*, but this machine has 0\.0\.1; install the same"):
         list(run_jobs(squares(1), make_pool(cluster=cluster.scheduler_address)))
 
 

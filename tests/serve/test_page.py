@@ -59,7 +59,10 @@ def test_who_looks_on_is_limited_and_told_of_the_end(files):
         assert told(page)["stream"] is None
         with live.client("/watch") as other:
             messages, code, _ = everything(other)
-        assert (code, messages[0]["text"]) == (1013, "1 pages look on, the most; come back later")
+        assert (code, messages[0]["text"]) == (
+            1013,
+            "1 pages watch already, the most that are allowed; try again later",
+        )
         with live.client("/watch?stream=x") as other:
             assert everything(other)[1] == 1008
         live.stop()

@@ -48,7 +48,7 @@ def still_serves(live):
         ('{"type": ["save"]}', 1003, "a text message with type"),
         ('{"type": "advance"}', 1003, "a text message with t_us None"),
         ('{"type": "advance", "t_us": 1e3}', 1003, "a text message with t_us 1000.0"),
-        ('{"type": "advance", "t_us": 99999999999999999999}', 1003, "not microseconds of 64 bits"),
+        ('{"type": "advance", "t_us": 99999999999999999999}', 1003, "not a 64-bit number of microseconds"),
         ('{"type": "save"}', 1008, "this server saves no sessions"),
     ],
 )
@@ -125,7 +125,7 @@ def test_without_the_token_nobody_comes_in(files):
             with live.client(path, additional_headers=headers) as client:
                 messages, code, reason = everything(client)
             assert (messages[0]["type"], code) == ("error", 1008)
-            assert reason.startswith("a token is needed")
+            assert reason.startswith("a token is required")
         with pytest.raises(HTTPError, match="401"):
             live.get("/metrics")
         assert "axonnx_streams_total 0" in live.get("/metrics", Authorization="Bearer a secret")
@@ -177,7 +177,7 @@ def test_a_fault_of_ours_ends_one_stream_and_not_the_server(files, monkeypatch, 
                 client.send(RECORDS)
                 messages, code, _ = everything(client)
         assert code == 1011
-        assert messages[-1]["text"] == "a fault of the server ended this stream"
+        assert messages[-1]["text"] == "an internal error of the server ended this stream"
         assert live.metric("faults_total") == 1
         assert "ZeroDivisionError" in caplog.text
         assert still_serves(live)
@@ -193,9 +193,9 @@ def test_limits_and_addresses_that_make_no_sense_are_refused():
     for wrong in ({"clients": 0}, {"message_bytes": 8}, {"grace_s": float("nan")}, {"handover_s": -1}):
         with pytest.raises(AxonnxError, match=next(iter(wrong))):
             Limits(**wrong)
-    with listen(HOST, 0) as taken, pytest.raises(AxonnxError, match="cannot be listened on"):
+    with listen(HOST, 0) as taken, pytest.raises(AxonnxError, match="cannot listen on"):
         listen(HOST, taken.getsockname()[1])
-    with pytest.raises(AxonnxError, match="cannot be listened on"):
+    with pytest.raises(AxonnxError, match="cannot listen on"):
         listen(HOST, 70_000)
 
 

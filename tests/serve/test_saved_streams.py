@@ -118,7 +118,11 @@ def test_sessions_that_cannot_go_on_are_refused(files, tmp_path):
     with serving(files["plain"], sessions=tmp_path, limits=limits) as live, live.client() as client:
         key = told(client)["session"]
         sent(client, busy()[:50])
-        cases = [(key, "under way in another"), ("A" * 22, "no such session"), ("..%2F" + "a" * 19, "is no name of")]
+        cases = [
+            (key, "another connection uses"),
+            ("A" * 22, "is not saved here"),
+            ("..%2F" + "a" * 19, "is not a name of"),
+        ]
         for name, text in cases:
             with live.client(f"/stream?session={name}") as other:
                 messages, code, _ = everything(other)
@@ -144,7 +148,7 @@ def test_no_more_sessions_are_kept_than_the_limit(files, tmp_path):
             told(second)
             second.send('{"type": "save"}')
             messages, code, _ = everything(second)
-    assert (code, messages[-1]["text"]) == (1013, "1 sessions are saved already; the server keeps no more")
+    assert (code, messages[-1]["text"]) == (1013, "1 sessions are saved already, the most that this server keeps")
 
 
 def test_names_are_secret_and_never_lead_out_of_the_folder(tmp_path):

@@ -1,4 +1,4 @@
-/* The class of the largest logit. */
+/* The class with the largest logit. */
 int network_decision(const network_state *n)
 {
     float logits[NETWORK_MEMBERS][NETWORK_CLASSES];

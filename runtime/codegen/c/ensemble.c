@@ -1,4 +1,4 @@
-/* e^x for x ≤ 0, to some 1e-12: (e^(x / 4096))^4096 by the first terms of its series. It decides no spike. */
+/* e^x for x <= 0 with an error of about 1e-12: (e^(x / 4096))^4096 from its series. No spike depends on it. */
 static double power_of_e(double x)
 {
     const double y = x / 4096.0;
@@ -8,7 +8,7 @@ static double power_of_e(double x)
     return value;
 }
 
-/* The class of the largest mean of the members' softmax. */
+/* The class with the largest mean of the members' softmax. */
 int network_decision(const network_state *n)
 {
     double mean[NETWORK_CLASSES] = {0.0};

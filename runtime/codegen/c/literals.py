@@ -1,4 +1,4 @@
-"""Numbers, arrays and names as C."""
+"""Write numbers, arrays and names as C."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ A_LINE = 110
 
 
 def number(value: float) -> str:
-    """A float32 in the fewest digits that are exact."""
+    """Return a float32 with the fewest digits that are exact."""
     if not math.isfinite(value):
         return "NAN" if math.isnan(value) else "INFINITY" if value > 0 else "-INFINITY"
     digits = str(np.float32(value))
@@ -23,36 +23,36 @@ def number(value: float) -> str:
 
 
 def c_type(values: NDArray[Any]) -> str:
-    """The type of an array's elements."""
+    """Return the C type of an array's elements."""
     return TYPES[values.dtype.str[1:]]
 
 
 def elements(values: NDArray[Any]) -> str:
-    """An array's elements between braces, on lines of some 110 characters."""
+    """Return an array's elements between braces, on lines of about 110 characters."""
     flat = values.reshape(-1).tolist()
     words = [number(value) for value in flat] if values.dtype == np.float32 else [str(item) for item in flat]
     return f"{{\n{_lines(words)}}}"
 
 
 def array(name: str, values: NDArray[Any]) -> str:
-    """The definition of a constant array; C has none without elements."""
+    """Return the definition of a constant array; an empty one gets one element, because C has no empty arrays."""
     values = values if values.size else np.zeros(1, values.dtype)
     return f"static const {c_type(values)} {name}[{values.size}] ALIGNED = {elements(values)};\n"
 
 
 def doubles(name: str, table: NDArray[np.float64]) -> str:
-    """The definition of a table of float64, digit by digit in base 16."""
+    """Return the definition of a table of float64, with exact hexadecimal digits."""
     rows = [f"    {{{', '.join(value.hex() for value in row)}}},\n" for row in table.tolist()]
     return f"static const double {name}[{table.shape[0]}][{table.shape[1]}] = {{\n{''.join(rows)}}};\n"
 
 
 def comment(text: str) -> str:
-    """Text that cannot leave a comment."""
+    """Return text that cannot end a comment."""
     return json.dumps(text)[1:-1].replace("*", "x").replace("\\", "/").replace("//", "/")
 
 
 def string(text: str) -> str:
-    """A string constant."""
+    """Return a string constant."""
     plain = [chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}" for byte in text.encode()]
     return f'"{"".join(plain)}"'
 

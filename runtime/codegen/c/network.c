@@ -1,4 +1,4 @@
-/* Which build of the core runs: the best that this processor can, where the Makefile has built several. */
+/* Selects the build of the core: the best one that this processor supports, if the Makefile has made several. */
 typedef int64_t run_function(const program *, const float *, float *, int64_t *, float *, int64_t, int64_t, int64_t,
                              int64_t, int64_t, int64_t);
 typedef struct {
@@ -38,7 +38,7 @@ int network_fuses(void)
     return best().fuses() != 0;
 }
 
-/* What users call. */
+/* The functions for users. */
 
 void network_reset(network_state *n)
 {

@@ -1,8 +1,8 @@
-"""A network as C: the native core's sources, the network as constants for them, and what users call.
+"""Write a network as C: the native core's sources, the network as constants for them, and the functions for users.
 
-Nothing is written anew for a network: its table, weights and constants are the native engine's own, so are the kernels,
-and so is the time that they take. It asks for no heap and no library. With ``vectors`` the core is compiled once for
-each instruction set; without, it is plain C99 for a microcontroller, where nothing is padded.
+No code is specific to a network: its table, weights and constants are those of the native engine, and so are the
+kernels and their speed. The code uses no heap and no library. With ``vectors`` the core is compiled once for each
+instruction set; without, it is plain C99 for a microcontroller, and nothing is padded.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from axonnx.runtime.program.normal_table import coefficients
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off")
 PARTS = ("program.h", "lists.h", "neurons.h", "synapses.h", "dense.h", "plain.h", "layers.h", "run.c")
 ABOUT = """\
-/* {name} as C99, with the bits of its ONNX file: a {kind} network for {classes} classes, collapsed by {mode}.
+/* {name} as C99, with the same bits as its ONNX file: a {kind} network for {classes} classes, collapsed by {mode}.
 
        static network_state n;
        network_init(&n, 0, 0);
        for (int t = 0; t < NETWORK_STEPS; t++) network_step(&n, frames[t]);
        puts(network_labels[network_decision(&n)]);
 
-   Compile with {flags}: a fused multiply-add has other bits. */
+   Compile with {flags}: a fused multiply-add would change bits. */
 """
 NAMES = """\
-/* Names of this core, and what it leaves out because the network has no use for it. */
+/* Names of this core; parts that the network does not use are left out. */
 #define CORE(name) CORE_OF(network_core, name, ISA)
 #define CORE_OF(network, name, isa) CORE_NAMED(network, name, isa)
 #define CORE_NAMED(network, name, isa) network##_##name##_##isa
@@ -56,25 +56,30 @@ ALIGNED = """\
 LAYERS = """\
 typedef struct {
     const char *name;
-    int size, spikes, membrane; /* where they begin in the trace; -1: no membrane is kept */
+    int size, spikes, membrane; /* positions in the trace; -1: no membrane is kept */
 } network_layer;
-extern const network_layer network_layers[]; /* the last has no name */
+extern const network_layer network_layers[]; /* the last entry has no name */
 """
 
 
 def c_source(
     program: Program, name: str = "network", vectors: bool = True, keep_layers: bool = False
 ) -> dict[str, str]:
-    """Files by name: ``name.h``, ``name.c``, ``name_core.c`` and ``name_weights.h``; every name in them begins with it.
+    """Return the text of ``name.h``, ``name.c``, ``name_core.c`` and ``name_weights.h`` by file name.
 
     Args:
         program: The network.
-        name: What its functions and files are called.
+        name: Prefix of its functions and files.
         vectors: Lay it out for vectors of sixteen lanes; otherwise for a microcontroller.
-        keep_layers: Keep spikes and membranes of all layers until the next step; ``name_layers`` says where.
+        keep_layers: Keep spikes and membranes of all layers until the next step; ``name_layers`` lists their positions.
+
+    Raises:
+        AxonnxError: If the name is not valid in C.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise AxonnxError(f"the name {name!r}; expected lower-case letters, digits and _, with a letter first")
+        raise AxonnxError(
+            f"{name!r} cannot be a prefix; expected lower-case letters, digits and _, beginning with a letter"
+        )
     plan = Plan(program, LANES if vectors else 1, dense=vectors)
     order = Order(plan, slots=1)
     files = {
@@ -87,7 +92,7 @@ def c_source(
 
 
 def state_bytes(text: str) -> int:
-    """The size of ``network_state`` on a machine of 32 bits, from the header's own numbers."""
+    """Return the size of ``network_state`` on a 32-bit machine, computed from the header's numbers."""
     sizes = {key: int(value) for key, value in re.findall(r"#define NETWORK_(\w+) (\d+)", text)}
     words = 4 * sum(sizes[key] for key in ("MEMORY", "OUTSIDE", "EVENTS", "TRACE"))
     small = 2 * (sizes["BITS"] + sizes["PACKED"])
@@ -95,24 +100,24 @@ def state_bytes(text: str) -> int:
 
 
 def library(name: str) -> str:
-    """A file of C."""
+    """Return a C file of this folder."""
     return resources.files("axonnx.runtime.codegen.c").joinpath(name).read_text("utf-8")
 
 
 def _named(text: str, name: str) -> str:
-    """Our names in a text under the user's."""
+    """Replace our prefix by the user's."""
     text = re.sub(r"\bNETWORK_(?=\w)", f"{name.upper()}_", text)
     return re.sub(r"\bnetwork(?=_\w|\.[ch]\b)", name, text)
 
 
 def _native(name: str) -> str:
-    """A file of the native core, without what it includes: all of it stands in one file here."""
+    """Return a file of the native core without its include lines, because all files become one here."""
     text = (FOLDER / name).read_text("utf-8")
     return "".join(line for line in text.splitlines(keepends=True) if not line.startswith('#include "'))
 
 
 def _core(program: Program, plan: Plan, vectors: bool) -> str:
-    """The native core, as far as the network needs it."""
+    """Return the native core with the parts that the network needs."""
     used = {i.spike_op for i in program.instructions if isinstance(i, Neurons)}
     stored = {row.stored for row in plan.rows if isinstance(row, kinds.Linear | kinds.Conv)}
     uses = {
@@ -146,7 +151,7 @@ def _source(plan: Plan, keep_layers: bool) -> str:
 
 
 def _noise(plan: Plan) -> str:
-    """What draws a step's noise, which stands behind the input in the order of the program."""
+    """Return the code that draws a step's noise, which follows the input in the order of the program."""
     program, calls = plan.program, []
     at = program.buffers[program.input].size
     for name in program.noises:
@@ -159,7 +164,7 @@ def _noise(plan: Plan) -> str:
 
 
 def _constants(plan: Plan, order: Order) -> str:
-    """The network as the core reads it."""
+    """Return the network's constants for the core."""
     program, entering = plan.program, plan.program.contract.input
     struct = _native("program.h").split("typedef struct {")[1].split("} program;")[0]
     numbers = {
@@ -172,7 +177,7 @@ def _constants(plan: Plan, order: Order) -> str:
     }
     weights = plan.weights.parts
     members = "".join(f"    {c_type(part)} w{n}[{part.size}];\n" for n, part in enumerate(weights))
-    behind = f"    int8_t behind[{LANES * 2}];\n"  # a whole vector is read where half of one is needed
+    behind = f"    int8_t behind[{LANES * 2}];\n"  # a whole vector is read even if only half of it is needed
     values = ",\n".join([*(elements(part) for part in weights), "{0}"])
     return "\n".join(
         [
@@ -233,22 +238,22 @@ def _header(plan: Plan, order: Order, keep_layers: bool) -> str:
 
 
 def _numbers(program: Program) -> list[tuple[str, object, str]]:
-    """The contract in numbers."""
+    """Return the contract in numbers."""
     contract, given = program.contract, program.contract.input
     found: list[tuple[str, object, str]] = [
         ("INPUTS", program.buffers[program.input].size, " x ".join(map(str, given.shape))),
         ("CLASSES", len(contract.classes), ""),
-        ("MEMBERS", contract.collapse.members, "of the ensemble"),
+        ("MEMBERS", contract.collapse.members, "members of the ensemble"),
         ("SPIKING", int(contract.kind == "spiking"), ""),
         ("STEPS", given.steps or 1, "time steps of one window"),
-        ("STEPS_KNOWN", f"UINT32_C({program.steps_known or 2**32 - 1})", "after so many it must be reset"),
+        ("STEPS_KNOWN", f"UINT32_C({program.steps_known or 2**32 - 1})", "most steps before a reset"),
         ("CENTRE", number(given.centre), "the input is (value - centre) * unit"),
         ("UNIT", number(given.unit), ""),
-        ("LARGEST", number(given.largest), "of |value - centre|, whole numbers"),
+        ("LARGEST", number(given.largest), "largest |value - centre|, a whole number"),
     ]
     binning = given.binning
     if binning is None:
-        none = [("TAKES_EVENTS", 0, "frames alone"), ("SENSOR_WIDTH", 1, ""), ("SENSOR_HEIGHT", 1, "")]
+        none = [("TAKES_EVENTS", 0, "frames only"), ("SENSOR_WIDTH", 1, ""), ("SENSOR_HEIGHT", 1, "")]
         return [*found, *none, ("POLARITIES", 1, ""), ("DOWNSAMPLE", 1, ""), ("MERGED", 1, ""), ("CLIP", "1.0f", "")]
     return [
         *found,
@@ -256,10 +261,10 @@ def _numbers(program: Program) -> list[tuple[str, object, str]]:
         ("SENSOR_WIDTH", binning.sensor.width, ""),
         ("SENSOR_HEIGHT", binning.sensor.height, ""),
         ("POLARITIES", binning.sensor.polarities, ""),
-        ("DOWNSAMPLE", binning.downsample, "pixels a side become one cell"),
-        ("MERGED", int(binning.polarity == "merge"), "polarities in one channel"),
+        ("DOWNSAMPLE", binning.downsample, "side of the squares of pixels that become one cell"),
+        ("MERGED", int(binning.polarity == "merge"), "1 if polarities share one channel"),
         ("CLIP", number(1 if binning.values == "binary" else binning.clip), "the largest count"),
-        ("BINS", binning.bins, "of one window"),
+        ("BINS", binning.bins, "bins of one window"),
         ("BIN_US", f"INT64_C({binning.bin_us})", "microseconds"),
-        ("FROM_FIRST", int(binning.origin == "first"), "bin 0 begins at the first event, not at time zero"),
+        ("FROM_FIRST", int(binning.origin == "first"), "1 if bin 0 begins at the first event instead of time zero"),
     ]

@@ -1,1 +1,1 @@
-"""A program as one JavaScript module, for browsers and node."""
+"""Write a program as one JavaScript module, for browsers and Node.js."""

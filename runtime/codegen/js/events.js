@@ -1,12 +1,12 @@
-// Events to frames of counts, as the contract's binning says.
+// Convert events to frames of counts, as the contract's binning states.
 
 function binning() {
   const found = contract.input.binning;
-  if (found === null) throw new TypeError('this network takes frames: its contract does not say how events become frames');
+  if (found === null) throw new TypeError('this network takes frames, not events: its contract defines no event binning');
   return found;
 }
 
-// The place of an event in its frame, or why it has none.
+// Return the index of an event in its frame, or the reason why it has none.
 function cellOf(x, y, p) {
   const { sensor, downsample, polarity } = binning(), rowStep = sensor.height === 1 ? 1 : downsample;
   if (!(x >= 0 && x < sensor.width && y >= 0 && y < sensor.height)) return 'off_sensor';
@@ -20,7 +20,7 @@ function limit() {
   return binning().values === 'binary' ? 1 : binning().clip;
 }
 
-// Counts of the events {x, y, p} of one time bin; what is off the sensor is left out.
+// Count the events {x, y, p} of one time bin; events off the sensor are left out.
 function countEvents({ x, y = null, p = null }, counts) {
   counts.fill(0);
   for (let i = 0; i < x.length; i++) {
@@ -30,7 +30,7 @@ function countEvents({ x, y = null, p = null }, counts) {
   return counts;
 }
 
-// A recording {t, x, y, p} as the frames of its first window, and how many events are in none of them, by reason.
+// Return the frames of a recording's first window, and the number of events outside them by reason.
 function binRecording({ t, x, y = null, p = null }) {
   const { bins, bin_us: length, origin } = binning(), size = contract.input.shape.reduce((a, b) => a * b, 1);
   const cells = Array.from(t, (_, i) => cellOf(x[i], y === null ? 0 : y[i], p === null ? 0 : p[i]));

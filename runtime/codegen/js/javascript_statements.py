@@ -1,4 +1,4 @@
-"""Each instruction as a statement of JavaScript, and the arrays that it needs."""
+"""Write each instruction as a JavaScript statement, with the arrays that it needs."""
 
 from __future__ import annotations
 
@@ -30,14 +30,18 @@ from axonnx.runtime.program.instructions import (
 )
 from axonnx.runtime.program.layer_noise import layer_key
 
-Bytes = NDArray[np.int8]  # stands for an array of any type: its strides count elements
+Bytes = NDArray[np.int8]  # used for arrays of any type: its strides count elements
 
-FINEST = 40  # bits behind the point of integers that are tried
-INTEGERS = {"Int8Array": (2**7, "<i1"), "Int16Array": (2**15, "<i2"), "Int24": (2**23, "<i4")}  # what they are below
+FINEST = 40  # most fractional bits that are tried for integers
+INTEGERS = {
+    "Int8Array": (2**7, "<i1"),
+    "Int16Array": (2**15, "<i2"),
+    "Int24": (2**23, "<i4"),
+}  # exclusive limit and storage of each type
 
 
 class Statements:
-    """Grows instruction by instruction: constants of the file, arrays of a network, statements of a step."""
+    """Collects constants of the file, arrays of a network and statements of a step, instruction by instruction."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -45,7 +49,7 @@ class Statements:
         self.arrays: list[str] = []
         self.step: list[str] = []
         self._variables: dict[str, str] = {}  # of buffers
-        self._known: dict[Any, str] = {}  # constants, expanded operands and active inputs, each by what it is of
+        self._known: dict[Any, str] = {}  # constants, expanded operands and lists of active inputs, each by its origin
         for name in (program.input, *program.states, *program.noises):
             self.buffer(name)
         for name in program.noises:
@@ -56,7 +60,7 @@ class Statements:
         self._keep()
 
     def buffer(self, name: str) -> str:
-        """The variable of a buffer."""
+        """Return the variable of a buffer."""
         if name not in self._variables:
             self._variables[name] = f"b{len(self._variables)}"
             size = self.program.buffers[name].size
@@ -64,18 +68,18 @@ class Statements:
         return self._variables[name]
 
     def alias(self, name: str, of: str) -> None:
-        """Two buffers in one array."""
+        """Put two buffers into one array."""
         self._variables[name] = self.buffer(of)
 
     def constant(self, key: str, values: Floats) -> str:
-        """The variable of an array of the file, written once."""
+        """Return the variable of a constant array; each is written once."""
         if key not in self._known:
             self._known[key] = f"k{len(self.constants)}"
             self.constants.append(f"const {self._known[key]} = {literal(values)};  // {quoted(key)}")
         return self._known[key]
 
     def operand(self, name: str, shape: Shape) -> str:
-        """A buffer or constant with an element for each of ``shape``; buffers are expanded in each step."""
+        """Return a buffer or constant with one element for each of ``shape``; buffers are expanded in each step."""
         constant = self.program.constants.get(name)
         plain = self.buffer(name) if constant is None else self.constant(name, constant)
         found = self.program.buffers[name].shape if constant is None else constant.shape
@@ -89,12 +93,12 @@ class Statements:
         return self._known[name, shape]
 
     def scratch(self, what: str) -> str:
-        """A variable for an array that ``what`` makes."""
+        """Add a variable for the array that the expression ``what`` makes."""
         self.arrays.append(f"const a{len(self.arrays)} = {what};")
         return f"a{len(self.arrays) - 1}"
 
     def active(self, name: str) -> str:
-        """The list of a buffer's active inputs and their number, found once in a step."""
+        """Return the list of a buffer's active inputs and their number, computed once per step."""
         x = self.buffer(name)
         if ("active", x) not in self._known:
             places = self.scratch(f"new Int32Array({self.program.buffers[name].size})")
@@ -103,14 +107,15 @@ class Statements:
         return self._known["active", x]
 
     def call(self, kernel: str, i: Instruction, *given: object) -> None:
-        """A kernel on the buffers that the instruction writes, and on what is given."""
+        """Add the call of a kernel on the buffers that the instruction writes and the given arguments."""
         self.step.append(f"{kernel}({', '.join(map(str, [*map(self.buffer, i.writes), *given]))});")
 
     def refuse(self, i: Instruction, why: str) -> AxonnxError:
-        """An error that names the instruction."""
+        """Return an error that names the instruction."""
         return AxonnxError(
-            f"{self.program.name}: node {i.name!r} ({i.op}) cannot be written as JavaScript: {why}. Run the file by "
-            f"onnxruntime-web, which takes it as it is"
+            f"{self.program.name}: node {i.name!r} ({i.op}) cannot be written as JavaScript: {why}. Run the ONNX file "
+            f"with "
+            f"onnxruntime-web instead"
         )
 
     def _rule(self, i: Instruction) -> Rule:
@@ -119,7 +124,7 @@ class Statements:
         return RULES[type(i)]
 
     def _keep(self) -> None:
-        """States take their values of the next step; a state that becomes another's is saved before it changes."""
+        """Replace states by their next values; save a state first if it becomes the value of another one."""
         states = {self.buffer(name) for name in self.program.states}
         moved = [(self.buffer(state), self.buffer(source)) for state, source in self.program.after.items()]
         saved = {}
@@ -134,12 +139,12 @@ Rule = Callable[[Statements, Any], None]
 
 
 def quoted(name: str) -> str:
-    """A name that can stand in a comment, and in a page."""
+    """Return a name that is safe in a comment and in a page."""
     return json.dumps(name)[1:-1].replace("<", "\\u003c")
 
 
 def literal(values: Floats) -> str:
-    """A JavaScript expression for an array; a·2^s as integers of 8, 16 or 24 bits where they are exact."""
+    """Return a JavaScript expression for an array: a·2^s as integers of 8, 16 or 24 bits if they are exact."""
     scaled = values.astype(np.float64)
     largest = float(np.abs(scaled).max(initial=0.0))
     for bits in range(-FINEST, FINEST):
@@ -151,7 +156,7 @@ def literal(values: Floats) -> str:
             name, kind = kinds[0]
             data = np.ascontiguousarray(integers.astype(kind))
             if name == "Int24":
-                data = data.reshape(-1, 1).view(np.uint8)[:, :3]  # the top byte says nothing
+                data = data.reshape(-1, 1).view(np.uint8)[:, :3]  # the top byte carries no information
             return _constant(data, name, 2.0**-bits)
     return _constant(np.ascontiguousarray(values, "<f4"), "Float32Array", 1.0)
 
@@ -165,7 +170,7 @@ def _memory(shape: Shape) -> Bytes:
 
 
 def _copy(to: str, out: Bytes, target: Bytes, source: str, x: Bytes, part: Bytes) -> str:
-    """A part of one array into a part of another: where each begins, and how far apart its elements are."""
+    """Return a statement that copies a part of one array to a part of another, from their offsets and strides."""
     first, begin = target.ctypes.data - out.ctypes.data, part.ctypes.data - x.ctypes.data
     sides = f"{to}, {first}, {list(target.strides)}, {source}, {begin}, {list(part.strides)}"
     return f"copy({sides}, {list(part.shape)});"
@@ -215,7 +220,7 @@ def _pool(s: Statements, i: PoolPairs | AveragePool | MaxPool) -> None:
 
 def _check_exact(s: Statements, i: Instruction) -> None:
     if not s.program.buffers[i.writes[0]].values.dyadic:
-        raise s.refuse(i, "its sums are beyond what float32 holds exactly, so their order would show")
+        raise s.refuse(i, "its sums exceed the exact integers of float32, so their bits depend on the order")
 
 
 def _step_row(s: Statements, i: StepRow) -> None:
@@ -236,12 +241,12 @@ def _move(s: Statements, i: Move) -> None:
 
 
 def _moved(i: Move, x: Bytes, out: Bytes, start: int) -> tuple[Bytes, Bytes]:
-    """The part of a move's result that an operand fills, and the part of the operand that fills it.
+    """Return the part of a move's result that an operand fills, and the part of the operand that fills it.
 
-    ``start`` is where the operand begins among those that are joined.
+    ``start`` is the position of the operand among joined operands.
     """
     if i.kind not in ("Concat", "Pad"):
-        return out, i.apply([x[None]])[0]  # of slices, transposes and broadcasts numpy gives a view
+        return out, i.apply([x[None]])[0]  # numpy returns views for slices, transposes and broadcasts
     first = [start * (axis == i.how) for axis in range(x.ndim)] if i.kind == "Concat" else [pad[0] for pad in i.how]
     return out[tuple(slice(begin, begin + size) for begin, size in zip(first, x.shape, strict=True))], x
 

@@ -1,8 +1,8 @@
-// Kernels of everything but neurons, which are made from their operators. Weights lie on the file's grid, so a sum of
-// synapses is exact in any order; everything else is rounded to float32 after each operation, in a fixed order.
+// Kernels of all instructions except neurons, which are generated from their operators. Weights lie on the file's grid,
+// so sums of synapses are exact in any order. All else is rounded to float32 after each operation, in a fixed order.
 const round = Math.fround;
 
-// Places of the inputs that are not zero, and how many they are.
+// List the indices of the non-zero inputs, and return their number.
 function active(x, list) {
   let n = 0;
   for (let i = 0; i < x.length; i++) {
@@ -12,7 +12,7 @@ function active(x, list) {
   return n;
 }
 
-// y = W·x + b from the rows of active inputs alone; rows[i·m + j] = w_ji.
+// y = W·x + b from the rows of active inputs only; rows[i·m + j] = w_ji.
 function linear(y, x, list, n, rows, bias) {
   const m = y.length;
   y.fill(0);
@@ -67,7 +67,7 @@ function mul(y, a, b) {
   for (let i = 0; i < y.length; i++) y[i] = a[i] * b[i];
 }
 
-// a_i = Σ_k x_k² − x_i², exact: x is spikes or counts
+// a_i = Σ_k x_k² − x_i², exact because x are spikes or counts
 function recurrentActivity(y, x) {
   let sum = 0;
   for (let i = 0; i < x.length; i++) sum += x[i] * x[i];
@@ -83,12 +83,12 @@ function poolPairs(y, x, width) {
   }
 }
 
-// Means over windows of a power of two: exact, for x lies on a grid.
+// Means over windows of a power of two: exact, because x lies on a grid.
 function averagePool(y, x, width, tall, wide) {
   pool(y, x, width, tall, wide, 0, (a, b) => a + b, 1 / (tall * wide));
 }
 
-// The largest of each window.
+// The largest value of each window.
 function maxPool(y, x, width, tall, wide) {
   pool(y, x, width, tall, wide, -Infinity, Math.max, 1);
 }
@@ -131,7 +131,7 @@ function constant(text, Kind, unit) {
   return Float32Array.from(values, (value) => value * unit);
 }
 
-// Integers of three bytes, the low one first.
+// Little-endian integers of three bytes.
 function Int24(bytes) {
   return Int32Array.from({ length: bytes.length / 3 }, (_, i) => bytes[3 * i] | bytes[3 * i + 1] << 8 | bytes[3 * i + 2] << 24 >> 8);
 }

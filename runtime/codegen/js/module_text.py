@@ -1,4 +1,4 @@
-"""The whole module: contract, kernels, constants, one time step, and what users call."""
+"""Write the whole module: contract, kernels, constants, one time step, and the functions for users."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.program.instructions import Neurons, Program
 from axonnx.runtime.program.normal_table import coefficients
 
-MOST_CHARACTERS = 2**28  # of one text: browsers hold twice as much
+MOST_CHARACTERS = 2**28  # in one text; browsers hold twice as many
 HEADER = """\
-// {name} as JavaScript, with the bits of its ONNX file: a {kind} network for {classes} classes.
+// {name} as JavaScript, with the same bits as its ONNX file: a {kind} network for {classes} classes.
 //
 //   import {{ create, contract }} from './network.js';
 //   const network = create();
@@ -26,12 +26,12 @@ HEADER = """\
 
 
 def module_text(program: Program) -> str:
-    """The text of an ES module."""
+    """Return the text of an ES module."""
     return f"{script_text(program)}\nexport {{ create, contract }};\n"
 
 
 def script_text(program: Program) -> str:
-    """The same without exports, for the body of a function in a page."""
+    """Return the module without exports, for the body of a function in a page."""
     statements = Statements(program)
     noise = [_normal_table(), library("noise.js")] if program.noises else []
     parts = [_header(program), _contract(program), library("kernels.js"), *_neurons(program), *noise]
@@ -39,30 +39,30 @@ def script_text(program: Program) -> str:
     text = "\n".join(parts)
     if len(text) > MOST_CHARACTERS:
         raise AxonnxError(
-            f"{program.name}: as JavaScript it has {len(text):,} characters; at most {MOST_CHARACTERS:,} are possible. "
-            f"Prune the network, or export it with weights of 8 bits"
+            f"{program.name}: its JavaScript has {len(text):,} characters; expected at most {MOST_CHARACTERS:,}. "
+            f"Prune the network, or export it with 8-bit weights"
         )
     return text
 
 
 def library(name: str) -> str:
-    """A file of kernels."""
+    """Return a file of kernels."""
     return resources.files("axonnx.runtime.codegen.js").joinpath(name).read_text("utf-8")
 
 
 def in_page(value: object) -> str:
-    """JSON that can stand in a script of a page."""
+    """Return JSON that is safe in a script of a page."""
     return json.dumps(value, separators=(", ", ": ")).replace("<", "\\u003c")
 
 
 def _neurons(program: Program) -> list[str]:
-    """A function for each neuron operator that the network uses."""
+    """Return a function for each neuron operator that the network uses."""
     used = {i.spike_op for i in program.instructions if isinstance(i, Neurons)}
     return [f"{javascript_function(op)}\n" for op in OPS.values() if op.name in used]
 
 
 def _normal_table() -> str:
-    """The coefficients of the inverse of the normal distribution, as float64."""
+    """Return the coefficients of the inverse normal distribution, as float64."""
     text = b64encode(coefficients().astype("<f8").tobytes()).decode()
     return f"const NORMAL = new Float64Array(Uint8Array.from(atob('{text}'), (letter) => letter.charCodeAt(0)).buffer);"
 
@@ -73,7 +73,7 @@ def _header(program: Program) -> str:
 
 
 def _contract(program: Program) -> str:
-    """What the file promises, without how it was trained."""
+    """Return the contract without the training details."""
     kept = ("kind", "classes", "input", "collapse", "layers", "tie", "reset_timing", "logits", "accuracy", "measured")
     facts = program.contract.model_dump(mode="json", include=set(kept))
     known = program.contract.provenance
@@ -83,7 +83,7 @@ def _contract(program: Program) -> str:
 
 
 def _build(program: Program, statements: Statements) -> str:
-    """A function that makes the arrays of one network and the function that takes its next step."""
+    """Return a function that makes the arrays of one network and the function that runs its next step."""
     results = [statements.buffer(name) for name in program.logits or program.totals]
     layers = [
         f"{{ name: {in_page(layer.name)}, shape: {list(layer.shape)}, spikes: {statements.buffer(layer.spikes)}, "

@@ -1,6 +1,6 @@
-// What users call.
+// The functions for users.
 
-// A network at rest. seed and sample name the noise of a stochastic file; others do not need them.
+// Make a network at rest. Only stochastic files use seed and sample, which select the noise.
 function create({ seed = 0, sample = 0 } = {}) {
   whole('seed', seed, Number.MAX_SAFE_INTEGER);
   whole('sample', sample, 2 ** 32 - 1);
@@ -13,20 +13,20 @@ function create({ seed = 0, sample = 0 } = {}) {
     steps = 0;
   }
 
-  // One time step (or image): a frame of counts or pixel values, or the events {x, y, p} of one time bin.
+  // Run one time step (or image): a frame of counts or pixel values, or the events {x, y, p} of one bin.
   function step(given) {
     if (STEPS_KNOWN !== null && steps >= STEPS_KNOWN) {
-      throw new RangeError(`this network's normalisation knows ${STEPS_KNOWN} time steps; call reset() after them`);
+      throw new RangeError(`this network has parameters for ${STEPS_KNOWN} time steps; call reset() after them`);
     }
     const frame = given.x === undefined ? given : countEvents(given, counts);
     if (frame.length !== counts.length) {
-      throw new RangeError(`a frame of ${frame.length} values; expected ${counts.length}: ${input.shape.join(' × ')}`);
+      throw new RangeError(`the frame has ${frame.length} values; expected ${counts.length}: ${input.shape.join(' × ')}`);
     }
     for (let i = 0; i < frame.length; i++) {
       const value = frame[i] - input.centre;
       if (!Number.isInteger(value) || Math.abs(value) > input.largest) {
         const around = input.centre ? ` around ${input.centre}` : '';
-        throw new RangeError(`value ${i} is ${frame[i]}; the contract promises integers up to ±${input.largest}${around}`);
+        throw new RangeError(`value ${i} is ${frame[i]}; the contract allows integers up to ±${input.largest}${around}`);
       }
       net.input[i] = value * UNIT;
     }
@@ -36,13 +36,13 @@ function create({ seed = 0, sample = 0 } = {}) {
     return network;
   }
 
-  // The network's own bits, for each member of an ensemble; a spiking network's are its read-out's mean so far.
+  // Logits of each member of an ensemble; those of a spiking network are its read-out's mean so far.
   function memberLogits() {
-    if (steps === 0) throw new RangeError('no time step was taken yet; call step() first');
+    if (steps === 0) throw new RangeError('there is no time step yet; call step() first');
     return net.results.map((result) => result.map((value) => (spiking ? value / round(steps) : value)));
   }
 
-  // The same of a single network; of an ensemble the logarithm of its probabilities.
+  // Logits of a single network, or the logarithm of an ensemble's probabilities.
   function logits() {
     const members = memberLogits();
     return members.length === 1 ? members[0] : Float32Array.from(decision().probabilities, (p) => Math.log(Math.max(p, 1e-30)));
@@ -57,7 +57,7 @@ function create({ seed = 0, sample = 0 } = {}) {
     return { class: winner, label: contract.classes[winner], probability: probabilities[winner], probabilities, entropy, steps };
   }
 
-  // One answer for a recording {t, x, y, p}, t in microseconds: its first window, from the contract's origin on.
+  // Classify the first window of a recording {t, x, y, p}, from the contract's origin on; t is in microseconds.
   function run(recording, eachStep = () => {}) {
     const { frames, outside } = binRecording(recording);
     reset();

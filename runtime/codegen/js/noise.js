@@ -1,4 +1,4 @@
-// Standard normals, each a function of (seed, sample, step, layer, neuron) alone: Philox-4x32-10, then a piecewise
+// Standard normal numbers that depend only on (seed, sample, step, layer, neuron): Philox-4x32-10, then a piecewise
 // polynomial in float64. NORMAL[octave·8 + power] holds its coefficients.
 
 // The high 32 bits of a product of two 32-bit numbers, from four products of 16 bits.
@@ -26,7 +26,7 @@ function normals(y, seed, layer, step, sample) {
   }
 }
 
-// The top bit is the sign, the others the tail probability (2m + 1) / 2³³.
+// The top bit is the sign; the others give the tail probability (2m + 1) / 2³³.
 function normal(word) {
   const odd = (word & 0x7fffffff) * 2 + 1, octave = 32 - Math.clz32(odd);
   const v = odd / ((1 << octave - 1 >>> 0) * 2) * 4 - 3, row = (octave - 1) * 8;

@@ -1,19 +1,19 @@
-// Recordings of events: npz, npy, csv, EVT 2.0, DAT and N-MNIST's bin, from their bytes to columns {t, x, y, p}.
+// Read recordings (npz, npy, csv, EVT 2.0, DAT and N-MNIST's bin) from their bytes to columns {t, x, y, p}.
 
-// The recording of a file's bytes, told by what they begin with; of an npz with many recordings, the one at index.
+// Read the recording of a file, whose format is detected from its first bytes; index selects one of an npz with several.
 async function readRecording(given, name = 'recording', index = 0) {
-  const bytes = new Uint8Array(given);  // a copy: slices of node's buffers are none
+  const bytes = new Uint8Array(given);  // a copy, because slices of Node.js buffers share memory
   const text = new TextDecoder('latin1').decode(bytes.subarray(0, 65536));
   if (text.startsWith('PK')) return readNpz(bytes, index);
   if (text.startsWith('\x93NUMPY')) return fromColumns(readNpy(bytes));
   if (text.startsWith('% ')) return readProphesee(bytes, text);
   if (name.toLowerCase().endsWith('.bin')) return readNmnist(bytes);
   if (/^(\xef\xbb\xbf)?[\s"]*[txyp]["\s]*,/i.test(text)) return readCsv(new TextDecoder().decode(bytes));
-  throw new TypeError(`${name}: no recording that is known here: npz, npy, csv with the columns t,x,y,p, EVT 2.0, DAT, N-MNIST's bin`);
+  throw new TypeError(`${name}: unknown format; expected npz, npy, csv with the columns t,x,y,p, EVT 2.0, DAT, N-MNIST's bin`);
 }
 
 function fromColumns({ t, x, y = null, p = null, sensor = null }) {
-  if (t === undefined || x === undefined) throw new TypeError('a recording needs t and x');
+  if (t === undefined || x === undefined) throw new TypeError('t or x is missing; a recording needs both');
   const size = sensor === null ? null : { width: Number(sensor[0]), height: Number(sensor[1]) };
   return { t: numbers(t), x: numbers(x), y: y && numbers(y), p: p && numbers(p), sensor: size };
 }
@@ -22,7 +22,7 @@ function numbers(column) {
   return Float64Array.from(column, Number);
 }
 
-// Lines of whole numbers below a line that names the columns t, x, y and p in any order.
+// Read lines of whole numbers below a line with the column names t, x, y and p in any order.
 function readCsv(text) {
   const [head, ...lines] = text.trim().split(/\r?\n/);
   const names = head.replace('\ufeff', '').split(',').map((name) => name.trim().replaceAll('"', '').toLowerCase());
@@ -31,13 +31,13 @@ function readCsv(text) {
     const cells = line.split(',');
     names.forEach((name, at) => {
       columns[name][row] = Number(cells[at]);
-      if (!Number.isInteger(columns[name][row]) || !cells[at].trim()) throw new TypeError(`line ${row + 2}, column ${name}: no whole number`);
+      if (!Number.isInteger(columns[name][row]) || !cells[at].trim()) throw new TypeError(`line ${row + 2}, column ${name}: expected a whole number`);
     });
   });
   return fromColumns(columns);
 }
 
-// The arrays of a zip file, one by one, from the directory at its end.
+// Yield the arrays of a zip file from the directory at its end.
 async function readNpz(bytes, index) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length), arrays = {};
   let end = bytes.length - 22;
@@ -62,7 +62,7 @@ async function inflated(bytes, method) {
 
 function cut(arrays, index) {
   const edges = arrays.offsets ? Array.from(arrays.offsets, Number) : [0, arrays.t?.length];
-  if (!(index >= 0 && index < edges.length - 1)) throw new RangeError(`recording ${index} of ${edges.length - 1}`);
+  if (!(index >= 0 && index < edges.length - 1)) throw new RangeError(`there is no recording ${index}; expected an index from 0 to ${edges.length - 2}`);
   const columns = ['t', 'x', 'y', 'p'].filter((name) => arrays[name]);
   const parts = Object.fromEntries(columns.map((name) => [name, arrays[name].subarray(edges[index], edges[index + 1])]));
   return { ...fromColumns({ ...parts, sensor: arrays.sensor }), recordings: edges.length - 1 };
@@ -73,7 +73,7 @@ const KINDS = {
   i8: BigInt64Array, u8: BigUint64Array, f4: Float32Array, f8: Float64Array,
 };
 
-// A plain array, or {field: array} of a structured one.
+// Return a plain array, or {field: array} for a structured one.
 function readNpy(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length), wide = bytes[6] > 1;
   const start = (wide ? 12 : 10) + (wide ? view.getUint32(8, true) : view.getUint16(8, true));
@@ -81,7 +81,7 @@ function readNpy(bytes) {
   const data = bytes.slice(start), plain = /'descr': '[<|](\w+)'/.exec(head);
   if (plain) return column(data, plain[1], 0, null);
   const fields = [...head.matchAll(/\('(\w*)', '[<|](\w+)'\)/g)].map(([, name, kind]) => ({ name, kind, size: Number(kind.slice(1)) }));
-  if (fields.length === 0) throw new TypeError('an array of a kind that is not read here; expected little-endian numbers');
+  if (fields.length === 0) throw new TypeError('the array has an unsupported type; expected little-endian numbers');
   const size = fields.reduce((sum, field) => sum + field.size, 0), found = {};
   let at = 0;
   for (const field of fields) {
@@ -92,14 +92,14 @@ function readNpy(bytes) {
 }
 
 function column(data, kind, at, size) {
-  if (!KINDS[kind]) throw new TypeError(`an array of ${kind}, which is not read here; expected numbers`);
+  if (!KINDS[kind]) throw new TypeError(`the array has the unsupported type ${kind}; expected numbers`);
   if (size === null) return new KINDS[kind](data.buffer);
   const width = Number(kind.slice(1)), packed = new Uint8Array(data.length / size * width);
   for (let row = 0; row * size < data.length; row++) packed.set(data.subarray(row * size + at, row * size + at + width), row * width);
   return new KINDS[kind](packed.buffer);
 }
 
-// Times of a counter of some bits, which begins anew where it steps back by more than half of its range.
+// Unwrap the times of a counter, which has restarted if it steps back by more than half of its range.
 function unwrapped(times, span) {
   let turns = 0;
   return times.map((time, i) => {
@@ -110,9 +110,9 @@ function unwrapped(times, span) {
   });
 }
 
-// Five bytes an event; y = 240 marks an overflow of the camera's own clock.
+// Five bytes per event; y = 240 marks an overflow of the camera's own clock.
 function readNmnist(bytes) {
-  if (bytes.length % 5) throw new TypeError('no whole number of records of 5 bytes: the file was cut off');
+  if (bytes.length % 5) throw new TypeError('the last record has less than 5 bytes: the file was cut off');
   const rows = Array.from({ length: bytes.length / 5 }, (_, i) => bytes.subarray(5 * i, 5 * i + 5));
   const times = unwrapped(rows.map((row) => (row[2] & 0x7f) * 65536 + row[3] * 256 + row[4]), 2 ** 23);
   let late = 0;
@@ -124,7 +124,7 @@ function fromRows(rows, sensor) {
   return fromColumns({ ...Object.fromEntries(['t', 'x', 'y', 'p'].map((name, at) => [name, rows.map((row) => row[at])])), sensor });
 }
 
-// A header of lines '% keyword value', then words of 32 bits: EVT 2.0 in .raw, or DAT.
+// Read a header of lines '% keyword value', then 32-bit words: EVT 2.0 in .raw, or DAT.
 function readProphesee(bytes, text) {
   const lines = /^(?:% [^\n\0-\x08]*\n)*/.exec(text)[0], end = /^% end.*\n/m.exec(lines);
   const head = end ? lines.slice(0, end.index + end[0].length) : lines;
@@ -132,12 +132,12 @@ function readProphesee(bytes, text) {
   const sensor = size && [size[1], size[2]];
   if (/^% (evt 2\.0|format EVT2)(;|\s|$)/im.test(head)) return readEvt2(bytes.slice(head.length), sensor);
   const version = /^% version ([12])\s/im.exec(head);
-  if (!version) throw new TypeError('of Prophesee files, EVT 2.0 and DAT are read here; convert others with axonnx');
+  if (!version) throw new TypeError('unsupported Prophesee format; expected EVT 2.0 or DAT. Convert other formats with axonnx');
   return readDat(bytes.slice(head.length + 2), version[1] === '2' ? [14, 14] : [9, 8], sensor);
 }
 
 function words(data) {
-  if (data.length % 4) throw new TypeError('no whole number of words of 4 bytes: the file was cut off');
+  if (data.length % 4) throw new TypeError('the last word has less than 4 bytes: the file was cut off');
   return new Uint32Array(data.buffer);
 }
 
@@ -159,14 +159,14 @@ function readDat(data, [xBits, yBits], sensor) {
   return fromRows(rows, sensor);
 }
 
-// Events of the sensor that training used, on the network's: pixel x of W becomes pixel ⌊(2x + 1)·V / 2W⌋ of V.
+// Map events from the sensor of training to the network's: pixel x of W becomes pixel ⌊(2x + 1)·V / 2W⌋ of V.
 function fitRecording(recording, { input }) {
-  if (input.binning === null) throw new TypeError('this network takes frames: its contract does not say how events become frames');
+  if (input.binning === null) throw new TypeError('this network takes frames, not events: its contract defines no event binning');
   const target = input.binning.sensor, fit = input.fit, sensor = recording.sensor;
   const same = fit && (sensor === null || (sensor.width === fit.sensor.width && sensor.height === fit.sensor.height));
   if (!same) {
     if (sensor && (sensor.width > target.width || sensor.height > target.height)) {
-      throw new RangeError(`the recording's sensor is ${sensor.width}×${sensor.height} and the network's ${target.width}×${target.height}: resize it first`);
+      throw new RangeError(`the recording's sensor is ${sensor.width}×${sensor.height}, but the network expects ${target.width}×${target.height}: resize the events first`);
     }
     return recording;
   }

@@ -1,4 +1,4 @@
-// node run.mjs RECORDING: the decision on a recording of events, and the logits behind it.
+// node run.mjs RECORDING: print the decision on a recording of events, and its logits.
 import { readFileSync } from 'node:fs';
 import { contract, create } from './network.js';
 import { fitRecording, readRecording } from './recordings.js';

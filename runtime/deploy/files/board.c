@@ -1,5 +1,5 @@
-/* Start-up for a Cortex-M4 with a floating point unit, here ARM's MPS2 board with the image AN386. On another one,
-   change the memory in board.ld; board_count is only a measure. */
+/* Start-up code for a Cortex-M4 with a floating-point unit, here ARM's MPS2 board with the image AN386. For another
+   board, change the memory in board.ld. board_count only measures time. */
 #include "board.h"
 
 extern unsigned stack_top;
@@ -16,12 +16,12 @@ __attribute__((section(".vectors"), used)) static void (*const vectors[16])(void
 };
 
 #define COPROCESSORS (*(volatile uint32_t *)0xE000ED88)
-#define TIMER ((volatile uint32_t *)0x40000000) /* control, value, reload: counts down, 25 million times a second */
-#define INSTRUCTIONS_PER_TICK 40                /* where an emulator takes a nanosecond for each */
+#define TIMER ((volatile uint32_t *)0x40000000) /* control, value, reload: counts down at 25 MHz */
+#define INSTRUCTIONS_PER_TICK 40                /* if an emulator runs one instruction per nanosecond */
 
 void reset(void)
 {
-    COPROCESSORS |= 0xFu << 20; /* the floating point unit is off until it is asked for */
+    COPROCESSORS |= 0xFu << 20; /* the floating-point unit is off after a reset */
     __asm volatile("dsb\n isb");
     TIMER[2] = 0xFFFFFFFF;
     TIMER[1] = 0xFFFFFFFF;

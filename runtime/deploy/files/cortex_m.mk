@@ -1,4 +1,4 @@
-# make: builds firmware.elf;  make run RECORDINGS="a.csv b.csv": runs them in qemu;  make size: of the network alone.
+# make: build firmware.elf;  make run RECORDINGS="a.csv b.csv": run them in qemu;  make size: size of the network alone.
 GCC   ?= arm-none-eabi-gcc
 CORE  := -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16
 FLAGS := $(CORE) -std=c99 -O2 -ffp-contract=off -ffunction-sections -fdata-sections

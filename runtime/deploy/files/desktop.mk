@@ -1,5 +1,5 @@
-# make: builds ./network and lets it check its own arithmetic. Without -ffp-contract=off a fused multiply-add would change
-# the bits. On x86-64 the core is built for three instruction sets; the processor decides which one runs.
+# make: build ./network and check its arithmetic. Without -ffp-contract=off fused multiply-adds would change the bits. On
+# x86-64 the core is built for three instruction sets; the processor decides at run time which one is used.
 CFLAGS ?= -O2
 FLAGS  := -std=gnu99 $(CFLAGS) -ffp-contract=off -Wno-psabi
 CORES  := network_core.o

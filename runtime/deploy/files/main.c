@@ -1,5 +1,5 @@
-/* Runs recordings and prints decisions: a csv file with the columns t,x,y,p (microseconds) in any order, or, for a
-   network that takes frames, one with a frame in each line. */
+/* Runs recordings and prints decisions. A recording is a csv file with the columns t,x,y,p (microseconds) in any order
+   or, for a network that takes frames, a csv file with one frame in each line. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static int16_t counts[NETWORK_BINS][NETWORK_INPUTS]; /* frames of a recording's 
 static float frame[NETWORK_INPUTS];
 static char line[LINE];
 static long events, left_out;
-static int columns[8], width; /* which of t, x, y, p stands in each column */
+static int columns[8], width; /* which of t, x, y, p each column holds */
 
 static int fail(const char *path, long number, const char *why)
 {
@@ -76,7 +76,7 @@ static int cell_of(const event *e)
     return network_cell((int)e->x, (int)e->y, (int)e->p);
 }
 
-/* Where bin 0 begins: at time zero, or at the first event that has a place. */
+/* Start of bin 0: time zero, or the first event on the sensor. */
 static int find_start(FILE *file, int64_t *start)
 {
     event e;
@@ -92,7 +92,7 @@ static int count_events(FILE *file, const char *path)
     int64_t start;
     event e;
     if (!fgets(line, LINE, file) || !read_header() || !find_start(file, &start))
-        return fail(path, 1, "expected the columns t,x,y,p, of which t and x are needed");
+        return fail(path, 1, "expected the columns t,x,y,p; t and x are required");
     for (long number = 2; fgets(line, LINE, file); number++) {
         if (!read_event(&e)) return fail(path, number, "expected a whole number for each column");
         const int cell = cell_of(&e);
@@ -110,7 +110,7 @@ static int read_frames(FILE *file, const char *path)
         for (int i = 0; i < NETWORK_INPUTS; i++) {
             int value;
             if (fscanf(file, " %d ,", &value) != 1 || value < INT16_MIN || value > INT16_MAX)
-                return fail(path, number + 1, "expected whole numbers, a frame in each line");
+                return fail(path, number + 1, "expected whole numbers, one frame in each line");
             counts[number][i] = (int16_t)value;
         }
     return 0;
@@ -141,13 +141,13 @@ static int run(const char *path)
     for (int bin = 0; bin < NETWORK_BINS; bin++) {
         for (int i = 0; i < NETWORK_INPUTS; i++) frame[i] = (float)counts[bin][i];
         const uint64_t before = board_count();
-        if (network_step(&network, frame)) return fail(path, bin + 1, "not what the contract promises");
+        if (network_step(&network, frame)) return fail(path, bin + 1, "found a value that the contract does not allow");
         spent += board_count() - before;
     }
 #if NETWORK_TAKES_EVENTS
     if (2 * left_out > events)
-        fprintf(stderr, "%s: most events are off the %d x %d sensor or outside the window; a larger camera's events have "
-                "to be brought onto this sensor first\n", path, NETWORK_SENSOR_WIDTH, NETWORK_SENSOR_HEIGHT);
+        fprintf(stderr, "%s: most events are off the %d x %d sensor or outside the window; map the events of a larger "
+                "camera to this sensor first\n", path, NETWORK_SENSOR_WIDTH, NETWORK_SENSOR_HEIGHT);
 #endif
     printf("%s  (%ld events, %ld left out, %d steps", network_labels[network_decision(&network)], events, left_out,
            NETWORK_BINS);
@@ -157,7 +157,7 @@ static int run(const char *path)
     return 0;
 }
 
-/* Whether the compiler rounded every operation as it must: a build whose bits would differ is not used. */
+/* Whether the compiler fused operations: such a build would give other bits and must not be used. */
 static int check(void)
 {
     if (network_fuses()) fprintf(stderr, "the compiler fused products with additions: add -ffp-contract=off to its flags\n");

@@ -89,7 +89,7 @@ def test_early_exit_goes_from_the_first_step_to_the_last(exported):
 
 
 def test_no_samples_is_an_error_not_a_zero(exported):
-    with pytest.raises(AxonnxError, match="nothing to profile"):
+    with pytest.raises(AxonnxError, match="the data has no samples"):
         profile(NumpyEngine(compile_file(exported())), [], Hardware())
 
 

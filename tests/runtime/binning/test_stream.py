@@ -234,7 +234,7 @@ def test_both_ends_of_int64():
     assert [(run.first, run.frames is None) for run in runs] == [(0, False), (256, True), (2**64 - 1, False)]
     with pytest.raises(AxonnxError, match="start a new Binner"):
         binner.push(make_events([0], 0))
-    with pytest.raises(AxonnxError, match="beyond the times of int64"):
+    with pytest.raises(AxonnxError, match="beyond the int64 times"):
         Binner(LINE).flush(bins=2**64 + 1)
 
 

@@ -96,7 +96,7 @@ def test_another_opset(refused):
     def change(proto):
         proto.opset_import[0].version = 13
 
-    assert "opset 13; this runtime knows opset 20" in refused(change)
+    assert "opset 13; expected opset 20" in refused(change)
 
 
 def test_an_operator_of_ours_that_is_not_known(refused):
@@ -148,7 +148,7 @@ def test_a_weight_off_the_grid_is_named_with_its_place(form, refused):
 
     text = refused(change, form=form)
     assert "synapse 'hidden.1.synapse': its weight [2, 3] is 0.1" in text
-    assert "no multiple of 2^-" in text
+    assert "not a multiple of 2^-" in text
 
 
 def test_a_bias_off_the_grid(refused):
@@ -273,7 +273,7 @@ def test_a_contract_that_forgets_a_state(refused):
     def change(proto):
         change_contract(proto, lambda facts: facts["layers"][0].update(states=[]))
 
-    assert "its contract names the states" in refused(change)
+    assert "its contract states the states" in refused(change)
 
 
 def test_an_unchanged_file_is_not_refused(exported):
@@ -290,4 +290,4 @@ def test_a_delay_line_that_is_read_by_itself(refused):
         node.input[0] = "delayed/late"
 
     text = refused(change, "two-branches")
-    assert "node 'late/Slice' (Slice) reads 'delayed/late', which holds graded ≤ 1, 2^-2; a delay line" in text
+    assert "node 'late/Slice' (Slice) reads 'delayed/late', which holds graded ≤ 1, 2^-2; expected a Concat" in text

@@ -59,7 +59,7 @@ def test_whole_floats_and_booleans_are_exact():
         ({"y": 70000}, [r"y\[0\] is 70000", "0 to 65535"]),
         ({"p": [256, -3]}, [r"p\[0\] is 256", "0 to 255", "2 of 2"]),
         ({"x": [1, 2, 3]}, [r"x has shape \(3,\)", "2 times", r"\(2,\)"]),
-        ({"t": 5}, ["t has shape", "one time an event"]),
+        ({"t": 5}, ["t has shape", "one time for each event"]),
     ],
 )
 def test_what_does_not_fit_is_refused(fields, words):

@@ -41,7 +41,7 @@ def test_a_rewritten_file_gives_the_same_bits(path, rewrite, tmp_path):
     out = tmp_path / path.name
     rewrite(path, out)
     if rewrite is simplified and load(path, "numpy").contract.collapse.members > 1:
-        with pytest.raises(AxonnxError, match=r"of its ensemble stands elsewhere: .* Leave onnxsim out"):
+        with pytest.raises(AxonnxError, match=r"of its ensemble was moved: .* Do not use onnxsim"):
             load(out, "numpy")
         return
     before, after = answers(path), answers(out)
@@ -92,7 +92,7 @@ def test_zeros_that_nobody_reads_do_not_vanish_from_a_file_that_no_tool_rewrote(
     extra.output[0] = "more/zeros"  # two nodes of one name, which stock onnxruntime refuses
     model.graph.node.insert(list(model.graph.node).index(zeros), extra)
     onnx.save(model, tmp_path / "x.onnx")
-    with pytest.raises(AxonnxError, match=r"two nodes are called|more/zeros"):
+    with pytest.raises(AxonnxError, match=r"two nodes have the name|more/zeros"):
         load(tmp_path / "x.onnx", "numpy")
 
 

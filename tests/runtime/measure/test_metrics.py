@@ -137,7 +137,7 @@ def test_a_label_without_a_class_is_refused(label):
 
 
 def test_no_trials_have_no_interval():
-    with pytest.raises(AxonnxError, match="no trials"):
+    with pytest.raises(AxonnxError, match="0 trials"):
         wilson_interval(0, 0)
 
 

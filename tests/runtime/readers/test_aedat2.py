@@ -69,12 +69,12 @@ def test_wide_addresses_without_a_chip_are_refused_until_the_caller_says(tmp_pat
 
 @pytest.mark.parametrize("chip", ["ch.unizh.DVS128andCochleaAMS1b", "x.CochleaLP", "x.Foo"])
 def test_other_chips_are_refused_by_name(tmp_path, chip):
-    with pytest.raises(AxonnxError, match=f"names AEChip '{chip}'; known are cochlea, dvs128"):
+    with pytest.raises(AxonnxError, match=f"names the unknown AEChip '{chip}'; known chips are cochlea, dvs128"):
         read(tmp_path, [1], header=[f"# AEChip: {chip}"])
 
 
 def test_a_column_beyond_the_chip_is_refused(tmp_path):
-    with pytest.raises(AxonnxError, match="column 300 but the chip is 240 wide"):
+    with pytest.raises(AxonnxError, match="column 300, but the chip has only 240 columns"):
         read(tmp_path, [300 << 12], header=[DAVIS])
 
 

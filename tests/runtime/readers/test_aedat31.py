@@ -66,8 +66,11 @@ def test_no_packets(tmp_path):
     ("data", "words"),
     [
         (AEDAT31_HEADER[:-8], ["header ends without #!END-HEADER", "cut off"]),
-        (AEDAT31_HEADER + bytes(10), [f"byte {START}", "28 bytes begins but only 10 follow"]),
-        (AEDAT31_HEADER + aedat31_packet([EVENT] * 2)[:-3], [f"byte {START}", "44 bytes begins but only 41 follow"]),
+        (AEDAT31_HEADER + bytes(10), [f"byte {START}", "28 bytes begins, but only 10 bytes follow"]),
+        (
+            AEDAT31_HEADER + aedat31_packet([EVENT] * 2)[:-3],
+            [f"byte {START}", "44 bytes begins, but only 41 bytes follow"],
+        ),
         (AEDAT31_HEADER + aedat31_packet([EVENT], number=2), ["'number': 2", "number ≤ capacity"]),
         (AEDAT31_HEADER + aedat31_packet([EVENT], size=0), ["'size': 0", "damaged"]),
         (AEDAT31_HEADER + aedat31_packet([bytes(16)], size=16), ["'size': 16", "size 8"]),
@@ -87,5 +90,5 @@ def test_other_versions_are_refused(tmp_path):
     data = AEDAT31_HEADER.replace(b"3.1", b"3.0")
     with pytest.raises(AxonnxError, match=r"found b'#!AER-DAT3.0'; expected b'#!AER-DAT3.1'"):
         read(tmp_path, data, format="aedat3.1")
-    with pytest.raises(AxonnxError, match=r"not known; expected one of npz \(.npz\)"):
+    with pytest.raises(AxonnxError, match=r"unknown format: .* expected one of npz \(.npz\)"):
         read(tmp_path, data)

@@ -80,13 +80,13 @@ def test_a_fault_far_down_is_named_with_its_line(tmp_path, monkeypatch):
     in_blocks(monkeypatch, (1, 50, True))
     text = csv_bytes(EVENTS) + b"5,6,7\n"
     (tmp_path / "a.csv").write_bytes(text)
-    with pytest.raises(AxonnxError, match="line 302: found 3 values; expected 4: t,x,y,p"):
+    with pytest.raises(AxonnxError, match="line 302: found 3 values; expected 4 values: t,x,y,p"):
         read_events(tmp_path / "a.csv")
     (tmp_path / "a.csv").write_bytes(csv_bytes(EVENTS) + b"\n5,6,7,0\n")
     with pytest.raises(AxonnxError, match="line 302: found an empty line"):
         read_events(tmp_path / "a.csv")
     (tmp_path / "a.csv").write_bytes(csv_bytes(EVENTS) + b"5,6,7,\xff\n")
-    with pytest.raises(AxonnxError, match=f"byte {len(csv_bytes(EVENTS)) + 6}: is no UTF-8 text"):
+    with pytest.raises(AxonnxError, match=f"byte {len(csv_bytes(EVENTS)) + 6}: is not UTF-8 text"):
         read_events(tmp_path / "a.csv")
 
 
@@ -148,7 +148,7 @@ def _repeated(name, times):
 
 def test_gathering_keeps_one_copy():
     many = [EVENTS] * 50
-    opened = blocks.Opened("memory", None, iter(many), {"odd": 1}, ("note",))
+    opened = blocks.OpenRecording("memory", None, iter(many), {"odd": 1}, ("note",))
     found = blocks.gathered(opened)
     assert isinstance(found, Recording)
     assert (found.events.tobytes(), found.skipped, found.notes) == (EVENTS.tobytes() * 50, {"odd": 1}, ("note",))

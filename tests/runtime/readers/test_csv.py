@@ -39,12 +39,12 @@ def test_a_header_alone_is_a_recording_without_events(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("1,2,3,0\n", ["line 1", "found numbers, '1,2,3,0'", "Put such a line above them", "t,x,y,p in any order"]),
-        ("t,x,y,polarity\n", ["line 1", "polarity", "leave out any other"]),
+        ("1,2,3,0\n", ["line 1", "found numbers, '1,2,3,0'", "Add such a line at the top", "t,x,y,p in any order"]),
+        ("t,x,y,polarity\n", ["line 1", "polarity", "remove all others"]),
         ("x,y,p\n1,2,0\n", ["line 1", "t and x are required"]),
         ("t,x,x\n", ["line 1", "each once"]),
         ("\n", ["line 1"]),
-        ("t,x\n1,2\n3\n", ["line 3: found 1 values; expected 2: t,x"]),
+        ("t,x\n1,2\n3\n", ["line 3: found 1 values; expected 2 values: t,x"]),
         ("t,x\n1,2,3\n", ["line 2: found 3 values"]),
         ("t,x,y,p\n1,2\n3,4\n", ["line 2: found 2 values; expected 4"]),
         ("t,x\n1,2\n\n3,4\n", ["line 3: found an empty line"]),
@@ -74,5 +74,5 @@ def test_wrong_text_is_refused_with_line_and_column(tmp_path, text, words):
 
 def test_other_encodings_are_refused(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"t,x\n\xff\xfe,1\n")
-    with pytest.raises(AxonnxError, match="byte 4: is no UTF-8 text"):
+    with pytest.raises(AxonnxError, match="byte 4: is not UTF-8 text"):
         read_events(tmp_path / "a.csv")

@@ -128,7 +128,7 @@ def test_unknown_content_lists_what_is_known(tmp_path, suffix):
 
 def test_an_unknown_format_name_lists_what_is_known(tmp_path):
     (tmp_path / "a.csv").write_text("t,x\n")
-    with pytest.raises(AxonnxError, match=r"format 'matlab' is not known; expected one of npz"):
+    with pytest.raises(AxonnxError, match=r"unknown format 'matlab'; expected one of npz"):
         read_events(tmp_path / "a.csv", format="matlab")
 
 

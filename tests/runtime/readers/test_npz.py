@@ -87,7 +87,7 @@ def test_many_recordings_in_one_file(tmp_path):
         ({"x": [0, 70_000]}, [r"x\[1\] is 70000", "0 to 65535"]),
         ({"p": [0, -1]}, [r"p\[1\] is -1"]),
         ({"y": [1, 2, 3]}, [r"y has shape \(3,\)"]),
-        ({"t": np.array([1, "a"], object)}, ["no readable npz or npy file", "Python objects"]),
+        ({"t": np.array([1, "a"], object)}, ["not a readable npz or npy file", "Python objects"]),
         ({"offsets": [0, 3]}, [r"offsets \[0 3\]", "end at 2"]),
         ({"offsets": [0.0, 2.0]}, ["expected integers"]),
         ({"label": [1, 2, 3]}, [r"label is int64 of shape \(3,\)", "each of 1 recordings"]),
@@ -106,7 +106,7 @@ def test_wrong_arrays_are_refused(tmp_path, change, words):
 
 def test_a_plain_array_is_refused(tmp_path):
     np.save(tmp_path / "a.npy", np.zeros((5, 4)))
-    with pytest.raises(AxonnxError, match=r"plain array of float64 \(5, 4\); expected a structured one"):
+    with pytest.raises(AxonnxError, match=r"plain array of float64 \(5, 4\); expected a structured array"):
         read_events(tmp_path / "a.npy")
 
 

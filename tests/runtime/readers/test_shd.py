@@ -57,11 +57,11 @@ def test_wrong_content_is_refused(tmp_path, content, text):
 def test_other_hdf5_is_refused(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["images"] = np.zeros(3)
-    with pytest.raises(AxonnxError, match=r"is no SHD file.*expected spikes/times and spikes/units"):
+    with pytest.raises(AxonnxError, match=r"is not an SHD file.*expected spikes/times and spikes/units"):
         read_shd(tmp_path / "a.h5")
     with h5py.File(tmp_path / "b.h5", "w") as file:
         file["spikes/times"], file["spikes/units"] = 5, 6
-    with pytest.raises(AxonnxError, match="expected an entry a recording"):
+    with pytest.raises(AxonnxError, match="expected one entry for each recording"):
         read_shd(tmp_path / "b.h5")
 
 
@@ -71,7 +71,7 @@ def test_files_that_were_cut_off_or_are_not_hdf5_are_refused(tmp_path):
     with pytest.raises(AxonnxError, match=r"a.h5: h5py cannot read it"):
         read_shd(path)
     path.write_bytes(b"t,x\n1,2\n")
-    with pytest.raises(AxonnxError, match=r"expected b'.*HDF.*as HDF5 starts"):
+    with pytest.raises(AxonnxError, match=r"expected b'.*HDF.*the start of HDF5"):
         read_shd(path)
     with pytest.raises(AxonnxError, match="cannot be read"):
         read_shd(tmp_path / "none.h5")
@@ -89,10 +89,10 @@ def test_data_in_other_files_is_refused(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         for name in ("spikes/times", "spikes/units"):
             file.create_dataset(name, (10,), "f8", external=[(str(tmp_path / "secret"), 0, 80)])
-    with pytest.raises(AxonnxError, match="stands in another file"):
+    with pytest.raises(AxonnxError, match="is not a data set of this file"):
         read_shd(tmp_path / "a.h5")
     write(tmp_path / "other.h5", [[0.5]], [[1]])
     with h5py.File(tmp_path / "b.h5", "w") as file:
         file["spikes"] = h5py.ExternalLink(str(tmp_path / "other.h5"), "spikes")
-    with pytest.raises(AxonnxError, match="stands in another file"):
+    with pytest.raises(AxonnxError, match="is not a data set of this file"):
         read_shd(tmp_path / "b.h5")

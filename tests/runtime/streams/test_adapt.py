@@ -80,7 +80,7 @@ def test_an_unknown_sensor_is_left_to_the_session():
 def test_polarities_are_merged_when_asked():
     events = make_events([1, 2], 0, 0, [0, 1])
     one, two = Sensor(width=4, polarities=1), Sensor(width=4)
-    with pytest.raises(AxonnxError, match=r"2 polarities and the network's 1; merge polarities"):
+    with pytest.raises(AxonnxError, match=r"2 polarities, but the network expects 1; merge the polarities"):
         Adapter(one, two)
     assert Adapter(one, two, merge_polarities=True)(events)["p"].tolist() == [0, 0]
     assert events["p"].tolist() == [0, 1]
@@ -92,14 +92,14 @@ def test_polarities_are_merged_when_asked():
         (
             Sensor(width=5, height=4),
             {},
-            r"the source's sensor is 5×4 and the network's 4×4: say how .* resized, or cropped",
+            r"the source's sensor is 5×4, but the network expects 4×4; resize .* or crop",
         ),
-        (Sensor(width=4, height=5), {}, r"4×5 and the network's 4×4"),
-        (None, {"resize": True}, r"does not say how large its sensor is.* state it, e.g. 128x128"),
-        (None, {"crop": "centre"}, r"does not say how large its sensor is"),
+        (Sensor(width=4, height=5), {}, r"4×5, but the network expects 4×4"),
+        (None, {"resize": True}, r"does not state its sensor size.* state the size, for example 128x128"),
+        (None, {"crop": "centre"}, r"does not state its sensor size"),
         (Sensor(width=9, height=9), {"crop": (9, 0)}, r"crop 9,0 does not begin on the sensor of 9×9"),
         (None, {"crop": (-1, 0)}, r"crop -1,0 does not begin on the sensor; give"),
-        (Sensor(width=9, height=9), {"crop": (1, 1), "resize": True}, "exclude each other"),
+        (Sensor(width=9, height=9), {"crop": (1, 1), "resize": True}, "cannot be combined"),
     ],
 )
 def test_what_does_not_fit_is_refused(source, options, text):

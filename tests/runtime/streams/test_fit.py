@@ -40,11 +40,11 @@ def test_what_is_asked_for_goes_before_what_training_did():
 
 
 def test_another_sensor_is_treated_as_without_it():
-    with pytest.raises(AxonnxError, match="640×480 and the network's 64×48"):
+    with pytest.raises(AxonnxError, match="640×480, but the network expects 64×48"):
         Fit().adapter(source(Sensor(width=640, height=480)), NETWORK, TRAINED)
     assert Fit().adapter(source(NETWORK), NETWORK, TRAINED).region is None
 
 
 def test_a_region_lies_on_its_sensor():
-    with pytest.raises(ValueError, match="340×256 pixels from 7,2 on do not lie on a sensor of 346×260"):
+    with pytest.raises(ValueError, match="340×256 pixels at 7,2 is not inside the sensor of 346×260"):
         FitContract(sensor=CAMERA, left=7, top=2, width=340, height=256)

@@ -59,8 +59,8 @@ def test_whole_numbers_of_any_type_are_taken(engines, tmp_path, dtype):
 @pytest.mark.parametrize(
     ("values", "fault"),
     [
-        (np.zeros((2, 2, 3)), r"holds an array \[2, 2, 3\]; .* expected \[3, 2, 2\], .*channels stand first"),
-        (np.zeros((5, 3, 3, 2)), r"images of 3×2×2: expected \[3, 2, 2\], or many of them, \[N, 3, 2, 2\]"),
+        (np.zeros((2, 2, 3)), r"holds an array \[2, 2, 3\]; .* one sample \[3, 2, 2\], .*channels come first"),
+        (np.zeros((5, 3, 3, 2)), r"images of 3×2×2: one sample \[3, 2, 2\], or several \[N, 3, 2, 2\]"),
         (np.zeros((0, 3, 2, 2)), r"holds an array \[0, 3, 2, 2\]"),
         (np.full((3, 2, 2), 31), r"the value at \[0, 0, 0, 0\] is 31; expected integers from -10 to 30 \(12 of 12"),
         (np.full((3, 2, 2), 0.5), r"is 0.5; expected integers"),
@@ -81,11 +81,17 @@ def test_files_that_hold_something_else_are_refused(engines, tmp_path):
     (tmp_path / "text.npz").write_text("no")
     np.savez(tmp_path / "pickled.npz", frames=np.array([{}], dtype=object))
     for name, fault in [
-        ("other.npz", "holds t; the network takes .*: expected one array called frames or x"),
-        ("events.npz", "holds a recording of events: t, x; the network takes images of 3×2×2 from an npz or npy file"),
-        ("text.npz", "is neither an npz nor an npy file; the network takes images of 3×2×2 .* events cannot be given"),
-        ("pickled.npz", "is no readable npz or npy file"),
-        ("missing.npz", "is no readable npz or npy file"),
+        ("other.npz", "holds t; the network expects .*: expected one array called frames or x"),
+        (
+            "events.npz",
+            "holds a recording of events: t, x; the network expects images of 3×2×2 from an npz or npy file",
+        ),
+        (
+            "text.npz",
+            "is neither an npz nor an npy file; the network expects .* cannot run on event recordings",
+        ),
+        ("pickled.npz", "is not a readable npz or npy file"),
+        ("missing.npz", "is not a readable npz or npy file"),
     ]:
         with pytest.raises(AxonnxError, match=fault):
             read_frames(tmp_path / name, contract)
@@ -117,8 +123,8 @@ def test_frames_that_are_merged_already_stay(tmp_path):
 @pytest.mark.parametrize(
     ("values", "fault"),
     [
-        (np.zeros((4, 1, 2, 2)), r"expected \[3, 1, 2, 2\] or \[5, 1, 2, 2\], or many of them, \[N, 3, 1, 2, 2\] or"),
-        (np.zeros((4, 1, 2, 2)), r"takes 3 frames of 1×2×2 \(sums of 2 of 5 recorded frames\)"),
+        (np.zeros((4, 1, 2, 2)), r"one sample \[3, 1, 2, 2\] or \[5, 1, 2, 2\], or several \[N, 3, 1, 2, 2\] or"),
+        (np.zeros((4, 1, 2, 2)), r"expects 3 frames of 1×2×2 \(sums of 2 of 5 recorded frames\)"),
         (np.full((5, 1, 2, 2), 0.5), r"the value at \[0, 0, 0, 0, 0\] is 0.5; expected integers"),
         (np.full((3, 1, 2, 2), 5), r"is 5; expected integers from -4 to 4"),
     ],
@@ -143,8 +149,8 @@ def test_the_command_runs_frames_and_images(files, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "fault"),
     [
-        (["-"], "- is a stream of events; this network takes images of 3×2×2 from an npz or npy file"),
-        (["udp:3333"], "udp:3333 is a stream of events"),
+        (["-"], "the event stream -; this network expects images of 3×2×2 from an npz or npy file"),
+        (["udp:3333"], "the event stream udp:3333"),
         (["x.npy", "--stop-at", "0.9"], "--stop-at is for events"),
         (["x.npy", "--every-bin"], "--every-bin is for events"),
         (["x.npy", "--crop", "1,1"], "--crop is for events"),
@@ -168,7 +174,7 @@ def test_an_image_is_shown_in_every_time_step(tmp_path):
     np.save(tmp_path / "frames.npy", sequences)
     assert np.array_equal(read_frames(tmp_path / "frames.npy", contract), sequences)
     np.save(tmp_path / "other.npy", np.abs(some((4, 2, 3))))
-    with pytest.raises(AxonnxError, match=r"images of 1×2×3, each shown in 4 time steps: expected \[1, 2, 3\]"):
+    with pytest.raises(AxonnxError, match=r"images of 1×2×3, each shown in 4 time steps: one sample \[1, 2, 3\]"):
         read_frames(tmp_path / "other.npy", contract)
 
 

@@ -81,7 +81,7 @@ def test_a_recording_without_an_event_has_an_answer_too(models):
 
 def test_what_cannot_be_one_sample_is_refused(models, tmp_path):
     wide = make_events([0, 1], [15, 3])
-    with pytest.raises(AxonnxError, match="its events reach over 16×1 pixels and the network's sensor is 8×6"):
+    with pytest.raises(AxonnxError, match="has events on 16×1 pixels, but the network's sensor is 8×6"):
         models("plain").predict(wide)
     write_npz(tmp_path / "wide.npz", wide, Sensor(width=16, height=12))
     with pytest.raises(AxonnxError, match="the source's sensor is 16×12"):

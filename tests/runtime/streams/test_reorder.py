@@ -67,7 +67,7 @@ def test_events_wait_until_their_order_is_settled():
 def test_beyond_the_tolerance_is_refused_with_place_and_remedy():
     buffer = Reorder(tolerance_us=10)
     buffer.push(numbered([100, 200]))
-    with pytest.raises(AxonnxError, match=r"event 3 \(t = 150 µs\) lies 60 µs before .* Raise the tolerance, or drop"):
+    with pytest.raises(AxonnxError, match=r"event 3 \(t = 150 µs\) is 60 µs late; .* Raise the tolerance, or drop"):
         buffer.push(numbered([210, 150]))
 
 
@@ -75,7 +75,7 @@ def test_too_many_events_within_the_tolerance_are_refused(monkeypatch):
     monkeypatch.setattr(reorder_module, "MOST_HELD", 10)
     buffer = Reorder(tolerance_us=1_000)
     buffer.push(numbered(range(10)))
-    with pytest.raises(AxonnxError, match="more than 10 events lie within the tolerance of 1000 µs"):
+    with pytest.raises(AxonnxError, match="more than 10 events are within the tolerance of 1000 µs"):
         buffer.push(numbered([11]))
 
 

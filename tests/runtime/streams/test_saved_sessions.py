@@ -76,14 +76,14 @@ def test_a_file_that_was_cut_off_is_refused(engines, tmp_path, keep):
     path = tmp_path / "session.npz"
     Session(engines("plain")).save().write(path)
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(AxonnxError, match=r"session\.npz: is no saved session"):
+    with pytest.raises(AxonnxError, match=r"session\.npz: is not a saved session"):
         SessionState.read(path)
 
 
 def test_other_npz_files_and_missing_ones_are_refused(tmp_path):
     np.savez(tmp_path / "other.npz", t=np.arange(3))
     for name in ("other.npz", "missing.npz"):
-        with pytest.raises(AxonnxError, match="is no saved session of format 1"):
+        with pytest.raises(AxonnxError, match="is not a saved session of format 1"):
             SessionState.read(tmp_path / name)
 
 
@@ -112,7 +112,7 @@ def under_way(engines, **rules):
         ({"step": 2.0}, "step is 2.0"),
         ({"step": True}, "step is True"),
         ({"decided": True}, "step is 2, but 2 of 5 bins of the window are complete and it has decided"),
-        ({"decided": 1}, "decided 1"),
+        ({"decided": 1}, "decided is 1"),
     ],
 )
 def test_a_step_that_the_bins_did_not_lead_to_is_refused(engines, changes, fault):
@@ -131,9 +131,9 @@ def test_a_step_that_the_bins_did_not_lead_to_is_refused(engines, changes, fault
         ({"bin": "2"}, "its open bin is '2'"),
         ({"origin": 2**63}, "its origin is"),
         ({"origin": 0.5}, r"its origin is 0\.5"),
-        ({"origin": None}, "it has no origin"),
-        ({"touched": None}, "did not reach it"),
-        ({"touched": False}, "did not reach it"),
+        ({"origin": None}, "its origin is missing"),
+        ({"touched": None}, "is marked as empty"),
+        ({"touched": False}, "is marked as empty"),
         ({"events": -1}, r"binner\.events is -1"),
         ({"events": 2**63}, r"binner\.events is 9223372036854775808"),
         ({"clipped": 0.5}, r"binner\.clipped is 0\.5"),
@@ -156,8 +156,11 @@ def test_counts_and_arrays_of_another_kind_are_refused(engines):
         ({"progress": replace(state.progress, decisions=-1)}, "progress.decisions is -1"),
         ({"progress": replace(state.progress, counted={})}, "progress.counted is {}"),
         ({"progress": replace(state.progress, tally=replace(state.progress.tally, spikes={"a": 0.5}))}, "spikes.a is"),
-        ({"arrays": {name: array[0, 0] for name, array in state.arrays.items()}}, "is not of one stream"),
-        ({"arrays": {name: np.concatenate([array] * 2) for name, array in state.arrays.items()}}, "not of one stream"),
+        ({"arrays": {name: array[0, 0] for name, array in state.arrays.items()}}, "does not hold exactly one stream"),
+        (
+            {"arrays": {name: np.concatenate([array] * 2) for name, array in state.arrays.items()}},
+            "not hold exactly one stream",
+        ),
     ]:
         with pytest.raises(AxonnxError, match=fault):
             session.restore(replace(state, **changes))
@@ -183,7 +186,7 @@ def test_facts_of_another_layout_are_refused(engines, tmp_path, facts):
     Session(engines("plain")).save().write(path)
     arrays = dict(np.load(path))
     np.savez(path, **{**arrays, "facts": np.array(facts)})
-    with pytest.raises(AxonnxError, match="is no saved session of format 1"):
+    with pytest.raises(AxonnxError, match="is not a saved session of format 1"):
         SessionState.read(path)
 
 

@@ -217,7 +217,7 @@ def test_rules_that_make_no_sense_are_refused(engines):
     for rules, text in [
         ({"stop_at": 0.0}, "expected a probability"),
         ({"stop_at": 1.5}, "expected a probability"),
-        ({"stop_at": 0.9, "continuous": True}, "must see every bin"),
+        ({"stop_at": 0.9, "continuous": True}, "must process every bin"),
     ]:
         with pytest.raises(AxonnxError, match=text):
             Session(engines("plain"), **rules)
@@ -232,7 +232,7 @@ def test_decisions_must_be_gone_through_before_the_next_chunk(engines):
     arriving = session.stream(make_events([0, 3_000], 3))
     next(arriving)
     for act in (lambda: session.push(make_events([4_000], 3)), session.save, session.flush):
-        with pytest.raises(AxonnxError, match="not gone through to the end"):
+        with pytest.raises(AxonnxError, match="consume all decisions of the previous chunk"):
             act()
     assert len(list(arriving)) == 2
     assert len(session.push(make_events([4_000], 3))) == 1

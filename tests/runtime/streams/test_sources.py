@@ -155,14 +155,14 @@ def test_csv_without_and_with_names(text, events):
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        (b"1,2,3,1\n2,2,3\n", r"standard input: line 2: found 3 values; expected 4: t,x,y,p"),
+        (b"1,2,3,1\n2,2,3\n", r"standard input: line 2: found 3 values; expected 4 values: t,x,y,p"),
         (b"1,2,3,1\n\n4,2,3,1\n", r"line 2: found an empty line"),
         (b"t,x,y,p\n1,2,3,1\n2,two,3,1\n", r"line 3, column x: found 'two'"),
         (b"t,x,y,q\n", r"line 1: found the columns"),
         (b"1,70000,3,1\n", r"line 1, column x: found 70000; expected 0 to 65535"),
         (b"9223372036854775808,0,0,0\n", r"line 1, column t: found '9223372036854775808'"),
-        (b"\xff\xfe\xfd\n", r"is no UTF-8 text"),
-        (bytes(5000), r"no end of a line within 4096 bytes; .* the format records"),
+        (b"\xff\xfe\xfd\n", r"is not UTF-8 text"),
+        (bytes(5000), r"no end of line within 4096 bytes; .* the format 'records'"),
     ],
 )
 def test_csv_faults_name_the_line(text, fault):
@@ -226,20 +226,20 @@ def test_listening_ends_after_the_given_time():
 def test_a_port_that_is_taken_is_said_so():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
         taken.bind(("127.0.0.1", 0))
-        with pytest.raises(AxonnxError, match=r"udp:127\.0\.0\.1:\d+: cannot listen there"):
+        with pytest.raises(AxonnxError, match=r"udp:127\.0\.0\.1:\d+: cannot listen on this address"):
             all_of(open_source(f"udp:{taken.getsockname()[1]}"))
 
 
 @pytest.mark.parametrize(
     ("text", "options", "fault"),
     [
-        ("udp:", {}, "is no port; expected udp:PORT"),
-        ("udp:99999", {}, "is no port"),
+        ("udp:", {}, "is not a port; expected udp:PORT"),
+        ("udp:99999", {}, "is not a port"),
         ("udp:3333", {"seconds": float("nan")}, "expected more than 0"),
-        ("udp:localhost:http", {}, "'http' is no port"),
+        ("udp:localhost:http", {}, "'http' is not a port"),
         ("udp:3333", {"seconds": 0.0}, "expected more than 0"),
-        ("-", {"format_name": "npz"}, "'npz' cannot be read as it arrives; expected csv or records"),
-        ("-", {"seconds": 1.0}, "seconds bound how long a udp source listens"),
+        ("-", {"format_name": "npz"}, "cannot read the format 'npz' from a stream; expected csv or records"),
+        ("-", {"seconds": 1.0}, "seconds limits how long a udp source listens"),
         ("missing.npz", {}, "cannot be read"),
     ],
 )

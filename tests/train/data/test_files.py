@@ -46,5 +46,5 @@ def test_what_is_no_npz_is_refused(tmp_path):
     with pytest.raises(AxonnxError, match=r"array\.npy: has no array 'x'; it has one without a name"):
         read_arrays(tmp_path / "array.npy", ["x"])
     for name in ("objects.npz", "text", "nothing"):
-        with pytest.raises(AxonnxError, match=f"{name}: is no readable npz"):
+        with pytest.raises(AxonnxError, match=f"{name}: is not a readable npz"):
             read_arrays(tmp_path / name, ["x"])

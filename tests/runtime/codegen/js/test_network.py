@@ -79,10 +79,10 @@ def test_steps_take_frames_or_events_and_reset_begins_anew():
     ("call", "text"),
     [
         ("n.step([1])", "a frame of 1 values; expected 16: 16"),
-        ("n.step(new Float32Array(16).fill(0.5))", "value 0 is 0.5; the contract promises integers up to ±2"),
+        ("n.step(new Float32Array(16).fill(0.5))", "value 0 is 0.5; the contract allows integers up to ±2"),
         ("n.step(new Int8Array(16).fill(-3))", "value 0 is -3"),
         ("n.step(new Float32Array(16).fill(NaN))", "value 0 is NaN"),
-        ("n.logits()", "no time step was taken yet"),
+        ("n.logits()", "there is no time step yet"),
         ("module.create({seed: -1})", "seed is -1; expected a whole number"),
         ("module.create({sample: 4294967296})", "sample is 4294967296"),
     ],
@@ -105,7 +105,7 @@ def test_tables_of_the_clock_end_and_frames_are_no_events():
     return told;
     """
     events, clock = node().ask(module_text(clocked), script)
-    assert "its contract does not say how events become frames" in events
+    assert "its contract defines no event binning" in events
     assert "knows 2 time steps" in clock
 
 

@@ -86,5 +86,5 @@ def test_a_file_cut_off_is_refused(tmp_path):
     write(tmp_path / "mine.npz")
     content = (tmp_path / "mine.npz").read_bytes()
     (tmp_path / "mine.npz").write_bytes(content[: len(content) // 2])
-    with pytest.raises(AxonnxError, match=r"mine\.npz: is no readable npz"):
+    with pytest.raises(AxonnxError, match=r"mine\.npz: is not a readable npz"):
         load_frames(tmp_path / "mine.npz")

@@ -132,5 +132,5 @@ def test_an_npz_cut_off_is_refused(tmp_path, kept):
     content = (tmp_path / "file.npz").read_bytes()
     size = kept if isinstance(kept, int) else int(kept * len(content))
     (tmp_path / "file.npz").write_bytes(content[:size])
-    with pytest.raises(AxonnxError, match=r"file\.npz: is no readable npz"):
+    with pytest.raises(AxonnxError, match=r"file\.npz: is not a readable npz"):
         read_regenerated(tmp_path / "file.npz")
