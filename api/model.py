@@ -629,10 +629,6 @@ def verify_file(
     from axonnx.loading import samples_for
 
     shown = progress or Progress()
-    if not isinstance(against, str | os.PathLike | None):
-        raise AxonnxError(
-            f"cannot verify against {type(against).__name__}; expected a Run, or the path of a run folder"
-        )
     if against is None:
         from axonnx.runtime.measure.engine_check import check_engines
         from axonnx.runtime.measure.engine_inputs import input_of
@@ -648,6 +644,10 @@ def verify_file(
             data = samples_for(data, read_model_file(path).contract, part, Fit.of(fit))
         net: Any = against
         return verify_module(path, net, data, samples=min(64, limit or 64), limit=limit, seed=seed, tell=shown.note)
+    if not isinstance(against, str | os.PathLike):
+        raise AxonnxError(
+            f"cannot verify against {type(against).__name__}; expected a Run, its path, or a torch module"
+        )
     from axonnx.export.verify import stages
     from axonnx.export.verify.shards import verify_in_shards
 

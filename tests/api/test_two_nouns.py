@@ -142,9 +142,11 @@ def test_other_data_is_refused(plain, data, text):
         plain.evaluate(data)
 
 
-def test_a_file_is_verified_against_runs_alone(plain):
-    with pytest.raises(axonnx.AxonnxError, match="cannot verify against Linear; expected a Run"):
-        plain.verify(torch.nn.Linear(2, 2))
+def test_a_file_is_verified_against_runs_and_modules_alone(plain):
+    with pytest.raises(
+        axonnx.AxonnxError, match="cannot verify against int; expected a Run, its path, or a torch module"
+    ):
+        plain.verify(3)
 
 
 def test_jobs_take_data_that_workers_can_find(plain):
