@@ -29,7 +29,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from axonnx import native
 
@@ -98,9 +98,11 @@ def fields(pointers: str, wholes: str = "", floats: str = "", **structs: Any) ->
 
 
 def covers(*tensors: Tensor | None) -> bool:
-    """Whether the core is there and can read these."""
-    plain = all(x is None or (x.dtype == torch.float32 and x.device.type == "cpu") for x in tensors)
-    return plain and native.core() is not None
+    """Whether the core is there and can read these: float32 on a CPU, and no stand-ins of a graph that is captured."""
+    given = [x for x in tensors if x is not None]
+    if torch.compiler.is_compiling() or any(type(x) not in (Tensor, nn.Parameter) for x in given):
+        return False
+    return all(x.dtype == torch.float32 and x.device.type == "cpu" for x in given) and native.core() is not None
 
 
 def at(tensor: Tensor | None) -> int | None:
