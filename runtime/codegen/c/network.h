@@ -9,6 +9,7 @@ typedef struct {
     uint64_t seed;                  /* seed of a stochastic network's noise */
     uint32_t sample;                /* number of the sample, which selects its noise */
     uint32_t steps;                 /* time steps so far */
+} network_state; /* the complete state of one network; a copy of it is a saved state */
 
 typedef struct {
     uint16_t x, y;
