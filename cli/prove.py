@@ -8,6 +8,7 @@ from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import replacing, write_text
+from axonnx.base.palette import FIGURE_STYLE, groups_of_series
 from axonnx.cli.guard import FAILED, FINE
 from axonnx.cli.options import Options, set_torch_threads
 from axonnx.model import load, verify_file
@@ -231,23 +232,25 @@ def _costs_side_by_side(results: Sequence[ProfileResult]) -> str:
 def _draw_trade_off(path: str, results: Sequence[ProfileResult]) -> None:
     """A picture: accuracy against energy of every file, and decision time against accuracy."""
     try:
+        import matplotlib
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
         raise AxonnxError("a picture needs matplotlib: pip install 'axonnx[report]'") from None
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    cost, when = figure.subplots(1, 2)
-    for result in results:
-        label = f"{result.collapse} ({result.model.rpartition('/')[2]})"
-        cost.plot(result.energy.total_nj, 100 * result.accuracy, "o", label=label)
-        exits = result.early_exit
-        when.plot([e.mean_steps for e in exits], [100 * e.accuracy for e in exits], ".-", label=label)
-    cost.set(xlabel="energy of an inference (nJ)", ylabel="accuracy (%)", xscale="log")
-    when.set(xlabel="mean time steps to the decision", ylabel="accuracy (%)")
-    for axes in (cost, when):
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize="small")
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=110)
+    groups = groups_of_series(results)
+    with matplotlib.rc_context(FIGURE_STYLE):
+        figure = Figure(figsize=(9, 0.6 + 3.0 * len(groups)), layout="constrained")
+        rows = figure.subplots(len(groups), 2, sharex="col", sharey="col", squeeze=False)
+        for (cost, when), group in zip(rows, groups, strict=True):
+            for result in group:
+                label = f"{result.collapse} ({result.model.rpartition('/')[2]})"
+                cost.plot(result.energy.total_nj, 100 * result.accuracy, "o", label=label)
+                exits = result.early_exit
+                when.plot([e.mean_steps for e in exits], [100 * e.accuracy for e in exits], ".-", label=label)
+            cost.set(xlabel="energy of an inference (nJ)", ylabel="accuracy (%)", xscale="log")
+            when.set(xlabel="mean time steps to the decision", ylabel="accuracy (%)")
+            when.legend()
+        with replacing(path) as temporary:
+            figure.savefig(temporary, format="png", dpi=110)
 
 
 def report(options: Options) -> int:

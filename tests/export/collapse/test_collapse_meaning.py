@@ -10,6 +10,7 @@ from torch import Tensor
 from axonnx.export.collapse.network import WeightChoice, collapse
 from axonnx.export.collapsed import CollapseSettings, collapse_network
 from axonnx.models import MEAN_FIELD, BatchNorm, ChannelScale, Network, Output, Recurrent, Replay, Run
+from axonnx.models.run import Observation
 from axonnx.models.synapses import Synapse
 
 from ..cases import FACTORS
@@ -68,7 +69,7 @@ def load_grid(training: Network, collapsed: Network) -> Network:
 def gap_of_collapsed(output: Output, collapsed: Network) -> Output:
     """The collapsed layers tell membranes, the training layers h* − θ."""
     seen = {
-        name: entry._replace(gap=entry.gap - collapsed.get_submodule(name).threshold)
+        name: Observation(entry.gap - collapsed.get_submodule(name).threshold, entry.variance, entry.spikes)
         for name, entry in output.observations.items()
     }
     return Output(output.logits, output.state, seen)

@@ -307,7 +307,7 @@ def test_a_trace_that_shows_something_else(refused):
         graph.output.append(next(value for value in graph.output if value.name == membrane))
         graph.output[-1].name = trace
 
-    assert f"'{trace}' is not what that layer does" in refused(change, "mlp", form="step")
+    assert f"'{trace}' is not the trace of that layer" in refused(change, "mlp", form="step")
 
 
 def test_a_step_that_reads_all_time_steps(refused):

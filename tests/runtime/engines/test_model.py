@@ -56,7 +56,7 @@ def test_wrong_states_are_refused(exported):
     for change, text in (
         ({name: arrays[name][:, :3]}, "expected float32"),
         ({name: arrays[name] + 0.5}, "other values than 0 and 1"),
-        ({"membrane/readout": np.full((2, 5), np.nan, np.float32)}, "no numbers"),
+        ({"membrane/readout": np.full((2, 5), np.nan, np.float32)}, "holds NaN or infinity"),
         ({"other": arrays[name]}, "Use a state of this file"),
     ):
         with pytest.raises(AxonnxError, match=text):
@@ -104,7 +104,7 @@ def test_normalisation_through_time_ends_with_its_tables(exported):
     x = np.zeros((199, 1, 23), np.float32)
     state = model.run(x).state
     state, _ = model.step(state, x[0])
-    with pytest.raises(AxonnxError, match="knows 200 steps; this run reaches step 201"):
+    with pytest.raises(AxonnxError, match="parameters for 200 time steps; this run reaches step 201"):
         model.step(state, x[0])
 
 
@@ -181,7 +181,7 @@ def test_a_workspace_that_another_thread_took_in_between_is_made_anew(exported):
 def test_unknown_engines_and_threads(exported):
     with pytest.raises(AxonnxError, match="expected one of auto, native, numpy, ort"):
         load(exported("mlp").path, "tpu")
-    with pytest.raises(AxonnxError, match="0 threads"):
+    with pytest.raises(AxonnxError, match="threads is 0"):
         load(exported("mlp").path, threads=0)
 
 
@@ -234,9 +234,9 @@ def test_a_state_outside_the_known_steps_is_refused(exported, engine, step):
     files = exported("mlp-bntt")
     model = load(files.path, engine)
     state = State(step, model.initial_state(1).arrays)
-    with pytest.raises(AxonnxError, match=r"steps"):
+    with pytest.raises(AxonnxError, match=r"the state is after step|this run reaches step"):
         model.run(files.input(1, 1, 0.5), state=state)
-    with pytest.raises(AxonnxError, match=r"steps"):
+    with pytest.raises(AxonnxError, match=r"the state is after step|this run reaches step"):
         model.stepper(state).step(files.input(1, 1, 0.5)[0])
 
 
@@ -248,7 +248,7 @@ def test_a_stepper_stops_at_the_last_known_step(exported, engine):
     done = model.run(x[:-1])
     stepper = model.stepper(done.state)
     stepper.step(x[-1])
-    with pytest.raises(AxonnxError, match=f"knows {STEPS} steps; this run reaches step {STEPS + 1}"):
+    with pytest.raises(AxonnxError, match=f"parameters for {STEPS} time steps; this run reaches step {STEPS + 1}"):
         stepper.step(x[-1])
     assert stepper.state.step == STEPS
 
