@@ -75,7 +75,7 @@ def test_energy_is_operations_times_the_table(exported, tmp_path):
 def test_wrong_tables_are_refused(text, tmp_path):
     table = tmp_path / "chip.toml"
     table.write_bytes(text.encode(errors="surrogateescape"))
-    with pytest.raises(AxonnxError, match=r"chip\.toml: not a table of energies"):
+    with pytest.raises(AxonnxError, match=r"chip\.toml: is not a table of energies"):
         read_hardware(str(table))
 
 
@@ -123,7 +123,7 @@ def test_own_data_needs_no_run(exported, tmp_path, capsys):
 def test_data_that_does_not_fit_is_refused(exported, tmp_path, capsys):
     np.savez(tmp_path / "own.npz", frames=np.zeros((2, 3, 4), np.uint8), labels=np.zeros(2))
     assert main(["profile", str(exported()), "--data", str(tmp_path / "own.npz")]) == 2
-    assert "the network takes 15 frames of 2×16×16: expected [15, 2, 16, 16]" in capsys.readouterr().err
+    assert "the network expects 15 frames of 2×16×16: one sample [15, 2, 16, 16]" in capsys.readouterr().err
     assert main(["profile", str(exported())]) == 2
     assert "which data?" in capsys.readouterr().err
 

@@ -223,10 +223,10 @@ def test_rules_that_make_no_sense_are_refused(engines):
             Session(engines("plain"), **rules)
     with pytest.raises(
         AxonnxError,
-        match=r"clocked\.onnx: cannot run continuously: its normalisation has separate parameters for each of its 5",
+        match=r"clocked\.onnx: cannot run continuously: its normalisation has",
     ):
         Session(engines("clocked"), continuous=True)
-    with pytest.raises(AxonnxError, match=r"takes 4 frames of 2×1×3 from an npz"):
+    with pytest.raises(AxonnxError, match=r"expected 4 frames of 2×1×3 from an npz"):
         Session(engines("frames"))
 
 

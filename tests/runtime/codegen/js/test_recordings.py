@@ -96,7 +96,7 @@ def test_compressed_and_structured_arrays_and_one_of_many(tmp_path):
     ("data", "name", "text"),
     [
         (b"hello", "a.txt", "unknown format; expected npz"),
-        (b"t,x\n1,2\n3,x\n", "a.csv", "line 3, column x: no whole number"),
+        (b"t,x\n1,2\n3,x\n", "a.csv", "line 3, column x: expected a whole number"),
         (b"t,x\n1,\n", "a.csv", "line 2, column x"),
         (b"x,y\n1,2\n", "a.csv", "a recording needs both"),
         (b"PK\x03\x04" + bytes(40), "a.npz", "cut off"),
