@@ -563,14 +563,16 @@ INLINE void add_pairs(sums16 *sums, weights16 w, int32_t pair)
 #define HAS_PLACES 0
 #endif
 #ifdef FOR_TRAINING
-/* Float16, rounded to the nearest, ties to even; what is larger than the largest becomes the largest. By integers, so
+/* Float16, rounded to the nearest, ties to even; a finite number beyond the largest becomes the largest. By integers, so
    that every instruction set has the same bits; by the processor's own instruction where there is one. */
 INLINE void store_halves(uint16_t *at, vec x, int lanes)
 {
 #if HAS_AVX512
     const __m512 most = _mm512_set1_ps(65504.0f), least = _mm512_set1_ps(-65504.0f);
     const __m512 near = _mm512_max_ps(least, _mm512_min_ps(most, (__m512)x));
-    const __m256i found = _mm512_cvtps_ph(near, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __mmask16 infinite = _mm512_cmp_ps_mask((__m512)magnitude(x), _mm512_set1_ps(__builtin_inff()), _CMP_EQ_OQ);
+    const __m512 kept = _mm512_mask_mov_ps(near, infinite, (__m512)x); /* whoever looks for them must find them */
+    const __m256i found = _mm512_cvtps_ph(kept, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     if (lanes >= LANES) _mm256_storeu_si256((__m256i *)(void *)at, found);
     else memcpy(at, &found, (size_t)lanes * sizeof *at);
 #else
@@ -579,6 +581,7 @@ INLINE void store_halves(uint16_t *at, vec x, int lanes)
     const ivec usual = shift_down(plus(capped, 0xc8000fffu) + (shift_down(capped, 13) & 1), 13);
     const ivec tiny = bits_in(from_bits(capped) + splat(0.5f)) - 0x3f000000;
     ivec found = from_mask(at_least(from_bits(capped), splat(6.103515625e-5f)), usual, tiny);
+    found = from_mask(at_least(from_bits(size), from_bits(isplat(0x7f800000))), isplat(0x7c00), found);
     found = from_mask(at_least(from_bits(size), splat(0.0f)), found, isplat(0x7e00)) | sign;
     int32_t each[LANES];
     memcpy(each, &found, sizeof each);
@@ -598,7 +601,8 @@ INLINE vec load_halves(const uint16_t *at, int lanes)
     for (int lane = 0; lane < LANES; lane++) wide[lane] = each[lane];
     memcpy(&bits, wide, sizeof bits);
     const vec size = from_bits(shift_up(bits & 0x7fff, 13)) * splat(5.192296858534828e33f);
-    const ivec broken = from_mask(at_least(size, splat(65536.0f)), isplat(0x7fc00000), isplat(0));
+    const ivec broken = from_mask(at_least(size, splat(65536.0f)), isplat(0x7f800000), isplat(0)) |
+                        from_mask(greater(size, splat(65536.0f)), isplat(0x00400000), isplat(0));
     return from_bits(bits_in(size) | shift_up(bits & 0x8000, 16) | broken);
 #endif
 }

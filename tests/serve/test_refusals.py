@@ -37,13 +37,13 @@ def still_serves(live):
 @pytest.mark.parametrize(
     ("content", "code", "text"),
     [
-        (RECORDS[:-1], 1007, "a message of 31 bytes; expected whole records of 16 bytes"),
+        (RECORDS[:-1], 1007, "the message has 31 bytes; expected whole records of 16 bytes"),
         (RECORDS[:13] + b"\1" + RECORDS[14:], 1007, "bytes 13 to 15 are [1, 0, 0]; expected zeros"),
-        (b"\0" * 1040, 1009, "a message of 1040 bytes; expected 1024 at the most"),
-        ("x" * 1025, 1009, "a message of 1025 bytes"),
-        ("hello", 1003, "a text message with no JSON"),
-        ("[" * 1000, 1003, "a text message with no JSON"),
-        ("[]", 1003, "a text message with no object"),
+        (b"\0" * 1040, 1009, "the message has 1040 bytes; expected at most 1024"),
+        ("x" * 1025, 1009, "the message has 1025 bytes"),
+        ("hello", 1003, "a text message with something that is not JSON"),
+        ("[" * 1000, 1003, "a text message with something that is not JSON"),
+        ("[]", 1003, "a text message with JSON that is not an object"),
         ('{"type": "stop"}', 1003, "a text message with type 'stop'"),
         ('{"type": ["save"]}', 1003, "a text message with type"),
         ('{"type": "advance"}', 1003, "a text message with t_us None"),
@@ -70,7 +70,7 @@ def test_a_message_that_is_not_understood_ends_the_stream(live, content, code, t
     ("asked", "text"),
     [
         ("every_bin=2", "every_bin is '2'; expected 0 or 1"),
-        ("bins=1", "the address asks for 'bins'; known are"),
+        ("bins=1", "the address has the unknown parameter 'bins'; known are"),
         ("session=../../etc/passwd", "this server saves no sessions"),
     ],
 )
@@ -98,7 +98,7 @@ def test_more_clients_than_the_limit_are_told_to_come_back(files):
             with live.client() as third:
                 messages, code, reason = everything(third)
             assert (messages[0]["code"], code) == (1013, 1013)
-            assert reason == "2 streams are under way, the most; come back later"
+            assert reason == "2 streams are open, the most that are allowed; try again later"
             first.send('{"type": "end"}')
             assert everything(first)[1] == 1000
             with live.client() as third:
@@ -110,7 +110,7 @@ def test_no_stream_begins_beyond_the_limit_of_memory(files):
     with serving(files["plain"], limits=Limits(memory_bytes=2**20)) as live, live.client() as client:
         messages, code, _ = everything(client)
         assert code == 1013
-        assert "more than its limit of 1 MiB; come back later" in messages[0]["text"]
+        assert "more than its limit of 1 MiB; try again later" in messages[0]["text"]
 
 
 def test_without_the_token_nobody_comes_in(files):

@@ -153,7 +153,7 @@ def test_the_command_runs_frames_and_images(files, tmp_path, capsys):
         (["udp:3333"], "the event stream udp:3333"),
         (["x.npy", "--stop-at", "0.9"], "--stop-at is for events"),
         (["x.npy", "--every-bin"], "--every-bin is for events"),
-        (["x.npy", "--crop", "1,1"], "--crop is for events"),
+        (["x.npy", "--crop", "1,1"], "--fit is for events"),
     ],
 )
 def test_what_is_for_events_is_refused_for_images(files, capsys, words, fault):
