@@ -25,7 +25,7 @@ class _Dense(Arguments):
 
 
 class _Linear(Arguments):
-    _fields_ = fields("bits x weights bias out activity", "inputs outputs")
+    _fields_ = fields("bits x panels bias out activity", "inputs outputs")
 
 
 class _LinearGrads(Arguments):
@@ -91,7 +91,7 @@ def forward(x: Tensor, active: Active, weight: Tensor, bias: Tensor | None) -> t
     p = _Linear(
         bits=active.bits,
         x=numbers,
-        weights=columns(weight),
+        panels=panels(weight),
         bias=bias,
         out=out,
         activity=activity,
