@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -82,6 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the return value is the exit code: 0 fine, 1 verification failed, 2 wrong use."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     warnings.formatwarning = _plain_warning
+    # Torch's threads, when they have nothing to do, would keep the processors from the core's.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if words and words[0] in VERBS:
         return guarded(f"axonnx {words[0]}", lambda: run_verb(words[0], words[1:]))
     return guarded("axonnx", lambda: _without_verb(words))

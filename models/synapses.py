@@ -14,6 +14,7 @@ import torch.nn.functional as nnf
 from torch import Tensor, nn
 
 from axonnx.models.collapsing import Choice
+from axonnx.models.fast import core
 from axonnx.models.fast.conv_moments import Window, conv_moments
 from axonnx.models.fast.linear_moments import linear_moments, linear_product
 from axonnx.models.maths.current import Current, needs_spikes
@@ -112,6 +113,8 @@ class Conv2d(Synapse):
         """x ∗ W + b"""
         if self.groups == 1:
             return conv_moments(x, weight, bias, self._window, activity=False)[0]
+        if core.covers(x, weight, bias):
+            core.say_in_torch("grouped convolutions")
         flat = x.flatten(0, -4) if x.dim() > 4 else x
         out = nnf.conv2d(flat, weight, bias, self.stride, self.padding, self.dilation, self.groups)
         return out.unflatten(0, x.shape[:-3]) if x.dim() > 4 else out

@@ -9,6 +9,21 @@
 #define WORD 16
 #define PADDED(channels) (((channels) + WORD - 1) & ~(int64_t)(WORD - 1))
 
+/* Memory that begins with a cache line: a vector that straddles two of them is read twice. */
+static void *room_of(size_t bytes)
+{
+    char *all = malloc(bytes + 64), *room = all ? all + 64 - (uintptr_t)all % 64 : NULL;
+    if (room) memcpy(room - sizeof all, &all, sizeof all);
+    return room;
+}
+
+static void close_room(void *room)
+{
+    char *all = NULL;
+    if (room) memcpy(&all, (char *)room - sizeof all, sizeof all);
+    free(all);
+}
+
 /* LANES bits from neuron i on; LANES divides WORD, and i is a multiple of LANES. */
 INLINE mask bits_at(const uint16_t *bits, int64_t i)
 {

@@ -2,8 +2,8 @@
 
    Images are [pixels][channels]; spikes come as bits, sixteen channels to a word, W words to a pixel (models/fast/core.py),
    graded inputs as numbers. A sum has its terms in ascending order of input row, column and channel, from zero on; then
-   comes the bias, and then the stream that a shortcut carries. So products by events and dense products have the same
-   bits, and images are independent: any number of threads gives the same. */
+   comes the bias. So products by events and dense products have the same bits, and images are independent: any number
+   of threads gives the same. */
 
 /* A tile of a dense product that stays in registers, in rows and vectors; and the most vectors that events add to. */
 #if defined(HAS_AVX512) && HAS_AVX512
@@ -370,8 +370,8 @@ INLINE void slide_row(const int vectors, const window *k, const workplace *m, co
 }
 #endif
 
-/* A row's sums are complete: bias and stream. */
-INLINE void finish_row(const window *k, const float *sums, const float *bias, const float *stream, float *out)
+/* A row's sums are complete; the bias is added. */
+INLINE void finish_row(const window *k, const float *sums, const float *bias, float *out)
 {
     const int64_t pitch = round_up(k->outputs, LANES);
     for (int64_t n = 0; n < k->out_width; n++, sums += pitch, out += k->outputs) {
@@ -379,22 +379,19 @@ INLINE void finish_row(const window *k, const float *sums, const float *bias, co
         for (; o + LANES <= k->outputs; o += LANES) {
             vec sum = load(sums + o);
             if (bias) sum = sum + load(bias + o);
-            if (stream) sum = load(stream + o) + sum;
             store(out + o, sum);
         }
         for (; o < k->outputs; o++) {
             float sum = sums[o];
             if (bias) sum = sum + bias[o];
-            if (stream) sum = stream[o] + sum;
             out[o] = sum;
         }
-        if (stream) stream += k->outputs;
     }
 }
 
 /* What one image gives; `squares` is the row of m->plane that its first row of pixels goes to. */
 INLINE void forward_by_events(const window *k, const workplace *m, const uint16_t *bits, const float *x, const float *w,
-                              const float *bias, const float *stream, float *out, float *squares)
+                              const float *bias, float *out, float *squares)
 {
     const int64_t pitch = round_up(k->outputs, LANES), row = k->out_width * k->outputs;
     float *sums = pitch == k->outputs ? out : m->image;
@@ -421,12 +418,12 @@ INLINE void forward_by_events(const window *k, const workplace *m, const uint16_
         const int64_t ready = y + k->pad_y - reach_y(k);
         const int64_t complete = last ? k->out_height : ready < 0 ? 0 : least(k->out_height, ready / k->stride_y + 1);
         for (; done < complete; done++)
-            finish_row(k, sums + done * k->out_width * pitch, bias, stream ? stream + done * row : NULL, out + done * row);
+            finish_row(k, sums + done * k->out_width * pitch, bias, out + done * row);
     }
 }
 
 INLINE void forward_dense(const window *k, const workplace *m, const uint16_t *bits, const float *x, const float *w,
-                          const float *bias, const float *stream, float *out, float *squares)
+                          const float *bias, float *out, float *squares)
 {
     const int64_t taps = taps_of(k), pitch = round_up(k->outputs, LANES), row = k->out_width * k->outputs;
     int64_t *a_taps = m->places, *w_taps = m->places + taps;
@@ -454,14 +451,14 @@ INLINE void forward_dense(const window *k, const workplace *m, const uint16_t *b
         p.out = pitch == k->outputs ? out + y * row : m->image;
         if (x) multiply_rounded(&p, k->out_width, pitch);
         else multiply_exact(&p, k->out_width, pitch);
-        finish_row(k, p.out, bias, stream ? stream + y * row : NULL, out + y * row);
+        finish_row(k, p.out, bias, out + y * row);
     }
 }
 
 /* Images first … end − 1: out [N, pixels, outputs] and activity [N, pixels], from bits or, without them, from x.
-   `weights` are `scattered` ones or, of a dense product, `forward` ones; bias, stream and activity may be NULL. */
+   `weights` are `scattered` ones or, of a dense product, `forward` ones; bias and activity may be NULL. */
 EXPORT void CORE(conv_forward)(const window *k, int64_t dense, const uint16_t *bits, const float *x, const float *weights,
-                               const float *bias, const float *stream, float *out, float *activity, float *room,
+                               const float *bias, float *out, float *activity, float *room,
                                int64_t first, int64_t end)
 {
     const workplace m = workplace_of(k, room, 0);
@@ -471,12 +468,11 @@ EXPORT void CORE(conv_forward)(const window *k, int64_t dense, const uint16_t *b
     for (int64_t n = first; n < end; n++) {
         const uint16_t *words = bits ? bits + n * pixels * words_of(k) : NULL;
         const float *numbers = bits ? NULL : x + n * pixels * k->channels;
-        const float *carried = stream ? stream + n * size * k->outputs : NULL;
         float *to = out + n * size * k->outputs, *squares = m.plane + k->pad_y * wide + k->pad_x;
         clear(m.plane, plane + LANES);
-        if (dense) forward_dense(k, &m, words, numbers, weights, bias, carried, to, squares);
-        else if (bits) forward_by_events(k, &m, words, NULL, weights, bias, carried, to, squares);
-        else forward_by_events(k, &m, NULL, numbers, weights, bias, carried, to, squares);
+        if (dense) forward_dense(k, &m, words, numbers, weights, bias, to, squares);
+        else if (bits) forward_by_events(k, &m, words, NULL, weights, bias, to, squares);
+        else forward_by_events(k, &m, NULL, numbers, weights, bias, to, squares);
         if (!activity) continue;
         sum_windows(k, m.plane, m.room, plane_height(k), wide);
         for (int64_t y = 0; y < k->out_height; y++)

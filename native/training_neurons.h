@@ -5,6 +5,7 @@
    are padded to whole words. A pointer is NULL for what a layer does not have. */
 
 enum { PART = 64 * WORD };                   /* neurons whose state stays in the cache */
+enum { TOGETHER = 8 };                       /* samples of a recurrent layer that read each weight once, backwards */
 enum { NO_SPREAD, PRODUCT, MAP };            /* of noise: none; activity times gain; one number for each neuron */
 enum { NO_NOISE, DRAWN, GIVEN };
 enum { STRAIGHT, WEIGHTED, LOW_VARIANCE, ANALYTIC, UNIFORM, LOGISTIC, SURROGATE };
@@ -252,27 +253,27 @@ static heard ear_of(const lif *p)
 {
     const size_t padded = (size_t)padded_of(p);
     if (!p->weight) return (heard){0};
-    return (heard){.list = malloc((padded + LANES) * sizeof(int32_t)), .product = malloc(padded * sizeof(float)),
-                   .scatter = malloc(padded * sizeof(float))};
+    return (heard){.list = room_of((padded + LANES) * sizeof(int32_t)), .product = room_of(padded * sizeof(float)),
+                   .scatter = room_of(padded * sizeof(float))};
 }
 
 static void close_ear(heard *h)
 {
-    free(h->list);
-    free(h->product);
-    free(h->scatter);
+    close_room(h->list);
+    close_room(h->product);
+    close_room(h->scatter);
 }
 
 INLINE void forward_kind(const int noise, const int spread, const lif *p, int64_t begin, int64_t end)
 {
     const int64_t all = p->pixels * padded_of(p), part = part_of(p);
-    float *state = malloc((size_t)(2 * part) * sizeof *state);
+    float *state = room_of((size_t)(2 * part) * sizeof *state);
     heard ear = ear_of(p);
     for (int64_t b = begin; b < end; b++)
         for (int64_t low = 0; low < all; low += part)
             forward_part(noise, spread, p, b, low, low + part < all ? low + part : all, state, state + part, &ear);
     close_ear(&ear);
-    free(state);
+    close_room(state);
 }
 
 static void forward_silent(const lif *p, int64_t begin, int64_t end) { forward_kind(NO_NOISE, NO_SPREAD, p, begin, end); }
@@ -362,7 +363,7 @@ INLINE vec slope_of(const int estimator, const lif_grads *p, vec gap, vec z, vec
 typedef struct {
     float *h, *v, *through, *through_v, *total, *gain, *decay, *threshold, *own;
     heard ear;
-    int64_t samples; /* that are taken together */
+    int64_t samples; /* that are taken together now */
 } trail;
 
 static trail trail_of(const lif_grads *g, int64_t part, int64_t samples)
@@ -370,17 +371,17 @@ static trail trail_of(const lif_grads *g, int64_t part, int64_t samples)
     const lif *p = &g->of;
     const size_t size = (size_t)(part * samples) * sizeof(float);
     const int spread = spread_of(p) != NO_SPREAD;
-    return (trail){.h = malloc(size), .v = malloc(size), .through = malloc(size), .through_v = malloc(size),
-                   .total = spread ? malloc(size * (size_t)p->steps) : NULL, .samples = samples,
-                   .gain = g->by_gain ? malloc((size_t)(samples * p->terms * padded_of(p)) * sizeof(float)) : NULL,
-                   .decay = g->by_decay ? malloc(size) : NULL, .threshold = g->by_threshold ? malloc(size) : NULL,
-                   .own = g->by_own ? malloc(size) : NULL, .ear = ear_of(p)};
+    return (trail){.h = room_of(size), .v = room_of(size), .through = room_of(size), .through_v = room_of(size),
+                   .total = spread ? room_of(size * (size_t)p->steps) : NULL, .samples = samples,
+                   .gain = g->by_gain ? room_of((size_t)(samples * p->terms * padded_of(p)) * sizeof(float)) : NULL,
+                   .decay = g->by_decay ? room_of(size) : NULL, .threshold = g->by_threshold ? room_of(size) : NULL,
+                   .own = g->by_own ? room_of(size) : NULL, .ear = ear_of(p)};
 }
 
 static void close_trail(trail *w)
 {
     float *const all[] = {w->h, w->v, w->through, w->through_v, w->total, w->gain, w->decay, w->threshold, w->own};
-    for (size_t n = 0; n < sizeof all / sizeof *all; n++) free(all[n]);
+    for (size_t n = 0; n < sizeof all / sizeof *all; n++) close_room(all[n]);
     close_ear(&w->ear);
 }
 
@@ -603,6 +604,7 @@ INLINE void backward_part(const int estimator, const int spread, const lif_grads
     float *const sums[3] = {w->decay, w->threshold, w->own};
     float *const to[3] = {g->by_decay, g->by_threshold, g->by_own};
     const int64_t gains = p->terms * padded_of(p);
+    w->samples = end - begin;
     for (int n = 0; n < 3; n++)
         if (sums[n]) memset(sums[n], 0, (size_t)count * sizeof(float));
     if (w->gain) memset(w->gain, 0, (size_t)((end - begin) * gains) * sizeof(float));
@@ -629,11 +631,12 @@ INLINE void backward_kind(const int estimator, const int spread, const lif_grads
     const lif *p = &g->of;
     const int64_t all = p->pixels * padded_of(p), most = p->weight ? all : (1 << 16) / p->steps / (2 * WORD) * 2 * WORD;
     const int64_t limited = most < 4 * WORD ? 4 * WORD : most < PART ? most : PART;
-    const int64_t part = p->weight || all < limited ? all : limited, together = p->weight ? end - begin : 1;
+    const int64_t part = p->weight || all < limited ? all : limited, together = p->weight ? TOGETHER : 1;
     trail w = trail_of(g, part, together);
     for (int64_t b = begin; b < end; b += together)
         for (int64_t low = 0; low < all; low += part)
-            backward_part(estimator, spread, g, &w, b, b + together, low, low + part < all ? low + part : all);
+            backward_part(estimator, spread, g, &w, b, b + together < end ? b + together : end, low,
+                          low + part < all ? low + part : all);
     close_trail(&w);
 }
 

@@ -97,68 +97,93 @@ EXPORT void CORE(panels)(const float *weights, int64_t inputs, int64_t outputs, 
                 *panels++ = n < outputs ? weights[k * input_step + n * output_step] : 0.0f;
 }
 
-/* ---------------------------------------------------------------- by events */
+/* ---------------------------------------------------------------- by events
+   What many events read lies together in the nearest cache: a block of inputs and two panels of their weights, or
+   the gradients of a block of rows. */
+enum { INPUTS = 4 * WORD, ROWS = 64, LISTED = INPUTS + WORD };
+
 typedef struct {
     const uint16_t *bits;   /* [rows][words] */
     const float *x;         /* [rows][inputs] where inputs are not all 0 or 1 */
-    const float *weights;   /* [inputs][padded outputs] */
+    const float *panels;    /* weights */
     const float *bias;      /* [outputs] */
     float *out;             /* [rows][outputs] */
     float *activity;        /* Σ x² of each row */
     int64_t inputs, outputs;
 } linear;
 
-INLINE int32_t list_row(const linear *p, int64_t row, int32_t *list)
+/* out += Σ_e x_e · panel[list_e], for one panel or two. */
+INLINE void add_listed(const int panels, const float *panel, int64_t next, const int32_t *list, int32_t count,
+                       const float *x, float *out)
 {
-    int32_t count = 0;
-    if (!p->x) return list_bits(p->bits + row * (PADDED(p->inputs) / WORD), PADDED(p->inputs) / WORD, list);
-    for (int64_t i = 0; i < p->inputs; i += LANES) {
-        const int64_t left = p->inputs - i;
-        const vec some = load_some(p->x + row * p->inputs + i, left < LANES ? (int)left : LANES);
-        count = append(list, count, not_zero(some), (int32_t)i);
+    vec sums[2][TILE_VECTORS];
+    UNROLL(2)
+    for (int n = 0; n < panels; n++)
+        for (int v = 0; v < TILE_VECTORS; v++) sums[n][v] = load(out + n * PANEL + v * LANES);
+    for (int32_t e = 0; e < count; e++) {
+        const float *row = panel + list[e] * PANEL;
+        UNROLL(2)
+        for (int n = 0; n < panels; n++)
+            for (int v = 0; v < TILE_VECTORS; v++) {
+                const vec w = load(row + n * next + v * LANES);
+                sums[n][v] = sums[n][v] + (x ? splat(x[list[e]]) * w : w);
+            }
     }
-    return count;
+    UNROLL(2)
+    for (int n = 0; n < panels; n++)
+        for (int v = 0; v < TILE_VECTORS; v++) store(out + n * PANEL + v * LANES, sums[n][v]);
+}
+
+INLINE void add_block(const int graded, const linear *p, int64_t row, int64_t rows, int64_t input, const int32_t *lists,
+                      const int32_t *counts, float *sums, int64_t pitch)
+{
+    const int64_t next = p->inputs * PANEL;
+    for (int64_t column = 0; column < pitch; column += 2 * PANEL)
+        for (int64_t r = 0; r < rows; r++) {
+            const float *x = graded ? p->x + (row + r) * p->inputs + input : NULL;
+            const float *panel = p->panels + column * p->inputs + input * PANEL;
+            float *out = sums + r * pitch + column;
+            if (column + PANEL < pitch) add_listed(2, panel, next, lists + r * LISTED, counts[r], x, out);
+            else add_listed(1, panel, next, lists + r * LISTED, counts[r], x, out);
+        }
 }
 
 EXPORT void CORE(linear_forward)(const linear *p, int64_t begin, int64_t end)
 {
-    const int64_t padded = PADDED(p->outputs);
-    int32_t *list = malloc((size_t)(p->inputs + 2 * WORD) * sizeof *list);
-    float *sums = malloc((size_t)padded * sizeof *sums);
-    for (int64_t row = begin; row < end; row++) {
-        const int32_t count = list_row(p, row, list);
-        const float *x = p->x ? p->x + row * p->inputs : NULL;
-        for (int64_t done = 0; done < padded;) {
-            const int64_t left = (padded - done) / LANES;
-            if (left >= MOST_VECTORS) {
-                if (x) add_rows(MOST_VECTORS, p->weights + done, padded, list, count, x, sums + done);
-                else add_rows(MOST_VECTORS, p->weights + done, padded, list, count, NULL, sums + done);
-                done += MOST_VECTORS * LANES;
-            } else {
-                if (x) add_rows(1, p->weights + done, padded, list, count, x, sums + done);
-                else add_rows(1, p->weights + done, padded, list, count, NULL, sums + done);
-                done += LANES;
+    const int64_t words = PADDED(p->inputs) / WORD, pitch = (p->outputs + PANEL - 1) / PANEL * PANEL;
+    int32_t *lists = room_of(ROWS * LISTED * sizeof *lists), counts[ROWS];
+    float *sums = room_of((size_t)(ROWS * pitch) * sizeof *sums), squares[ROWS];
+    for (int64_t row = begin; row < end; row += ROWS) {
+        const int64_t rows = end - row < ROWS ? end - row : ROWS;
+        memset(sums, 0, (size_t)(rows * pitch) * sizeof *sums);
+        memset(squares, 0, sizeof squares);
+        for (int64_t word = 0; word < words; word += INPUTS / WORD) {
+            const int64_t some = words - word < INPUTS / WORD ? words - word : INPUTS / WORD, input = word * WORD;
+            for (int64_t r = 0; r < rows; r++) {
+                int32_t *list = lists + r * LISTED;
+                counts[r] = list_bits(p->bits + (row + r) * words + word, some, list);
+                const float *x = p->x ? p->x + (row + r) * p->inputs + input : NULL;
+                if (!x) squares[r] += (float)counts[r];
+                for (int32_t e = 0; x && e < counts[r]; e++) squares[r] += x[list[e]] * x[list[e]];
             }
+            if (p->x) add_block(1, p, row, rows, input, lists, counts, sums, pitch);
+            else add_block(0, p, row, rows, input, lists, counts, sums, pitch);
         }
-        for (int64_t i = 0; i < p->outputs; i += LANES) {
-            const int lanes = p->outputs - i < LANES ? (int)(p->outputs - i) : LANES;
-            vec sum = load(sums + i);
-            if (p->bias) sum = sum + load_some(p->bias + i, lanes);
-            store_some(p->out + row * p->outputs + i, sum, lanes);
-        }
-        if (p->activity) {
-            float total = x ? 0.0f : (float)count;
-            for (int32_t e = 0; x && e < count; e++) total += x[list[e]] * x[list[e]];
-            p->activity[row] = total;
+        for (int64_t r = 0; r < rows; r++) {
+            for (int64_t i = 0; i < p->outputs; i += LANES) {
+                const int lanes = p->outputs - i < LANES ? (int)(p->outputs - i) : LANES;
+                vec sum = load(sums + r * pitch + i);
+                if (p->bias) sum = sum + load_some(p->bias + i, lanes);
+                store_some(p->out + (row + r) * p->outputs + i, sum, lanes);
+            }
+            if (p->activity) p->activity[row + r] = squares[r];
         }
     }
-    free(list);
-    free(sums);
+    close_room(lists);
+    close_room(sums);
 }
 
-/* weights[j] += Σ_row x[row][j] · grads[row], for the inputs of words begin … end − 1. Rows are taken in blocks: their
-   gradients stay in the cache while each input adds up those of the rows where it was active. */
-enum { BLOCK = 128 };
+/* weights[j] += Σ_row x[row][j] · grads[row], for the inputs of words begin … end − 1. */
 typedef struct {
     const uint16_t *bits;
     const float *x;
@@ -167,62 +192,76 @@ typedef struct {
     int64_t rows, inputs, outputs;
 } linear_grads;
 
-INLINE void add_active(const int graded, const int vectors, const linear_grads *p, const uint8_t *active, int32_t count, int64_t first,
-                       int64_t input, int64_t done)
+enum { STRIP = 4 }; /* vectors of gradients that lie together */
+
+/* to += Σ_e x_e · grads[active_e] */
+INLINE void add_active(const int vectors, const float *grads, const uint8_t *active, int32_t count, const float *x,
+                       int64_t x_step, float *to)
 {
-    float *to = p->weights + input * PADDED(p->outputs) + done;
-    const int64_t outputs = p->outputs;
-    const float *grads = p->grads + first * outputs + done;
-    const int lanes = p->outputs - done < LANES ? (int)(p->outputs - done) : LANES;
-    vec sums[MOST_VECTORS];
-    UNROLL(16)
+    vec sums[STRIP];
+    UNROLL(4)
     for (int v = 0; v < vectors; v++) sums[v] = load(to + v * LANES);
     for (int32_t e = 0; e < count; e++) {
-        const float *row = grads + active[e] * outputs;
-        const vec x = graded ? splat(p->x[(first + active[e]) * p->inputs + input]) : splat(1.0f);
-        UNROLL(16)
-        for (int v = 0; v < vectors; v++) {
-            const vec grad = vectors == 1 ? load_some(row, lanes) : load(row + v * LANES);
-            sums[v] = graded ? sums[v] + x * grad : sums[v] + grad;
-        }
+        const float *row = grads + active[e] * vectors * LANES;
+        UNROLL(4)
+        for (int v = 0; v < vectors; v++)
+            sums[v] = sums[v] + (x ? splat(x[active[e] * x_step]) * load(row + v * LANES) : load(row + v * LANES));
     }
-    UNROLL(16)
+    UNROLL(4)
     for (int v = 0; v < vectors; v++) store(to + v * LANES, sums[v]);
+}
+
+/* The gradients of a block of rows, strip by strip of columns: [strips][ROWS][vectors · LANES]. */
+static void gather_strips(const linear_grads *p, int64_t first, int64_t rows, float *room)
+{
+    const int64_t padded = PADDED(p->outputs), striped = padded / (STRIP * LANES) * (STRIP * LANES);
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t at = 0; at < padded; at += LANES) {
+            const int64_t left = p->outputs - at, width = at < striped ? STRIP * LANES : LANES;
+            store(room + at / width * width * ROWS + row * width + at % width,
+                  load_some(p->grads + (first + row) * p->outputs + at, left >= LANES ? LANES : left > 0 ? (int)left : 0));
+        }
+}
+
+INLINE void add_strip(const int vectors, const linear_grads *p, int64_t first, int64_t input, int64_t inputs,
+                      const uint8_t *active, const int32_t *counts, int64_t column, const float *room)
+{
+    for (int64_t j = 0; j < inputs; j++) {
+        float *to = p->weights + (input + j) * PADDED(p->outputs) + column;
+        const float *x = p->x ? p->x + first * p->inputs + input + j : NULL, *grads = room + column * ROWS;
+        if (!counts[j]) continue;
+        if (x) add_active(vectors, grads, active + j * ROWS, counts[j], x, p->inputs, to);
+        else add_active(vectors, grads, active + j * ROWS, counts[j], NULL, 0, to);
+    }
 }
 
 EXPORT void CORE(linear_backward)(const linear_grads *p, int64_t begin, int64_t end)
 {
-    const int64_t words = PADDED(p->inputs) / WORD, first_input = begin * WORD;
-    const int64_t inputs = (end * WORD < p->inputs ? end * WORD : p->inputs) - first_input;
-    uint8_t *active = malloc((size_t)((end - begin) * WORD * BLOCK));
-    int32_t *counts = malloc((size_t)((end - begin) * WORD) * sizeof *counts);
-    int32_t *list = malloc((size_t)((end - begin) * WORD + LANES) * sizeof *list);
-    for (int64_t first = 0; first < p->rows; first += BLOCK) {
-        const int64_t rows = p->rows - first < BLOCK ? p->rows - first : BLOCK;
+    const int64_t words = PADDED(p->inputs) / WORD, input = begin * WORD, padded = PADDED(p->outputs);
+    const int64_t inputs = (end * WORD < p->inputs ? end * WORD : p->inputs) - input;
+    uint8_t *active = room_of((size_t)((end - begin) * WORD * ROWS));
+    int32_t *counts = room_of((size_t)((end - begin) * WORD) * sizeof *counts);
+    int32_t *list = room_of((size_t)((end - begin) * WORD + LANES) * sizeof *list);
+    float *room = room_of((size_t)(ROWS * padded) * sizeof *room);
+    for (int64_t first = 0; first < p->rows; first += ROWS) {
+        const int64_t rows = p->rows - first < ROWS ? p->rows - first : ROWS;
         memset(counts, 0, (size_t)inputs * sizeof *counts);
         for (int64_t row = 0; row < rows; row++) {
             const int32_t count = list_bits(p->bits + (first + row) * words + begin, end - begin, list);
-            for (int32_t e = 0; e < count; e++) active[list[e] * BLOCK + counts[list[e]]++] = (uint8_t)row;
+            for (int32_t e = 0; e < count; e++) active[list[e] * ROWS + counts[list[e]]++] = (uint8_t)row;
         }
-        for (int64_t j = 0; j < inputs; j++) {
-            if (counts[j] == 0) continue;
-            for (int64_t done = 0; done < p->outputs;) {
-                const int64_t left = p->outputs - done;
-                const int vectors = left >= MOST_VECTORS * LANES ? MOST_VECTORS : 1;
-#define ADD_ACTIVE(graded, vectors) \
-    add_active(graded, vectors, p, active + j * BLOCK, counts[j], first, first_input + j, done)
-                if (vectors > 1 && p->x) ADD_ACTIVE(1, MOST_VECTORS);
-                else if (vectors > 1) ADD_ACTIVE(0, MOST_VECTORS);
-                else if (p->x) ADD_ACTIVE(1, 1);
-                else ADD_ACTIVE(0, 1);
-#undef ADD_ACTIVE
-                done += vectors * LANES;
-            }
+        gather_strips(p, first, rows, room);
+        for (int64_t column = 0; column < padded;) {
+            const int whole = padded - column >= STRIP * LANES;
+            if (whole) add_strip(STRIP, p, first, input, inputs, active, counts, column, room);
+            else add_strip(1, p, first, input, inputs, active, counts, column, room);
+            column += whole ? STRIP * LANES : LANES;
         }
     }
-    free(active);
-    free(counts);
-    free(list);
+    close_room(active);
+    close_room(counts);
+    close_room(list);
+    close_room(room);
 }
 
 /* to [row][channels] += 2 · bit · by[row]: what comes through the activity of rows begin … end − 1. */

@@ -120,7 +120,7 @@ class _Convolution:
 
         def pass_of(begin: int, end: int) -> None:
             room = torch.empty(self.sizes.forward_room)
-            core.call("conv_forward", self.window, dense, *inputs, packed, bias, None, out, activity, room, begin, end)
+            core.call("conv_forward", self.window, dense, *inputs, packed, bias, out, activity, room, begin, end)
 
         core.share_out(pass_of, self.images, self.work)
         return out.movedim(-1, -3), activity

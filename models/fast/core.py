@@ -14,7 +14,9 @@ comes the bias. Inputs that are zero are left out, which changes no bit. So the 
 agree, in every instruction set and for any number of threads.
 
 **Threads** share samples (``share_out``), without the interpreter's lock: ctypes gives it back. What is summed over
-samples is written down for each sample and added in their order.
+samples is written down for each sample and added in their order. Torch's own threads spin for a while when they have
+nothing to do, and then the core's have no processor: ``OMP_WAIT_POLICY=PASSIVE``, set before torch is loaded (the
+command line does it), makes them sleep.
 """
 
 from __future__ import annotations

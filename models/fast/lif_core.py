@@ -105,7 +105,7 @@ def applies(
     if any(x is not None and x.numel() not in (1, mean.shape[2]) for x in constants[:2]):
         core.say_in_torch("neurons with constants that are neither a layer's nor a channel's")
         return False
-    return mean.numel() > 0 and (last is None or bool((last * last == last).all()))
+    return mean.numel() > 0 and (last is None or core.active_of(last).binary)
 
 
 def applies_once(current: Current, threshold: Tensor, estimator: Estimator) -> bool:
@@ -201,7 +201,7 @@ class _LIF(torch.autograd.Function):
         batch, noisy, gaps = mean.shape[1], activity is not None, core.memory.gaps if learning else torch.float32
         steps, channels = mean.shape[0], mean.shape[2]
         bits = torch.empty((steps + 1, *_last(mean).shape[1:-1], core.words(channels)), dtype=torch.int16)
-        bits[0] = 0 if last_spikes is None else core.active_of(last_spikes.detach()).bits
+        bits[0] = 0 if last_spikes is None else core.active_of(last_spikes).bits
         sums = torch.zeros((batch, 2), dtype=torch.float64) if learning and noisy else None
         out = {
             "spikes": core.like(mean),

@@ -195,3 +195,11 @@ def test_a_layer_has_the_moments_of_the_general_formula(granularity):
     assert isinstance(ours, Current)
     assert torch.equal(ours.mean, general.mean)
     assert torch.equal(ours.variance, general.variance)
+
+
+def test_grouped_convolutions_run_in_torch_and_are_named_once(caplog):
+    core.say_in_torch.cache_clear()
+    with caplog.at_level("INFO", "axonnx.models.fast.core"):
+        for _ in range(2):
+            Conv2d(4, 4, 3, groups=2).moments(torch.ones(1, 1, 4, 5, 5))
+    assert [record.message for record in caplog.records] == ["grouped convolutions: no fused pass, computed by torch"]

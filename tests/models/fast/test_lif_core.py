@@ -187,6 +187,12 @@ def test_steps_in_the_core_are_the_steps_in_torch(layout, fire, decay, counted, 
     assert counted == ["core", "torch"]
 
 
+@pytest.mark.parametrize("layout", ["recurrent-layer", "recurrent-neuron", "recurrent-weight"])
+def test_samples_beyond_a_whole_group_have_their_own_gradients(layout, isa):
+    """Eight samples of a recurrent layer go backwards together."""
+    assert_same(Case(layout, "sample", batch=11, decay="neuron"))
+
+
 @given(
     case=st.builds(
         Case,
@@ -276,7 +282,7 @@ def test_threads_change_no_bit(monkeypatch):
     """Forwards, backwards, and in the sums."""
     monkeypatch.setattr(core, "_WORTH_A_THREAD", 1)
     for layout in LAYOUTS:
-        case, found = Case(layout, "sample", batch=7, decay="neuron"), []
+        case, found = Case(layout, "sample", batch=11, decay="neuron"), []
         for threads in (1, 2, 3):
             monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
             given, grads = run(case, "core")
