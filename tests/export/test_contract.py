@@ -141,13 +141,13 @@ def test_what_is_no_contract_is_refused_with_the_reason(change, reason, recurren
     text = json.dumps(change(json.loads(recurrent.contract.to_json())))
     with pytest.raises(AxonnxError) as fault:
         read_contract(text, "gesture.onnx")
-    assert str(fault.value).startswith(f"gesture.onnx: its contract is not one this version reads: {reason}")
+    assert str(fault.value).startswith(f"gesture.onnx: cannot read its contract: {reason}")
     assert str(fault.value).endswith("(format 1 is known). Export the network again, or upgrade axonnx")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "not json", "{}"])
 def test_no_contract_at_all_is_refused(text):
-    with pytest.raises(AxonnxError, match=r"^gesture\.onnx: its contract is not one this version reads: "):
+    with pytest.raises(AxonnxError, match=r"^gesture\.onnx: cannot read its contract: "):
         read_contract(text, "gesture.onnx")
 
 

@@ -90,10 +90,7 @@ def test_calibrate(runs, capsys):
         ("baseline", ["--calibrate"], "calibration needs a posterior; this network was trained without noise"),
         ("spiking", ["--calibrate", "--collapse", "sampled"], "only with mode mfa"),
         ("spiking", ["--members", "3"], "members is 3; an ensemble of several is for mode 'sampled' alone"),
-        ("spiking", ["--collapse", "sampled", "--members", "0"], "members is 0"),
         ("spiking", ["--prune", "-1"], "prune is -1.0; expected a signal-to-noise ratio of zero or more"),
-        ("spiking", ["--limit", "0"], "limit is 0; expected 1 or more"),
-        ("spiking", ["--passes", "0"], "passes is 0; expected 1 or more"),
     ],
 )
 def test_wrong_use_is_told_and_leaves_nothing(runs, run, options, text, capsys):
@@ -105,6 +102,14 @@ def test_wrong_use_is_told_and_leaves_nothing(runs, run, options, text, capsys):
     assert "Traceback" not in seen.err
     assert seen.out == ""
     assert [entry for entry in os.listdir() if entry != "cache"] == []
+
+
+@pytest.mark.parametrize("option", ["--members", "--limit", "--passes"])
+def test_numbers_begin_at_one(runs, capsys, option):
+    with pytest.raises(SystemExit) as end:
+        main(["export", str(runs["spiking"]), option, "0"])
+    assert end.value.code == 2
+    assert f"{option}: '0'; expected a whole number from 1 on" in capsys.readouterr().err
 
 
 def test_unknown_options_are_wrong_use(runs, capsys):
