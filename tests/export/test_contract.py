@@ -142,7 +142,7 @@ def test_what_is_no_contract_is_refused_with_the_reason(change, reason, recurren
     with pytest.raises(AxonnxError) as fault:
         read_contract(text, "gesture.onnx")
     assert str(fault.value).startswith(f"gesture.onnx: cannot read its contract: {reason}")
-    assert str(fault.value).endswith("(format 1 is known). Export the network again, or upgrade axonnx")
+    assert str(fault.value).endswith("(this version reads format 1). Export the network again, or upgrade axonnx")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "not json", "{}"])
