@@ -41,7 +41,7 @@ class Options:
     """The words of one command."""
 
     def __init__(self, name: str, verb: Verb, given: argparse.Namespace, settings: dict[str, Any]) -> None:
-        self.name, self.verb, self.given, self.settings = name, verb, given, settings
+        self.verb, self.given, self.settings = verb, given, settings
         self.progress = Shown(name, given.quiet)
         self.threads: int | None = given.threads
 

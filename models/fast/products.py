@@ -61,6 +61,9 @@ def _strides(weight: Tensor, transposed: bool) -> tuple[int, int]:
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
     """The product [… , out], and the activity Σ_j x_j² [… , 1] that shared variances are multiplied with."""
+    if x.shape[-1] != weight.shape[1]:  # the core would read beyond the end of one of them
+        rows, inputs = x.numel() // x.shape[-1], x.shape[-1]
+        raise RuntimeError(f"shapes cannot be multiplied: {rows} × {inputs} and weights {list(weight.shape)}")
     out: tuple[Tensor, Tensor] = _LinearPass.apply(x, weight, bias)
     return out
 

@@ -27,9 +27,8 @@ class Origin(NamedTuple):
     def sentence(self, program: Program) -> str:
         """Return the sentences for people: the contract in short, and the origin of the folder."""
         return (
-            f"The network expects {takes(program.contract)}.\nWritten by axonnx {version()} from the file with the "
-            f"sha256 "
-            f"{self.sha256}.\n"
+            f"The network expects {takes(program.contract)}. Written by axonnx {version()} from the file with the "
+            f"sha256 {self.sha256}.\n"
         )
 
 

@@ -154,7 +154,7 @@ def test_other_data_than_the_network_takes_is_refused(files, folder, tmp_path, c
     assert "holds no labels; expected an array labels [2]" in refusal(
         capsys, files["frames"], "--data", tmp_path / "frames.npz"
     )
-    assert "the network takes 5 frames of 2×6×8: expected [5, 2, 6, 8]" in refusal(
+    assert "the network expects 5 frames of 2×6×8: one sample [5, 2, 6, 8]" in refusal(
         capsys, files["plain"], "--data", tmp_path / "frames.npz"
     )
     assert "does not state how events become frames" in refusal(capsys, files["frames"], "--data", folder)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from axonnx.base.errors import AxonnxError
-from axonnx.cli.study import main
+from axonnx.cli import main
 from axonnx.experiments import held_out
 from axonnx.experiments.held_out import groups_of, held_out_jobs, mean_over_groups
 from axonnx.experiments.plan import Plan
@@ -99,7 +99,7 @@ def test_a_group_that_failed_is_not_averaged_away():
 
 
 def test_the_command_goes_on_where_it_stopped_and_never_looks_at_the_test_part(spoken, tmp_path, capsys, monkeypatch):
-    words = ["widths", "--quick", "--hold-out", "1,4", "--out", str(tmp_path)]
+    words = ["experiment", "widths", "--scale", "quick", "--hold-out", "1,4", "-o", str(tmp_path)]
     assert main(words) == 0
     told = capsys.readouterr()
     assert "Means over groups 1, 4 of the training part, each held out in turn; no test part was seen." in told.out

@@ -108,7 +108,7 @@ def test_a_journal_of_other_work_is_refused(tmp_path):
     with pytest.raises(AxonnxError, match="results of other work"), Journal(tmp_path / "journal", {"model": "b"}):
         pass
     (tmp_path / "journal").write_text('{"journal": 1, "model": "a"}\nrubbish\n')
-    with pytest.raises(AxonnxError, match="'rubbish' is no line of a journal"):
+    with pytest.raises(AxonnxError, match="'rubbish' is not a line of a journal"):
         Journal(tmp_path / "journal", {"model": "a"}).__enter__()
 
 

@@ -61,7 +61,9 @@ def test_a_set_that_is_not_there_is_refused_by_name(monkeypatch):
     monkeypatch.setenv("AXONNX_ISA", "sse9")
     with pytest.raises(AxonnxError) as fault:
         native.find_core.__wrapped__()
-    assert str(fault.value) == (f"AXONNX_ISA is 'sse9'; this processor and this build of axonnx have {', '.join(ISAS)}")
+    assert str(fault.value) == (
+        f"AXONNX_ISA is 'sse9', but this processor and this build of axonnx support {', '.join(ISAS)}; use one of them"
+    )
 
 
 def test_without_a_library_the_reason_names_the_remedy(monkeypatch, tmp_path):

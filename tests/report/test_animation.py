@@ -77,7 +77,7 @@ def test_the_command_writes_what_the_file_decides(tmp_path, capsys):
         decision_clip(load(model).program, frames, index=3)
     with pytest.raises(AxonnxError, match="nothing would move"):
         decision_clip(load(RELEASED / "binary-mlp-mfa.onnx").program, frames)
-    for words, text in [(["-"], "is a stream"), ([str(frames), str(frames)], "draws one recording")]:
+    for words, text in [(["-"], "is a stream"), ([str(frames), str(frames)], "is for one recording")]:
         assert main(["run", model, *words, "--animate", str(out)]) == 2
         assert text in capsys.readouterr().err
 

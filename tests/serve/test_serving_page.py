@@ -36,5 +36,5 @@ def test_the_codes_and_limits_are_those_of_the_code():
     assert f"--memory-mib {limits.memory_bytes >> 20}" in PAGE
     assert f"--message-kib {limits.message_bytes >> 10}" in PAGE
     assert f"| saved sessions | {limits.saved:,} |" in PAGE
-    assert f"| pages that look on | {limits.watchers} |" in PAGE
+    assert f"| pages that watch | {limits.watchers} |" in PAGE
     assert f"| {limits.handover_s:g} seconds for that one to end |" in PAGE

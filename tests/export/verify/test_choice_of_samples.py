@@ -5,8 +5,9 @@ import json
 import numpy as np
 import torch
 
-from axonnx import profiling, reporting
+from axonnx import profiling
 from axonnx.cli import main
+from axonnx.loading import samples_for
 from axonnx.report.model_view import view_model
 from axonnx.runtime.measure.metrics import wilson_interval
 from axonnx.runtime.measure.sample_choice import choose_samples
@@ -49,5 +50,8 @@ def test_a_profile_of_own_data_sorted_by_class_sees_all_classes(exported, tmp_pa
 
 def test_a_report_takes_the_samples_that_a_profile_takes(run_folder, exported):
     test = open_run(str(run_folder)).prepared.splits.test
-    found = reporting.test_samples(run_folder, view_model(exported()), 40)
-    assert found.labels.tolist() == test.labels[choose_samples(test.labels, 40)].tolist()
+    found = samples_for(run_folder, view_model(exported()).contract).choose(40)
+    assert (
+        np.concatenate([labels for _, labels in found.batches()]).tolist()
+        == test.labels[choose_samples(test.labels, 40)].tolist()
+    )

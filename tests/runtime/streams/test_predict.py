@@ -86,7 +86,7 @@ def test_what_cannot_be_one_sample_is_refused(models, tmp_path):
     write_npz(tmp_path / "wide.npz", wide, Sensor(width=16, height=12))
     with pytest.raises(AxonnxError, match="the source's sensor is 16×12"):
         models("plain").predict(tmp_path / "wide.npz")
-    with pytest.raises(AxonnxError, match=r"takes 4 frames of 2×1×3 from an npz"):
+    with pytest.raises(AxonnxError, match=r"expected 4 frames of 2×1×3 from an npz"):
         models("frames").predict(wide)
 
 

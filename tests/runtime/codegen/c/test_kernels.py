@@ -202,7 +202,7 @@ def test_what_is_not_known_is_refused_by_name():
     program = binary_program((4,), SPIKES, [Unheard("strange", ("x",), ("y",))], {"y": (4,)}, {})
     with pytest.raises(AxonnxError, match=r"by hand: node 'strange' \(Unheard\) is unknown to the native core"):
         c_source(program)
-    with pytest.raises(AxonnxError, match="the name '2nd'"):
+    with pytest.raises(AxonnxError, match="'2nd' cannot be a prefix"):
         c_source(program, "2nd")
 
 

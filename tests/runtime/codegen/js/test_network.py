@@ -78,7 +78,7 @@ def test_steps_take_frames_or_events_and_reset_begins_anew():
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        ("n.step([1])", "a frame of 1 values; expected 16: 16"),
+        ("n.step([1])", "the frame has 1 values; expected 16: 16"),
         ("n.step(new Float32Array(16).fill(0.5))", "value 0 is 0.5; the contract allows integers up to ±2"),
         ("n.step(new Int8Array(16).fill(-3))", "value 0 is -3"),
         ("n.step(new Float32Array(16).fill(NaN))", "value 0 is NaN"),
@@ -106,7 +106,7 @@ def test_tables_of_the_clock_end_and_frames_are_no_events():
     """
     events, clock = node().ask(module_text(clocked), script)
     assert "its contract defines no event binning" in events
-    assert "knows 2 time steps" in clock
+    assert "parameters for 2 time steps" in clock
 
 
 @needs_node
