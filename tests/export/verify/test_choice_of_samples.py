@@ -51,7 +51,4 @@ def test_a_profile_of_own_data_sorted_by_class_sees_all_classes(exported, tmp_pa
 def test_a_report_takes_the_samples_that_a_profile_takes(run_folder, exported):
     test = open_run(str(run_folder)).prepared.splits.test
     found = samples_for(run_folder, view_model(exported()).contract).choose(40)
-    assert (
-        np.concatenate([labels for _, labels in found.batches()]).tolist()
-        == test.labels[choose_samples(test.labels, 40)].tolist()
-    )
+    assert found.labels.tolist() == test.labels[choose_samples(test.labels, 40)].tolist()
