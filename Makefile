@@ -76,7 +76,7 @@ firmware: $(CORE)  ## digits as firmware for a Cortex-M4, in qemu; installs the 
 
 MINUTES ?= 10
 fuzz: $(CORE)    ## damaged files of every kind, for MINUTES=10 in all
-	$(BIN)/python -m fuzz --minutes $(MINUTES)
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
 demo: $(CORE)    ## the whole pipeline on the embedded data
 	$(BIN)/axonnx demo

@@ -20,6 +20,9 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError
 
 HERE = Path(__file__).parent
+# The folders stand at the top of the repository and install as one package: ``api`` is axonnx itself, the others are
+# below it.
+TOPS = ("api", "cli", "export", "models", "native", "runtime", "train")
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 # A product is rounded before it is added: a fused multiply-add has other bits.
 FLAGS = [
@@ -140,5 +143,19 @@ def extensions() -> list[Extension]:
     return [Extension("axonnx.native.axonnx_core", sources, optional=not os.environ.get("AXONNX_NEEDS_CORE"))]
 
 
+def package_folders() -> dict[str, str]:
+    """Return every package by name, and its folder."""
+    folders = sorted(
+        path.parent.relative_to(HERE).as_posix() for top in TOPS for path in (HERE / top).rglob("__init__.py")
+    )
+    return {".".join(("axonnx", *folder.split("/"))).replace("axonnx.api", "axonnx", 1): folder for folder in folders}
+
+
 if __name__ == "__main__":
-    setup(ext_modules=extensions(), cmdclass={"build_ext": BuildCore, "bdist_wheel": PlatformWheel})
+    folders = package_folders()
+    setup(
+        packages=list(folders),
+        package_dir=folders,
+        ext_modules=extensions(),
+        cmdclass={"build_ext": BuildCore, "bdist_wheel": PlatformWheel},
+    )

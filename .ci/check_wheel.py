@@ -22,7 +22,7 @@ NETWORKS = ("recurrent-int8", "resnet-mfa", "mlp-zero-stochastic")  # recurrence
 
 def compare_engines() -> int:
     """Return how many logits were compared; raise if one differs."""
-    compared, folder = 0, files("axonnx.doctor")
+    compared, folder = 0, files("axonnx.runtime.doctor")
     for name in NETWORKS:
         with as_file(folder / f"{name}.onnx") as network, as_file(folder / f"{name}.npz") as kept:
             known = np.load(kept)

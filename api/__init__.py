@@ -17,9 +17,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from axonnx.base.errors import AxonnxError
     from axonnx.base.progress import Progress
-    from axonnx.convert.bayesian import bayesian, regulariser
-    from axonnx.convert.bayesian import regulariser as regularizer
-    from axonnx.doctor.examination import examine
     from axonnx.earlier_names import (
         export_network,
         export_run,
@@ -29,9 +26,12 @@ if TYPE_CHECKING:
         train_run,
         verify_file,
     )
+    from axonnx.export.convert.bayesian import bayesian, regulariser
+    from axonnx.export.convert.bayesian import regulariser as regularizer
     from axonnx.loading import describe_data, load_data
     from axonnx.model import Model, load, write_events
-    from axonnx.run import Run, import_network, run_experiment
+    from axonnx.run import Run, import_network
+    from axonnx.runtime.doctor.examination import examine
     from axonnx.runtime.readers import read_events
     from axonnx.train.callbacks import Callback, LightningLogger, MLflow, TensorBoard, WandB
 
@@ -60,7 +60,6 @@ _HOMES = {
     "regulariser": "convert.bayesian",
     "regularizer": "convert.bayesian",
     "run_demo": "cli.tools",
-    "run_experiment": "run",
     "write_events": "model",
 }
 # Functions of the version before; they work for one more, and warn.
@@ -93,7 +92,6 @@ __all__ = [
     "regularizer",
     "report_file",
     "run_demo",
-    "run_experiment",
     "train_run",
     "verify_file",
     "write_events",

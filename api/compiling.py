@@ -11,13 +11,13 @@ from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_folder
 from axonnx.base.fingerprints import sha256_of
 from axonnx.model import Target
-from axonnx.report.panel import try_page
 from axonnx.runtime.deploy.browser import browser_files
 from axonnx.runtime.deploy.native import cortex_m_files, desktop_files
 from axonnx.runtime.deploy.origin import RECORD, Origin
 from axonnx.runtime.format.model_file import read_model_file
 from axonnx.runtime.program.compilation import compile_program
 from axonnx.runtime.program.instructions import Program
+from axonnx.runtime.report.panel import try_page
 
 
 def _with_page(program: Program, origin: Origin) -> dict[str, str]:

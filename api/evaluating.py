@@ -10,11 +10,11 @@ from typing import Any, cast
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
-from axonnx.jobs.running import Watch, all_results
-from axonnx.jobs.work import FileTask, Job, Pool
 from axonnx.loading import samples_for
 from axonnx.model import Model, load
 from axonnx.runtime.engines.choose import EngineName
+from axonnx.runtime.jobs.running import Watch, all_results
+from axonnx.runtime.jobs.work import FileTask, Job, Pool
 from axonnx.runtime.measure.evaluation import Answers, Evaluation, answers, evaluate, figures_of
 from axonnx.runtime.measure.samples import Samples
 from axonnx.runtime.streams.fit import Fit

@@ -129,7 +129,7 @@ class Model(runtime.Model):
             >>> model.contract.classes, model.verify(net, x).verified
             (('a', 'b', 'c'), True)
         """
-        from axonnx.convert.module_files import export_module
+        from axonnx.export.convert.module_files import export_module
 
         folder = Path(mkdtemp(prefix="axonnx-"))
         try:
@@ -306,7 +306,7 @@ class Model(runtime.Model):
             (360, 10)
         """
         from axonnx.evaluating import evaluate_model
-        from axonnx.jobs.running import pool_for
+        from axonnx.runtime.jobs.running import pool_for
 
         watch = (progress or Progress()).watch("evaluate")
         return evaluate_model(self, self.path, data, part, Fit.of(fit), seed, pool_for(jobs), watch)
@@ -345,8 +345,8 @@ class Model(runtime.Model):
             >>> profile.samples, [layer.name for layer in profile.layers]
             (20, ['hidden.0.neuron', 'hidden.1.neuron'])
         """
-        from axonnx.jobs.running import pool_for
         from axonnx.profiling import profile_model
+        from axonnx.runtime.jobs.running import pool_for
 
         found = profile_model(
             self.path,
@@ -498,7 +498,7 @@ class Model(runtime.Model):
             'copy.onnx'
         """
         if Path(output).suffix == ".nir":
-            from axonnx.convert.nir_out import write_nir
+            from axonnx.export.convert.nir_out import write_nir
 
             write_nir(self.path, Path(output), dt)
         elif Path(output).resolve() != self.path.resolve():
@@ -552,9 +552,9 @@ class Model(runtime.Model):
         Raises:
             AxonnxError: If the network takes no events, or the port is in use.
         """
-        from axonnx.serve.limits import Limits
-        from axonnx.serve.server import read_token, serve
-        from axonnx.serve.service import Rules, Service
+        from axonnx.runtime.serve.limits import Limits
+        from axonnx.runtime.serve.server import read_token, serve
+        from axonnx.runtime.serve.service import Rules, Service
 
         limits = Limits(clients, message_kib * 2**10, memory_mib * 2**20, grace_s=grace)
         rules = Rules(seed, continuous, stop_at, origin, Fit.of(fit))
@@ -625,8 +625,8 @@ def verify_file(
     progress: Progress | None = None,
 ) -> VerifyResult | EngineResult:
     """Verify a file that may be too damaged to be loaded, which is a result too; see ``Model.verify``."""
-    from axonnx.jobs.running import pool_for
     from axonnx.loading import samples_for
+    from axonnx.runtime.jobs.running import pool_for
 
     shown = progress or Progress()
     if against is None:
@@ -638,7 +638,7 @@ def verify_file(
 
         return check_engines(Path(path), None if data is None else given, seed)
     if hasattr(against, "named_modules"):  # torch is not imported to find out
-        from axonnx.convert.module_files import verify_module
+        from axonnx.export.convert.module_files import verify_module
 
         if isinstance(data, str | os.PathLike):
             data = samples_for(data, read_model_file(path).contract, part, Fit.of(fit))

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from axonnx.base.fingerprints import sha256_of
 from axonnx.evaluating import place_of
-from axonnx.jobs.running import Watch, all_results
-from axonnx.jobs.work import FileTask, Job, Pool
 from axonnx.loading import samples_for
 from axonnx.runtime.engines.choose import measuring_engine
 from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.format.network_input import to_input
+from axonnx.runtime.jobs.running import Watch, all_results
+from axonnx.runtime.jobs.work import FileTask, Job, Pool
 from axonnx.runtime.measure.energy import Hardware, read_hardware
 from axonnx.runtime.measure.profile import Counts, count, figures_of
 from axonnx.runtime.measure.profile_result import ProfileResult

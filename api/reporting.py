@@ -11,15 +11,15 @@ from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
 from axonnx.base.progress import Progress
 from axonnx.loading import samples_for
-from axonnx.report.material import Material, check_belongs, read_run
-from axonnx.report.measure import measure
-from axonnx.report.model_view import view_model
-from axonnx.report.page import render
 from axonnx.runtime.engines.choose import measuring_engine
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.measure.profile_result import ProfileResult
 from axonnx.runtime.measure.result_files import read_result
 from axonnx.runtime.measure.verify_result import VerifyResult
+from axonnx.runtime.report.material import Material, check_belongs, read_run
+from axonnx.runtime.report.measure import measure
+from axonnx.runtime.report.model_view import view_model
+from axonnx.runtime.report.page import render
 
 LIMIT = 1024  # samples run: all of most test parts
 MOST_SHOWN = 20  # samples in detail

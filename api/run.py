@@ -14,11 +14,10 @@ from axonnx.base.progress import Progress
 from axonnx.model import Model, Natural, PathLike, Positive, card, load
 
 if TYPE_CHECKING:
-    from axonnx.convert.importing import Imported
-    from axonnx.experiments.perform import Performed
-    from axonnx.experiments.sweep import SweepResult
+    from axonnx.export.convert.importing import Imported
     from axonnx.runtime.measure.verify_result import VerifyResult
     from axonnx.train.callbacks import Callback
+    from axonnx.train.sweep.search import SweepResult
     from axonnx.train.trained import Trained
 
 Mode = Literal["mfa", "sampled", "stochastic"]
@@ -340,8 +339,8 @@ class Run:
         Raises:
             AxonnxError: If a setting is wrong, or every run was stopped.
         """
-        from axonnx.experiments.sweep import sweep_runs
-        from axonnx.jobs.running import pool_for
+        from axonnx.runtime.jobs.running import pool_for
+        from axonnx.train.sweep.search import sweep_runs
 
         folder = Path("runs") / f"sweep-{Path(configuration).stem}" if output is None else Path(output)
         tell = (progress or Progress()).note
@@ -402,7 +401,7 @@ def import_network(
         >>> imported.source, imported.exported.path.name
         ('Sequential (snnTorch)', 'theirs.onnx')
     """
-    from axonnx.convert import importing
+    from axonnx.export.convert import importing
 
     return importing.import_network(
         source,
@@ -421,46 +420,3 @@ def import_network(
         overwrite=overwrite,
         tell=(progress or Progress()).note,
     )
-
-
-def run_experiment(
-    name: str,
-    output: PathLike = "runs/experiments",
-    *,
-    scale: Literal["cpu", "paper", "quick"] = "cpu",
-    hold_out: str | None = None,
-    results: str | None = None,
-    draw: bool = False,
-    document: str | None = None,
-    jobs: int | str = 1,
-    progress: Progress | None = None,
-) -> Performed:
-    """Run one of the paper's experiments. Interrupted at any moment, the same call goes on.
-
-    A second call, started beside it, shares the work.
-
-    Args:
-        name: Name of the experiment.
-        output: Folder of runs and records.
-        scale: cpu, paper (the sizes of the paper), or quick (seconds, on built-in data).
-        hold_out: Test on each of these speakers or users of the training part (all, or 1,4,…) instead of on the test
-            part, with three seeds or more: to choose a recipe.
-        results: Folder of tables and figures (default: OUTPUT/results/SCALE).
-        draw: Only draw table and figure again, from stored results.
-        document: Put tables between the marks of this document.
-        jobs: Processes on this machine, or a Dask cluster: tcp://host:8786, or slurm:profile.yaml to start one.
-        progress: Hears how far the work is.
-
-    Returns:
-        The table, and where records and figure are.
-
-    Raises:
-        AxonnxError: If there is no such experiment or scale.
-    """
-    from axonnx.experiments.perform import draw_again, perform
-    from axonnx.jobs.running import pool_for
-
-    where = {"results": results, "hold_out": hold_out, "document": document}
-    if draw:
-        return draw_again(name, scale, Path(output), **where)
-    return perform(name, scale, Path(output), tell=(progress or Progress()).note, pool=pool_for(jobs), **where)

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 import axonnx
 from axonnx.cli import main as command
-from axonnx.convert.importing import Imported
+from axonnx.export.convert.importing import Imported
 from axonnx.export.verify.stages import verify_file
 from axonnx.runtime.frame_pipeline import open_frames
 from axonnx.runtime.readers import write_npz

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 import axonnx
-from axonnx.convert.nir_out import write_nir
+from axonnx.export.convert.nir_out import write_nir
 from axonnx.export.run import export_network
 from axonnx.models import variant
 from axonnx.models.described import DescribedNetwork

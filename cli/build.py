@@ -25,7 +25,7 @@ from axonnx.runtime.format.network_input import describe_input
 from axonnx.runtime.measure.ways import way_text
 
 if TYPE_CHECKING:
-    from axonnx.convert.importing import Imported
+    from axonnx.export.convert.importing import Imported
     from axonnx.runtime.format.contract import InputContract
     from axonnx.train.data.sets.looking import Look
 
@@ -110,7 +110,7 @@ def data(options: Options) -> int:
 
 def draw(look: Look, output: str) -> None:
     """Samples of each class as an SVG file."""
-    from axonnx.report.pictures import contact_sheet
+    from axonnx.runtime.report.pictures import contact_sheet
 
     if not output.endswith(".svg"):
         raise AxonnxError(

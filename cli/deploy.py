@@ -18,12 +18,12 @@ from axonnx.base.fingerprints import sha256_of
 from axonnx.cli.guard import FAILED, FINE
 from axonnx.cli.options import Options
 from axonnx.cli.show.live_view import show
-from axonnx.jobs.answers import Question, Row, Summary, jobs_for, loaded
-from axonnx.jobs.journal import Journal
-from axonnx.jobs.recording_paths import find_recordings, names_many
-from axonnx.jobs.running import in_order, pool_for, run_jobs
-from axonnx.jobs.work import Outcome, named_fault
 from axonnx.model import Model, Stream, load
+from axonnx.runtime.jobs.answers import Question, Row, Summary, jobs_for, loaded
+from axonnx.runtime.jobs.journal import Journal
+from axonnx.runtime.jobs.recording_paths import find_recordings, names_many
+from axonnx.runtime.jobs.running import in_order, pool_for, run_jobs
+from axonnx.runtime.jobs.work import Outcome, named_fault
 from axonnx.runtime.streams.decision import Decision
 from axonnx.runtime.streams.fit import Fit
 from axonnx.runtime.streams.pipeline import EventHistory, EventPipeline
@@ -50,7 +50,7 @@ def run(options: Options) -> int:
         print(f"axonnx run: {source}: {note}", file=sys.stderr)
     _print(stream, model, source, options)
     if options.output:
-        from axonnx.report.clip import decision_clip
+        from axonnx.runtime.report.clip import decision_clip
 
         fit = Fit.of(options.fit)
         write_text(
@@ -251,8 +251,8 @@ def _reason(reason: str) -> str:
 
 def serve(options: Options) -> int:
     """``axonnx serve``."""
-    from axonnx.serve.app import LOOPBACK
-    from axonnx.serve.server import TOKEN
+    from axonnx.runtime.serve.app import LOOPBACK
+    from axonnx.runtime.serve.server import TOKEN
 
     if options.host not in LOOPBACK and options.token_file is None and not os.environ.get(TOKEN):
         print(

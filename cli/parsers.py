@@ -20,7 +20,6 @@ from axonnx.base.errors import AxonnxError
 SKIPPED = {"self", "cls", "progress", "ready", "settings", "callbacks", "threads"}  # not words
 # How often a word may stand, where that is not once; and parameters that are options although they have no default.
 TIMES = {"train": {"configuration": "?"}, "run": {"source": "+"}, "eval": {"path": "+"}, "profile": {"path": "+"}}
-TIMES["experiment"] = {"name": "*"}
 OPTIONS = {"eval": {"data"}, "profile": {"data"}, "compile": {"output"}}
 NAMES = {"path": "model", "folder": "run"}  # of words
 ABOUT = {"folder": "a run folder of axonnx train"}
@@ -53,7 +52,6 @@ OTHER_WORDS: dict[str, dict[str, str]] = {
     "profile": {"--run": "--data", "--all": "--limit=all", "--plot": "--output"},
     "eval": {"--plot": "--output", "--samples": "--passes"},
     "report": {"--samples": "--shown"},
-    "experiment": {"--quick": "--scale=quick", "--list": ""},
 }
 
 

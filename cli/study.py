@@ -1,4 +1,4 @@
-"""The verbs that study: sweep, experiment."""
+"""The verb that studies: sweep."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from pathlib import Path
 
 from axonnx.cli.guard import FINE
 from axonnx.cli.options import Options
-from axonnx.experiments.plan import plan_names, read_plan
-from axonnx.experiments.sweep import FIGURE, SweepPoint, SweepResult, written
-from axonnx.run import Run, run_experiment
+from axonnx.run import Run
+from axonnx.train.sweep.search import FIGURE, SweepPoint, SweepResult, written
 
 
 def sweep(options: Options) -> int:
@@ -50,31 +49,3 @@ def _cells(point: SweepPoint) -> list[str]:
         return ["–", "–", count]
     std = "" if point.std is None else f" ± {100 * point.std:.1f}"
     return [f"{100 * point.accuracy:.1f}{std} %", f"{point.nll:.3f}", count]
-
-
-def experiment(options: Options) -> int:
-    """``axonnx experiment``."""
-    if not options.name:
-        print(_listing())
-        return FINE
-    names: list[str] = [*options.name]
-    if names == ["all"]:
-        names = list(plan_names())
-    for name in names:
-        read_plan(name)  # a wrong name is told before hours of work
-    for name in names:
-        done = run_experiment(**{**options.of(), "name": name}, progress=options.progress)
-        print(f"## {done.title}\n\n{done.text}\n\nrecords: {done.records}; figure: {done.figure}\n")
-    return FINE
-
-
-def _listing() -> str:
-    lines = []
-    for name in plan_names():
-        plan = read_plan(name)
-        lines.append(f"{name}: {plan.title}")
-        lines += [
-            f"    {scale:<6} {size.seeds} seeds × {len(plan.cases)} cases; {size.about}"
-            for scale, size in plan.scales.items()
-        ]
-    return "\n".join(lines)

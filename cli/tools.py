@@ -16,8 +16,8 @@ from axonnx.base.errors import AxonnxError
 from axonnx.cli import command
 from axonnx.cli.guard import FAILED, FINE
 from axonnx.cli.options import Options, parser_of
-from axonnx.doctor.examination import examine
-from axonnx.doctor.findings import Cache, CoreFinding, Diagnosis, EngineFinding
+from axonnx.runtime.doctor.examination import examine
+from axonnx.runtime.doctor.findings import Cache, CoreFinding, Diagnosis, EngineFinding
 
 CONFIGURATION = "digits-saccade"
 MODES = {"mfa": (), "sampled": ("--members", "4"), "stochastic": ()}

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from axonnx.base.errors import AxonnxError
-from axonnx.experiments.plan import Job, Plan, Scale, jobs_of
-from axonnx.experiments.store import Record
 from axonnx.train.build import prepare
 from axonnx.train.config.read import check_config, merged
+from axonnx.train.sweep.store import Job, Record
+from experiments.plan import Plan, Scale, jobs_of
 
 FEWEST_SEEDS = 3
 

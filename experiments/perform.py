@@ -8,13 +8,13 @@ from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
-from axonnx.experiments.figures import draw
-from axonnx.experiments.held_out import groups_of, held_out_jobs, mean_over_groups
-from axonnx.experiments.plan import Plan, Scale, jobs_of, read_plan, size_of
-from axonnx.experiments.sharing import records_of
-from axonnx.experiments.store import Record, Store, read_results, write_results
-from axonnx.experiments.tables import block
-from axonnx.jobs.work import Pool
+from axonnx.runtime.jobs.work import Pool
+from axonnx.train.sweep.sharing import records_of
+from axonnx.train.sweep.store import Record, Store, read_results, write_results
+from experiments.figures import draw
+from experiments.held_out import groups_of, held_out_jobs, mean_over_groups
+from experiments.plan import Plan, Scale, jobs_of, read_plan, size_of
+from experiments.tables import block
 
 Tell = Callable[[str], None]
 
@@ -93,7 +93,7 @@ def _conduct(
     """Return the records of every case and seed; with ``held_out`` means over these groups, each left out in turn."""
     store = Store(folder.resolve(), name, scale)  # workers of a cluster may stand elsewhere
     jobs = list(held_out_jobs(plan, scale, held_out) if held_out else jobs_of(plan, scale))
-    records = records_of(jobs, plan.measure, store, name, pool, tell)
+    records = records_of(jobs, f"experiments.measures.{plan.measure}", store, name, pool, tell)
     return mean_over_groups(records) if held_out else records
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import tomllib
 from collections.abc import Iterator
 from difflib import get_close_matches
 from importlib.resources import files
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 from pydantic import Field, PositiveInt
 
 from axonnx.base.errors import AxonnxError
 from axonnx.train.config.read import merged, shipped
 from axonnx.train.config.settings import Section
+from axonnx.train.sweep.store import Job, Tree
 
-Tree = dict[str, Any]
 Scale = Literal["paper", "cpu", "quick"]
 
 
@@ -63,35 +61,9 @@ class Plan(Section):
     claims: tuple[Claim, ...] = ()
 
 
-class Job(NamedTuple):
-    """One case with one seed: everything a measure needs."""
-
-    case: str
-    seed: int
-    settings: Tree  # of the training run, whole
-    options: Tree  # of the measure
-    group: int | None = None  # the speaker or user that is held out
-
-    @property
-    def name(self) -> str:
-        """Tells it from the others of its experiment."""
-        without = "" if self.group is None else f", without {self.group}"
-        return f"{self.case}, seed {self.seed}{without}"
-
-    @property
-    def digest(self) -> str:
-        """Tells one job from another that is to be done differently."""
-        return digest_of([self.settings, self.options, self.seed])
-
-
-def digest_of(tree: Any) -> str:
-    """Return a short hash of settings."""
-    return hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:12]
-
-
 def plan_names() -> list[str]:
     """All plans, in the order in which they are meant to be read."""
-    found = [path.name for path in files("axonnx.experiments").joinpath("plans").iterdir()]
+    found = [path.name for path in files("experiments").joinpath("plans").iterdir()]
     names = sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml"))
     return sorted(names, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
 
@@ -120,7 +92,7 @@ def read_plan(name: str) -> Plan:
         near = get_close_matches(name, known, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise AxonnxError(f"unknown experiment {name!r}; known are {', '.join(known)}.{hint}")
-    text = files("axonnx.experiments").joinpath("plans", f"{name}.toml").read_text("utf-8")
+    text = files("experiments").joinpath("plans", f"{name}.toml").read_text("utf-8")
     plan = Plan.model_validate(tomllib.loads(text))
     names = [case.name for case in plan.cases]
     assert len(set(names)) == len(names), f"{name}: two cases have the same name"

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
-from axonnx.experiments.plan import Claim
-from axonnx.experiments.store import Record
+from axonnx.train.sweep.store import Record
+from experiments.plan import Claim
 
 Judgement = Literal["confirmed", "refuted", "left open"]
 SURE = 0.95
@@ -46,11 +46,6 @@ class Verdict:
 def values_of(records: Sequence[Record], case: str, key: str = "accuracy") -> list[float]:
     """One figure of a case, a value for each seed."""
     return [record[key] for record in records if record["case"] == case and record.get(key) is not None]
-
-
-def mean_and_std(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and standard deviation over seeds (n − 1; nan for one)."""
-    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
 
 
 def decide(claims: Sequence[Claim], records: Sequence[Record]) -> list[Verdict]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from axonnx.experiments.plan import Plan
-from axonnx.experiments.statistics import decide, mean_and_std
-from axonnx.experiments.store import Record
+from axonnx.train.sweep.store import Record, mean_and_std
+from experiments.plan import Plan
+from experiments.statistics import decide
 
 Column = tuple[str, Callable[[Record], Any], str]  # heading, figure of a record, how it is written
 

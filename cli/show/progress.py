@@ -8,7 +8,7 @@ import time
 from typing import TextIO
 
 from axonnx.base.progress import Progress
-from axonnx.jobs.running import Pace
+from axonnx.runtime.jobs.running import Pace
 
 MINUTE = 60.0  # between two lines of a log
 MOMENT = 0.2  # between two changes of the line on a terminal

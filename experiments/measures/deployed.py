@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from axonnx.experiments.measures.training import measure as measure_training
-from axonnx.experiments.measures.training import trained_run
-from axonnx.experiments.plan import Job
-from axonnx.experiments.store import Record
 from axonnx.export.calibrate import SAMPLES, calibrate
 from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
 from axonnx.export.contract import make_contract
@@ -16,7 +12,10 @@ from axonnx.runtime.engines.choose import measuring_engine
 from axonnx.runtime.measure.energy import Hardware
 from axonnx.runtime.measure.profile import profile
 from axonnx.runtime.program.compilation import compile_file
+from axonnx.train.sweep.store import Job, Record
+from axonnx.train.sweep.validation import trained_run
 from axonnx.train.trained import Trained, open_run
+from experiments.measures.training import measure as measure_training
 
 
 def measure(job: Job, runs: Path) -> Record:

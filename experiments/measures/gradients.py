@@ -16,11 +16,10 @@ import torch
 import torch.nn.functional as nnf
 from torch import Tensor, nn
 
-from axonnx.experiments.plan import Job
-from axonnx.experiments.store import Record
 from axonnx.models import BinaryNetwork, BinaryNeuron, Current, LinearReadout, Replay, Run, Variant
 from axonnx.models.maths.estimators import Estimator, StraightThrough, make_estimator
 from axonnx.models.references import arm, exact_gradient, log_probability, ram, reinforce
+from axonnx.train.sweep.store import Job, Record
 
 REFERENCES: dict[str, Callable[..., dict[str, Tensor]]] = {"reinforce": reinforce, "arm": arm, "ram": ram}
 INPUTS = 3

@@ -6,26 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from axonnx.experiments.plan import Job, digest_of
-from axonnx.experiments.store import Record
 from axonnx.train.build import make_variant
 from axonnx.train.config.read import check_config
-from axonnx.train.output.checkpoint import INDEX
 from axonnx.train.output.run_folder import RunFolder
-from axonnx.train.run import train_run
+from axonnx.train.sweep.store import Job, Record
+from axonnx.train.sweep.validation import FIGURES, trained_run
 
 KEPT = ("epoch", "phase", "cross_entropy", "kl", "train_accuracy", "test_accuracy", "test_nll", "rate")
-FIGURES = ("accuracy", "nll", "ece", "brier", "samples")
-
-
-def trained_run(job: Job, runs: Path) -> Path:
-    """Return the folder of the run with the job's settings; an interrupted run is resumed, to the same bits."""
-    config = check_config(job.settings, job.case)
-    folder = RunFolder(runs / digest_of(job.settings))
-    if not (folder.path / "metrics.json").is_file():
-        begun = (folder.checkpoint / INDEX).exists()
-        train_run(config, folder.path, resume=begun, overwrite=not begun)
-    return folder.path
 
 
 def measure(job: Job, runs: Path) -> Record:

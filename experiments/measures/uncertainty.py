@@ -13,15 +13,14 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from axonnx.base.errors import AxonnxError
-from axonnx.experiments.measures.training import trained_run
-from axonnx.experiments.plan import Job
-from axonnx.experiments.store import Record
 from axonnx.export.collapsed import CollapseSettings, collapse_network
 from axonnx.export.ways import Sampled
 from axonnx.models import MEAN_FIELD, Sample
 from axonnx.runtime.measure.metrics import metrics_of
 from axonnx.runtime.streams.probabilities import entropy, mutual_information
 from axonnx.train.build import prepare
+from axonnx.train.sweep.store import Job, Record
+from axonnx.train.sweep.validation import trained_run
 from axonnx.train.trained import Trained, open_run
 
 Floats = NDArray[np.float64]

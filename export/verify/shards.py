@@ -7,8 +7,8 @@ from typing import Any
 
 from axonnx.base.fingerprints import sha256_of
 from axonnx.export.verify.stages import verify_file
-from axonnx.jobs.running import Watch, all_results
-from axonnx.jobs.work import FileTask, Job, Pool
+from axonnx.runtime.jobs.running import Watch, all_results
+from axonnx.runtime.jobs.work import FileTask, Job, Pool
 from axonnx.runtime.measure.verify_result import VerifyResult
 
 

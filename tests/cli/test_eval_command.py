@@ -12,9 +12,9 @@ import axonnx
 from axonnx.base.fingerprints import sha256_of
 from axonnx.cli import main
 from axonnx.evaluating import evaluate_model
-from axonnx.jobs.work import SerialPool
 from axonnx.runtime.binning.recordings import bin_events
 from axonnx.runtime.events.arrays import make_events
+from axonnx.runtime.jobs.work import SerialPool
 from axonnx.runtime.measure.metrics import bootstrap_intervals, metrics_of
 from axonnx.runtime.model import load
 from axonnx.runtime.readers import write_npz

@@ -25,7 +25,7 @@ def ends_by(monkeypatch):
 
     def call(fault):
         monkeypatch.setitem(
-            VERBS, "fail", Verb("tools", "raise", ("axonnx.doctor.examination:examine",), "somewhere:main")
+            VERBS, "fail", Verb("tools", "raise", ("axonnx.runtime.doctor.examination:examine",), "somewhere:main")
         )
         monkeypatch.setattr(command, "import_module", lambda _name: SimpleNamespace(main=raising(fault)))
         return main(["fail"])

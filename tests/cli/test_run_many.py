@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from axonnx.cli import main
-from axonnx.jobs.answers import answer
 from axonnx.runtime.binning import Sensor
 from axonnx.runtime.events.arrays import make_events
+from axonnx.runtime.jobs.answers import answer
 from axonnx.runtime.readers import write_npz
 
 CLASSES = ("left", "right", "up", "down")
@@ -99,7 +99,7 @@ def test_an_interrupted_run_goes_on(run, files, folder, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return answer(question, path)
 
-    monkeypatch.setattr("axonnx.jobs.answers.answer", interrupted)
+    monkeypatch.setattr("axonnx.runtime.jobs.answers.answer", interrupted)
     assert run(files["plain"], folder, "-o", tmp_path / "out.jsonl", *NUMPY)[0] == 130
     assert (tmp_path / "out.jsonl.journal").exists()
     assert not (tmp_path / "out.jsonl").exists()

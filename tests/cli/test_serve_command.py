@@ -15,8 +15,8 @@ from websockets.sync.client import connect
 from axonnx.cli import main
 from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.events.records import to_records
-from axonnx.serve import server as serving
-from axonnx.serve.server import listen, read_token
+from axonnx.runtime.serve import server as serving
+from axonnx.runtime.serve.server import listen, read_token
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])

@@ -1,14 +1,15 @@
-"""``axonnx experiment``: it runs, goes on where it stopped, and draws again from what is stored."""
+"""``python -m experiments``: it runs, goes on where it stopped, and draws again from what is stored."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from axonnx.cli import main
-from axonnx.experiments.measures import deployed, training
-from axonnx.experiments.plan import plan_names
 from axonnx.train.finite import NonFiniteError
+from axonnx.train.sweep import validation
+from experiments.__main__ import main
+from experiments.measures import deployed, training
+from experiments.plan import plan_names
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +21,7 @@ def _own_folders(tmp_path, monkeypatch):
 
 
 def run(*words):
-    return main(["experiment", *words])
+    return main(list(words))
 
 
 @pytest.mark.parametrize("name", ["shd-regenerated", "estimator-bias", "vanishing-gradients", "uncertainty", "recipes"])
@@ -76,7 +77,7 @@ def test_a_run_that_was_stopped_counts_as_no_figure(capsys, monkeypatch):
         return {"accuracy": 0.5 + 0.1 * job.seed, "epochs": [], "final": {}}
 
     monkeypatch.setattr(training, "measure", stops)
-    monkeypatch.setattr("axonnx.experiments.perform.draw", lambda *_: None)
+    monkeypatch.setattr("experiments.perform.draw", lambda *_: None)
     assert run("granularity", "--scale", "quick", "-o", "here") == 0
     told = capsys.readouterr()
     assert "neuron, seed 0: failed: epoch 1, batch 2: the loss is nan" in told.err
@@ -88,7 +89,7 @@ def test_a_run_that_was_stopped_counts_as_no_figure(capsys, monkeypatch):
 
 def test_cases_that_train_alike_are_trained_once(tmp_path, monkeypatch):
     trained = []
-    monkeypatch.setattr(training, "train_run", counting(training.train_run, trained))
+    monkeypatch.setattr(validation, "train_run", counting(validation.train_run, trained))
     assert run("recipes", "--scale", "quick", "-o", "here", "--quiet") == 0
     assert len(trained) == 2 * 4  # sampled serves three of six recipes
     assert deployed.trained_run is training.trained_run

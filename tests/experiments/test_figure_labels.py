@@ -8,9 +8,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from axonnx.base.palette import FIGURE_STYLE, LIGHT, SERIES
-from axonnx.experiments.figures import case_groups, make_figure
-from axonnx.experiments.plan import read_plan
-from axonnx.experiments.store import read_results
+from axonnx.train.sweep.store import read_results
+from experiments.figures import case_groups, make_figure
+from experiments.plan import read_plan
 
 COLOURS = {f"C{number}" for number in range(SERIES)} | {LIGHT[f"c{number}"] for number in range(1, SERIES + 1)}
 STORED = sorted((Path(__file__).parents[2] / "docs/results").glob("*.json"))

@@ -3,7 +3,10 @@
 import pytest
 import torch
 
-from axonnx.experiments.measures.gradients import (
+from axonnx.models import Sample
+from axonnx.models.maths.estimators import StraightThrough, make_estimator
+from axonnx.models.references import exact_gradient, ram
+from experiments.measures.gradients import (
     FIRST,
     FixedNoise,
     all_estimates,
@@ -11,9 +14,6 @@ from axonnx.experiments.measures.gradients import (
     cross_entropy,
     sampled_estimates,
 )
-from axonnx.models import Sample
-from axonnx.models.maths.estimators import StraightThrough, make_estimator
-from axonnx.models.references import exact_gradient, ram
 
 X = torch.tensor([[0.7, -0.4, 1.2]], dtype=torch.float64)
 

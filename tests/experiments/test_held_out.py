@@ -7,12 +7,12 @@ import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main
-from axonnx.experiments import held_out
-from axonnx.experiments.held_out import groups_of, held_out_jobs, mean_over_groups
-from axonnx.experiments.plan import Plan
 from axonnx.train import build
 from axonnx.train.data.frames import Frames
 from axonnx.train.data.splits import DataSplits
+from experiments import held_out
+from experiments.held_out import groups_of, held_out_jobs, mean_over_groups
+from experiments.plan import Plan
 
 PLAN = Plan.model_validate(
     {
@@ -50,7 +50,7 @@ def spoken(monkeypatch) -> DataSplits:
     """A data set of four speakers to learn from and one to be judged by."""
     splits = DataSplits("spoken", frames_of([1, 3, 4, 7], 0), frames_of([9], 1))
     monkeypatch.setattr(build, "load_data_set", lambda *_, **__: splits)
-    for reader in ("axonnx.experiments.perform", "axonnx.cli.study"):
+    for reader in ("experiments.perform", "axonnx.cli.study"):
         monkeypatch.setattr(f"{reader}.read_plan", lambda _: PLAN)
     return splits
 

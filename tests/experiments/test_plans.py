@@ -3,9 +3,9 @@
 import pytest
 
 from axonnx.base.errors import AxonnxError
-from axonnx.experiments.plan import jobs_of, plan_names, read_plan, size_of
 from axonnx.train.build import make_variant
 from axonnx.train.config.read import check_config
+from experiments.plan import jobs_of, plan_names, read_plan, size_of
 
 ALL = plan_names()
 

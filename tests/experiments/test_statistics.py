@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from axonnx.experiments.plan import Claim
-from axonnx.experiments.statistics import decide, holm, mean_and_std, values_of
+from axonnx.train.sweep.store import mean_and_std
+from experiments.plan import Claim
+from experiments.statistics import decide, holm, values_of
 
 HIGHER = Claim(text="a beats b", first="a", second="b")
 EQUAL = Claim(text="a is like b", first="a", second="b", expect="equal", margin=0.02)

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from axonnx.experiments.measures.uncertainty import _accuracy_at, _auroc
 from axonnx.runtime.streams.probabilities import entropy, mutual_information
+from experiments.measures.uncertainty import _accuracy_at, _auroc
 
 LOGITS = arrays(np.float64, array_shapes(min_dims=3, max_dims=3, max_side=5), elements=st.floats(-30, 30))
 

@@ -3,7 +3,7 @@
 import ctypes
 import time
 
-from fuzz.harness import Finding, shared_folder
+from tests.fuzz.harness import Finding, shared_folder
 
 NAME = "planted"
 

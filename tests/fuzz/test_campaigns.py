@@ -2,7 +2,7 @@
 
 import pytest
 
-from fuzz.harness import names, run
+from tests.fuzz.harness import names, run
 
 CASES = 120
 FEWER = {

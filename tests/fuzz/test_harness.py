@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from fuzz.child import Limits
-from fuzz.harness import Result, names, run, table
-from fuzz.working import Work, work
+from tests.fuzz.child import Limits
+from tests.fuzz.harness import Result, names, run, table
+from tests.fuzz.working import Work, work
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_every_kind_of_finding_is_seen(seen):
 
 
 def test_a_machine_that_is_busy_with_others_is_no_hang(monkeypatch):
-    monkeypatch.setattr("fuzz.child.work", lambda pid: Work(seconds=7.0, asleep=False))  # would run, is not let
+    monkeypatch.setattr("tests.fuzz.child.work", lambda pid: Work(seconds=7.0, asleep=False))  # would run, is not let
     result = run("tests.fuzz.planted", cases=1, first=11, limits=Limits(seconds=0.5, memory=1 << 30))
     assert result.findings == []
     assert result.counts == {"refused": 1}
@@ -79,7 +79,7 @@ def test_a_finding_says_what_and_how_to_see_it_again(seen):
     assert "Fatal Python error" in texts[4]
     assert "no answer after 2 s" in texts[5]
     assert (keep / "planted-4.bin").read_bytes() == b"input of 4"
-    assert "-m fuzz tests.fuzz.planted --seed 4" in (keep / "planted-4.txt").read_text()
+    assert "-m tests.fuzz tests.fuzz.planted --seed 4" in (keep / "planted-4.txt").read_text()
 
 
 def test_seconds_end_a_campaign():

@@ -7,7 +7,7 @@ from .test_house import TOPS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/design.md").read_text("utf-8")
-BESIDE = ("benchmarks", "fuzz")  # not installed
+BESIDE = ("benchmarks", "tests/fuzz")  # not installed
 
 
 def section(title: str) -> str:

@@ -9,7 +9,12 @@ from axonnx.base.palette import COLOURS
 
 ROOT = Path(__file__).parents[2]
 OURS = {colour for pair in COLOURS.values() for colour in pair}
-DRAWN = (*ROOT.glob("docs/**/*.svg"), *ROOT.glob("report/*"), *ROOT.glob("serve/*"), *ROOT.glob("experiments/*"))
+DRAWN = (
+    *ROOT.glob("docs/**/*.svg"),
+    *ROOT.glob("runtime/report/*"),
+    *ROOT.glob("runtime/serve/*"),
+    *ROOT.glob("experiments/*"),
+)
 PLOTTED = (ROOT / "train/output/curves.py", ROOT / "cli/prove.py")
 SOURCES = [path for path in (*DRAWN, *PLOTTED) if path.suffix in (".svg", ".py", ".js", ".css", ".html")]
 NAMES = "aqua|black|blue|brown|cyan|gr[ae]y|green|magenta|navy|orange|pink|purple|red|teal|violet|white|yellow"

@@ -11,16 +11,11 @@ from axonnx.runtime.format import names
 ROOT = Path(__file__).parents[2]
 TOPS = (
     "api",
-    "base",
     "cli",
-    "convert",
-    "doctor",
     "experiments",
     "export",
     "models",
-    "report",
     "runtime",
-    "serve",
     "train",
 )
 FIELDS = (names.SPIKES, names.MEMBRANE, names.NOISE, names.TOTAL)
@@ -100,7 +95,7 @@ HOMES = {
         "runtime/format/values.py",
         {
             "export/verify/grids.py",  # shares no number with the collapse, on purpose
-            "base/numpy_files.py",  # bytes
+            "api/base/numpy_files.py",  # bytes
             "runtime/binning/completed.py",  # bytes
             "runtime/streams/udp_source.py",  # bytes
             "runtime/format/contract.py",  # the longest axis

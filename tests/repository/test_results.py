@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from axonnx.experiments.perform import filled
-from axonnx.experiments.plan import jobs_of, plan_names, read_plan
-from axonnx.experiments.store import read_results
-from axonnx.experiments.tables import block
+from axonnx.train.sweep.store import read_results
+from experiments.perform import filled
+from experiments.plan import jobs_of, plan_names, read_plan
+from experiments.tables import block
 
 DOCS = Path(__file__).parents[2] / "docs"
 

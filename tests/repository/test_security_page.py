@@ -6,9 +6,9 @@ from pathlib import Path
 from axonnx.base import numpy_files
 from axonnx.cli import guard
 from axonnx.runtime.readers import confined
+from axonnx.runtime.serve.limits import Limits
 from axonnx.runtime.streams import live_sources as stream_sources
 from axonnx.runtime.streams import reorder, udp_source, windows
-from axonnx.serve.limits import Limits
 from axonnx.train import build
 
 PAGE = (Path(__file__).parents[2] / "docs" / "security.md").read_text("utf-8")
@@ -44,4 +44,4 @@ def test_the_stated_exit_codes_are_those_of_the_command():
 
 def test_every_file_that_is_named_is_there():
     root = Path(__file__).parents[2]
-    assert all((root / name).exists() for name in re.findall(r"`((?:runtime|train|fuzz)/[\w/.]+)`", PAGE))
+    assert all((root / name).exists() for name in re.findall(r"`((?:runtime|train|tests)/[\w/.]+)`", PAGE))

@@ -13,7 +13,7 @@ from axonnx.cli import main
 from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.readers import write_npz
-from tests.report.test_pictures import decode
+from tests.runtime.report.test_pictures import decode
 
 PAGE = (Path(__file__).parents[3] / "docs/data.md").read_text("utf-8")
 COMMANDS = re.findall(r"^(?:\$|  *) (axonnx .*)$", PAGE, re.M)

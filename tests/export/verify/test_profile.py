@@ -13,11 +13,11 @@ from axonnx.cli import main
 from axonnx.export.collapsed import CollapseSettings, collapse_network
 from axonnx.export.contract import make_contract
 from axonnx.export.write import build_model, write_model
-from axonnx.jobs.work import SerialPool
 from axonnx.models import LIF, AveragePool2d, Conv2d, LeakyReadout, LIFSettings, Linear, SpikingNetwork, variant
 from axonnx.profiling import profile_model
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.format.contract import InputContract
+from axonnx.runtime.jobs.work import SerialPool
 from axonnx.runtime.measure.energy import Hardware, read_hardware
 from axonnx.runtime.measure.profile import profile
 from axonnx.runtime.program.compilation import compile_file

@@ -14,8 +14,8 @@ import pytest
 from axonnx.runtime import load
 from axonnx.runtime.codegen.js.module_text import script_text
 
-from ...report.browser import chromium, visit
 from ..codegen.js.node import split
+from ..report.browser import chromium, visit
 from .comparing import Comparison
 
 NODE_MODULES = Path(os.environ.get("AXONNX_NODE_MODULES", Path(__file__).parents[3] / ".node" / "node_modules"))

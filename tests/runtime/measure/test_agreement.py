@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from axonnx.base.errors import AxonnxError
-from axonnx.report.pictures import agreement_picture
 from axonnx.runtime.measure.agreement import agreement_of
+from axonnx.runtime.report.pictures import agreement_picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 TRUTH = (0, 1, 2, 0, 1, 2, 2)

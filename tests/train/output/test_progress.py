@@ -10,7 +10,7 @@ from axonnx.base.progress import Progress
 from axonnx.cli.command import run_verb
 from axonnx.cli.show import progress as module
 from axonnx.cli.show.progress import Shown
-from axonnx.jobs.work import Outcome
+from axonnx.runtime.jobs.work import Outcome
 from axonnx.train.output.progress import Epochs, Silent
 
 main = partial(run_verb, "train")

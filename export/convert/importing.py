@@ -1,0 +1,202 @@
+"""``import_network``: a network of another library becomes a run folder and a file of ours, with a proof."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from axonnx.base.errors import AxonnxError
+from axonnx.base.files import write_text
+from axonnx.export.convert.generated import write_images, write_samples
+from axonnx.export.convert.live import load_live
+from axonnx.export.convert.nir_source import nir_source
+from axonnx.export.convert.plan import Plan
+from axonnx.export.convert.proof import Proof, prove
+from axonnx.export.convert.source import Source, torch_source
+from axonnx.export.grid.place import Stored
+from axonnx.export.run import Exported, export_run
+from axonnx.models import Network
+from axonnx.models.described import INPUT
+from axonnx.train.build import make_network, prepare
+from axonnx.train.config.read import as_tree, check_config
+from axonnx.train.config.settings import Config
+from axonnx.train.run import write_run
+from axonnx.train.trained import open_run
+
+Tell = Callable[[str], None]
+VARIANT = "sg-nbn-1"  # weights without noise; fine-tuning may choose another
+# An import is judged by its source, spike by spike, so its weights keep the finest grid: each rounding that is coarser
+# moves more membranes across their thresholds. Networks trained here are stored as export.grid.place says.
+IMPORTED_WEIGHTS: Stored = "float32"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import leaves: a run folder, a file, and how equal they are to the source."""
+
+    folder: Path
+    source: str
+    layers: tuple[str, ...]
+    exported: Exported
+    proof: Proof
+    notes: tuple[str, ...]
+
+
+def import_network(
+    source: nn.Module | str | Path,
+    output: str | Path = "model.onnx",
+    *,
+    run: str | Path | None = None,
+    data: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    shape: Sequence[int] | None = None,
+    steps: int = 50,
+    largest: int = 1,
+    dt: float | None = None,
+    value: int = 0,
+    classes: Sequence[str] | None = None,
+    samples: int = 64,
+    weights: Stored = IMPORTED_WEIGHTS,
+    overwrite: bool = False,
+    tell: Tell = lambda _line: None,
+) -> Imported:
+    """Make ``source`` a network of ours: a run folder, the ONNX file ``output``, and a proof against the source.
+
+    ``source`` is a torch module of snnTorch, SpikingJelly or Norse, or names one as ``file.py:factory`` (a class or a
+    function that returns it, with its weights), or is the path of a NIR file, whose time step ``dt`` is then needed (in
+    seconds). Of a module that returns several values, ``value`` has the classes.
+
+    ``data`` (a data set's name or a path) and ``settings`` (``{"data.bins": 20, …}``) say what the network is fed.
+    Without them random events of ``shape`` (C, H, W), with ``steps`` time steps and counts up to ``largest``, take
+    their place, labelled with the source's own decisions. ``samples`` are compared, of the data's test part.
+    ``weights`` is how the file stores them, as in `export_run`; here "float32" is the default, the finest grid, as the
+    file is compared with its source.
+    """
+    folder = Path(output).with_suffix("") if run is None else Path(run)
+    given = _with_data(settings, data)
+    size = _shape(source, shape, given)
+    made = _source(source, size, dt, value)
+    tell(f"{made.name}: {len(made.plan.layers)} layers")
+    size = made.plan.shapes[INPUT] if size is None else size
+    if not given:
+        _refuse_taken(folder, overwrite)
+        tell(f"no data given: {samples} samples of {made.repeats or steps} steps are drawn")
+        given = {"data.name": str(folder / "samples"), "data.options": {"classes": _classes(made, classes)}}
+        if made.repeats:
+            given |= write_images(folder / "samples", made, size, samples)
+        else:
+            write_samples(folder / "samples", made, size, steps, samples, largest)
+    config = _config(made.plan, given)
+    prepared = prepare(config.data)
+    if made.repeats and (not prepared.repeated or prepared.steps != made.repeats):
+        raise AxonnxError(
+            f"{made.name} shows one image in {made.repeats} time steps by itself; the data gives "
+            f"{list(prepared.shape)}. Give images, each repeated {made.repeats} times",
+            settings={"data.repeat": made.repeats},
+        )
+    network = fill(make_network(config, prepared), made.plan)
+    write_run(folder, config, prepared, network, overwrite)
+    exported = export_run(folder, output, weights=weights, tell=tell)
+    tell("comparing with the source")
+    x = _some(folder, samples)
+    proof = prove(made, network.eval(), str(exported.path), grid_weights(exported.collapsed.network), x)
+    write_text(folder / "import.json", json.dumps({"source": made.name, **proof.as_dict()}, indent=1))
+    layers = tuple(f"{layer.name:<20}{layer.kind:<14}hears {', '.join(layer.of)}" for layer in made.plan.layers)
+    return Imported(folder, made.name, layers, exported, proof, tuple(dict.fromkeys(made.plan.notes)))
+
+
+def fill(network: Network, plan: Plan) -> Network:
+    """The plan's numbers in a network of its layers; spreads, and layers that were made before, stay as they are."""
+    kept = tuple(f"layers.{name}." for name in plan.made)
+    wanted = {name: value for name, value in network.state_dict().items() if not name.startswith(kept)}
+    missing = [name for name in wanted if name not in plan.tensors and not name.endswith(".log_std")]
+    assert not missing, missing
+    found = {name: plan.tensors[name].reshape(value.shape) for name, value in wanted.items() if name in plan.tensors}
+    network.load_state_dict(found, strict=False)
+    return network
+
+
+def grid_weights(network: Network) -> dict[str, Tensor]:
+    """Weights and biases of a collapsed network, and weights from neurons to themselves, by the plan's names."""
+    found = {}
+    for name, module in network.named_modules():
+        for part in ("weight", "bias", "recurrent_weight"):
+            value = getattr(module, part, None)
+            if isinstance(value, Tensor) and name.startswith("layers."):
+                found[f"{name.removeprefix('layers.')}.{part}"] = value.clone()
+    return found
+
+
+def _source(source: nn.Module | str | Path, size: tuple[int, ...] | None, dt: float | None, value: int) -> Source:
+    if not isinstance(source, nn.Module) and str(source).endswith((".nir", ".h5", ".hdf5")):
+        return nir_source(Path(source), dt)
+    if dt is not None:
+        raise AxonnxError("a time step is for NIR files, which hold time constants; a torch module has its own")
+    assert size is not None
+    made = torch_source(load_live(source), size, value)
+    if made.plan.made:
+        raise AxonnxError(
+            f"{made.name}: has neurons of Axonnx, which a run folder of layers cannot hold; axonnx.bayesian trains it "
+            f"and axonnx.Model.from_module exports it"
+        )
+    return made
+
+
+def _shape(
+    source: nn.Module | str | Path, shape: Sequence[int] | None, given: Mapping[str, Any]
+) -> tuple[int, ...] | None:
+    """The shape of a sample: as given, as the data has it, or as a network's first layer of weights tells."""
+    if shape is not None:
+        if len(shape) != 3 or min(shape) < 1:
+            raise AxonnxError(f"shape is {tuple(shape)}; expected channels, height and width, e.g. (2, 34, 34)")
+        return tuple(int(side) for side in shape)
+    if given:
+        return prepare(_config(Plan(), given, checked=False).data).shape[-3:]
+    if not isinstance(source, nn.Module) and not str(source).rpartition(":")[0]:
+        return None
+    first = next((m for m in load_live(source).modules() if isinstance(m, nn.Linear | nn.Conv1d | nn.Conv2d)), None)
+    if isinstance(first, nn.Linear):
+        return 1, 1, first.in_features
+    raise AxonnxError(
+        "the shape of the input cannot be told from the network; give shape=(channels, height, width), or data"
+    )
+
+
+def _config(plan: Plan, given: Mapping[str, Any], checked: bool = True) -> Config:
+    layers = [layer.as_table() for layer in plan.layers] if checked else []
+    tree = as_tree({"variant.name": VARIANT, **given, "model.network": "layers", "model.layers": layers})
+    return check_config(tree, "import")
+
+
+def _with_data(settings: Mapping[str, Any] | None, data: str | Path | None) -> dict[str, Any]:
+    found = dict(settings or {})
+    if data is not None:
+        found["data.name"] = str(data)
+    if found and "data.name" not in found:
+        raise AxonnxError(f"{next(iter(found))} is a setting of data; name the data too")
+    return found
+
+
+def _classes(source: Source, classes: Sequence[str] | None) -> list[str]:
+    count = int(torch.Size(source.plan.shapes[source.plan.layers[-1].name]).numel())
+    if classes is not None and len(classes) != count:
+        raise AxonnxError(f"{len(classes)} classes are named; the network tells {count} apart")
+    return [str(number) for number in range(count)] if classes is None else list(classes)
+
+
+def _refuse_taken(folder: Path, overwrite: bool) -> None:
+    if (folder / "config.toml").exists() and not overwrite:
+        raise AxonnxError(
+            f"{folder}: holds a run already. Overwrite it, or name another folder", options=("overwrite", "run")
+        )
+
+
+def _some(folder: Path, samples: int) -> Tensor:
+    """Samples of the test part as the network is fed them, [T, N, …]."""
+    return torch.cat([x for x, _ in open_run(folder).data("test", samples)], 1)

@@ -1,0 +1,135 @@
+"""NIR's equations in double precision, step by step: what an import of a NIR file is held against.
+
+Nothing here is shared with the import: no decay, no gain, no layer of ours. Membranes are in the file's own units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+import torch.nn.functional as nnf
+from torch import Tensor
+
+from axonnx.export.convert.nir_graph import FlatGraph
+
+Weights = Mapping[str, tuple[Tensor, Tensor]]
+
+
+class Equations:
+    """One graph; ``weights`` replace its own, by name."""
+
+    def __init__(self, graph: FlatGraph, dt: float | None, weights: Weights) -> None:
+        self.graph, self.dt, self.weights = graph, dt, weights
+        self.state: dict[str, dict[str, Tensor]] = {}
+        self.before: dict[str, Tensor] = {}
+        self.arrived: dict[str, list[Tensor]] = {}  # at delays, of every step so far
+
+    def run(self, x: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        """What every node gives, [T, B, …], and the output node's input."""
+        steps: dict[str, list[Tensor]] = {}
+        begin, end = self.graph.only("Input"), self.graph.only("Output")
+        shape = [int(side) for side in self.graph.nodes[begin].input_type["input"]]
+        for frame in x.double():
+            values = {begin: frame.reshape(len(frame), *shape)}
+            self._value(end, values)
+            self.before = values
+            for name, value in values.items():
+                steps.setdefault(name, []).append(value)
+        found = {name: torch.stack(value) for name, value in steps.items()}
+        return found, found[end]
+
+    def _value(self, name: str, values: dict[str, Tensor]) -> Tensor:
+        if name not in values:
+            node, kind = self.graph.nodes[name], type(self.graph.nodes[name]).__name__
+            total: Tensor | float = 0.0
+            for each in self.graph.heard[name]:
+                looped = name in self.graph.heard[each] and self.graph.heard[each] == (name,)
+                total = total + (self._again(each) if looped else self._value(each, values))
+            assert isinstance(total, Tensor)
+            values[name] = self._gives(name, node, kind, total)
+        return values[name]
+
+    def _again(self, name: str) -> Tensor | float:
+        """Recurrent weights on the spikes of the step before."""
+        (neuron,) = self.graph.heard[name]
+        if neuron not in self.before:
+            return torch.as_tensor(self._bias(name)).double()
+        return self._gives(name, self.graph.nodes[name], type(self.graph.nodes[name]).__name__, self.before[neuron])
+
+    def _bias(self, name: str) -> Any:
+        own = getattr(self.graph.nodes[name], "bias", 0.0)
+        return self.weights[name][1] if name in self.weights else own
+
+    def _gives(self, name: str, node: Any, kind: str, x: Tensor) -> Tensor:
+        if kind in ("Affine", "Linear", "Conv1d", "Conv2d"):
+            return self._linear(name, node, kind, x)
+        if kind == "Output":
+            return x
+        if kind == "Flatten":
+            return x.flatten(1)
+        if kind == "Scale":
+            return x if name in self.weights else x * torch.as_tensor(node.scale).double()
+        if kind in ("AvgPool2d", "SumPool2d"):
+            side = [int(number) for number in node.kernel_size]
+            mean = nnf.avg_pool2d(x, side, [int(number) for number in node.stride])
+            return mean * side[0] * side[1] if kind == "SumPool2d" else mean
+        if kind == "Delay":
+            return self._later(name, node, x)
+        if kind == "Threshold":
+            return (x > torch.as_tensor(node.threshold)).double()
+        return self._neurons(name, node, kind, x)
+
+    def _later(self, name: str, node: Any, x: Tensor) -> Tensor:
+        """y(t) = x(t − τ), with a τ for each neuron; before the first step there was nothing."""
+        arrived = self.arrived.setdefault(name, [])
+        arrived.append(x)
+        steps = torch.round(torch.as_tensor(node.delay).double() / (self.dt or 1.0)).long().expand(x.shape[1:])
+        out = torch.zeros_like(x)
+        for ago in range(min(len(arrived), int(steps.max()) + 1)):
+            out = torch.where(steps == ago, arrived[-1 - ago], out)
+        return out
+
+    def _linear(self, name: str, node: Any, kind: str, x: Tensor) -> Tensor:
+        weight = torch.as_tensor(self.weights[name][0] if name in self.weights else node.weight).double()
+        bias = torch.as_tensor(self._bias(name)).double()
+        bias = bias.expand(len(weight)) if bias.dim() == 0 else bias
+        if kind in ("Affine", "Linear"):
+            return nnf.linear(x.flatten(1), weight, bias)
+        how = {part: _numbers(getattr(node, part)) for part in ("stride", "padding", "dilation")}
+        convolve = nnf.conv1d if kind == "Conv1d" else nnf.conv2d
+        shape = [len(weight), *node.weight.shape[1:]]
+        return convolve(x, weight.reshape(shape), bias, groups=int(node.groups), **how)
+
+    def _neurons(self, name: str, node: Any, kind: str, x: Tensor) -> Tensor:
+        p = {part: _one(torch.as_tensor(value).double()) for part, value in vars(node).items() if _is_number(value)}
+        leak = p.get("v_leak", torch.zeros(()).double())
+        state = self.state.setdefault(name, {"v": leak + torch.zeros_like(x), "i": torch.zeros_like(x)})
+        dt = self.dt or 1.0
+        if kind.startswith("Cuba"):
+            state["i"] = state["i"] + dt / p["tau_syn"] * (p["w_in"] * x - state["i"])
+            x = state["i"]
+        if kind in ("IF", "I"):
+            v = state["v"] + p["r"] * x
+        else:
+            v = state["v"] + dt / p["tau_mem" if kind.startswith("Cuba") else "tau"] * (leak - state["v"] + p["r"] * x)
+        if kind in ("LI", "CubaLI", "I"):
+            state["v"] = v
+            return v
+        fired = v > p["v_threshold"]
+        state["v"] = torch.where(fired, p.get("v_reset", torch.zeros(()).double()).expand_as(v), v)
+        return fired.double()
+
+
+def _numbers(value: Any) -> list[int]:
+    return [int(number) for number in torch.as_tensor(value).flatten().tolist()]
+
+
+def _one(value: Tensor) -> Tensor:
+    """One number where all neurons have the same."""
+    return value.flatten()[0] if value.numel() and bool((value == value.flatten()[0]).all()) else value
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, str | dict) and value is not None and hasattr(value, "dtype")

@@ -1,0 +1,147 @@
+"""Classify the recordings of one file as a job, and summarise the answers of many jobs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.engines.choose import EngineName
+from axonnx.runtime.frame_pipeline import FramePipeline
+from axonnx.runtime.jobs.work import FileTask, Job, check_submitted
+from axonnx.runtime.measure.metrics import wilson_interval
+from axonnx.runtime.model import Model, load
+from axonnx.runtime.readers import Recording, read_recordings
+from axonnx.runtime.streams.fit import Fit
+from axonnx.runtime.streams.frame_files import read_frames, read_labels
+from axonnx.runtime.streams.opening import open_stream
+from axonnx.runtime.streams.reorder import OnDisorder
+from axonnx.runtime.streams.sources import FileSource
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Question(FileTask):
+    """Which network classifies, and how recordings are mapped to its input; ``data`` is the base of relative paths."""
+
+    data: str = "."
+    engine: EngineName = "auto"
+    format: str | None = None
+    fit: Fit = field(default_factory=Fit)
+    tolerance_us: int = 0
+    on_disorder: OnDisorder | Literal["sort"] | None = None
+    stop_at: float | None = None
+    origin: int | Literal["first"] | None = None
+    max_events: int | None = None
+
+
+@dataclass
+class Summary:
+    """Counts of answers, of correct ones if the truth is known, and of failures. The order does not matter."""
+
+    recordings: int = 0
+    events: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    labels: Counter[str] = field(default_factory=Counter)
+    labelled: int = 0
+    right: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def add(self, row: Row) -> None:
+        """Add one answer."""
+        self.recordings += 1
+        self.events += row.get("events", 0)
+        self.left_out.update(row.get("left_out", {}))
+        self.labels[row["label"]] += 1
+        if row["true"] is not None:
+            self.labelled += 1
+            self.right += row["true"] == row["label"]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the counts for JSON; accuracy is None if no truth is known."""
+        known = self.labelled > 0
+        return {
+            "recordings": self.recordings,
+            "failed": self.failed,
+            "events": self.events,
+            "left_out": dict(sorted(self.left_out.items())),
+            "labels": dict(sorted(self.labels.items())),
+            "labelled": self.labelled,
+            "right": self.right,
+            "accuracy": self.right / self.labelled if known else None,
+            "accuracy_interval": list(wilson_interval(self.right, self.labelled)) if known else None,
+        }
+
+
+def jobs_for(question: Question, files: Sequence[Path]) -> list[Job]:
+    """Return one job for each file."""
+    return [Job(str(path), answer, (question, str(path))) for path in files]
+
+
+def answer(question: Question, path: str) -> list[Row]:
+    """Return one row for each recording (or sample of frames) in the file, with one answer as in training."""
+    place = str(Path(question.data, question.model))
+    model = loaded(place, question.sha256, question.engine, question.threads)
+    if model.contract.input.binning is None:
+        return list(_frames(model, question, path))
+    recordings = read_recordings(Path(question.data, path), format=question.format)
+    if not recordings:
+        raise AxonnxError(f"{path}: holds no recording; expected at least one")
+    return [_row(model, question, path, number, recordings) for number in range(len(recordings))]
+
+
+@lru_cache(maxsize=2)
+def loaded(model: str, sha256: str, engine: EngineName, threads: int) -> Model:
+    """Load the network once in each process; on another machine the file must have the same contents."""
+    check_submitted(model, sha256)
+    return load(model, engine, threads)
+
+
+def _row(model: Model, question: Question, path: str, number: int, recordings: Sequence[Recording]) -> Row:
+    recording = recordings[number]
+    run = open_stream(
+        model.engine,
+        FileSource(path, recording),
+        fit=question.fit,
+        tolerance_us=question.tolerance_us,
+        on_disorder=question.on_disorder,
+        stop_at=question.stop_at,
+        origin=question.origin,
+        max_events=question.max_events,
+        seed=question.seed,
+    )
+    *_, decision = run.decisions()
+    return {
+        **_named(path, number, len(recordings)),
+        "true": _true(str(Path(question.data, path)), recording.label, model.contract.classes),
+        **decision.as_dict(),
+        "events": run.read,
+        "left_out": run.dropped(),
+    }
+
+
+def _frames(model: Model, question: Question, path: str) -> Iterator[Row]:
+    place = str(Path(question.data, path))
+    samples = read_frames(place, model.contract.input)
+    classes = model.contract.classes
+    labels = read_labels(place, len(samples), len(classes)) if path.endswith(".npz") else None
+    for number, decision in enumerate(FramePipeline(model.engine, samples, seed=question.seed).decisions()):
+        true = _true(place, None if labels is None else int(labels[number]), classes)
+        yield {**_named(path, number, len(samples)), "true": true, **decision.as_dict()}
+
+
+def _named(path: str, number: int, count: int) -> Row:
+    return {"recording": path} if count == 1 else {"recording": path, "index": number}
+
+
+def _true(path: str, label: int | None, classes: Sequence[str]) -> str | None:
+    """Return the class that the file states or that its folder is named after; None if both are unknown."""
+    if label is not None and 0 <= label < len(classes):
+        return classes[label]
+    folder = Path(path).absolute().parent.name
+    return folder if folder in classes else None

@@ -1,0 +1,183 @@
+"""HTML and SVG as values: text is escaped unless it is markup already, so no name from a file can break a page."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from importlib import resources
+
+from axonnx.base.palette import colour_variables, literal_colours
+
+SVG_LOOK = """
+text{font:13px system-ui,sans-serif;fill:var(--text)}
+.soft{fill:var(--muted)}.middle{text-anchor:middle}.end{text-anchor:end}.ground{fill:var(--card)}.plain{fill:var(--sunk)}
+image{image-rendering:pixelated}
+"""
+VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
+
+
+class Html(str):
+    """Text that is markup already."""
+
+    __slots__ = ()
+
+
+Content = str | int | float | None | Iterable["Content"]
+Attribute = str | int | float | bool | None
+
+
+def element(name: str, /, *content: Content, **attributes: Attribute) -> Html:
+    """<name attributes>content</name>; ``class_`` is class, ``data_x`` is data-x; None and False leave one out."""
+    opening = "".join([name, *(_attribute(key, value) for key, value in attributes.items())])
+    if name in VOID:
+        assert not content, f"<{name}> has no content"
+        return Html(f"<{opening}>")
+    return Html(f"<{opening}>{joined(content)}</{name}>")
+
+
+def joined(content: Content) -> Html:
+    """All pieces in a row, each escaped where it is no markup."""
+    if content is None:
+        return Html("")
+    if isinstance(content, Html):
+        return content
+    if isinstance(content, str | int | float):
+        return Html(html.escape(str(content), quote=False))
+    return Html("".join(joined(piece) for piece in content))
+
+
+def svg_file(
+    title: str, width: float, height: float, *content: Content, look: str = "", motion: str = "", fixed: bool = True
+) -> str:
+    """Return the text of an SVG file with a style sheet and a ground; if not ``fixed``, it fills the available room.
+
+    ``look`` are rules beyond those of all files, with colours as ``var(--name)``; ``motion`` is added as it is.
+    """
+    drawing = element(
+        "svg",
+        element("title", title),
+        element("style", Html(literal_colours(SVG_LOOK + look) + motion)),
+        element("rect", width=width, height=height, rx=12, class_="ground"),
+        content,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width} {height}",
+        width=width if fixed else None,
+        role="img",
+    )
+    return f"{drawing}\n"
+
+
+def _attribute(key: str, value: Attribute) -> str:
+    name = key.rstrip("_").replace("_", "-")
+    if value is None or value is False:
+        return ""
+    if value is True:
+        return f" {name}"
+    return f' {name}="{html.escape(_plain(value))}"'
+
+
+def _plain(value: str | int | float) -> str:
+    """Numbers as short as a drawing needs them."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+LONG_NAME = 10  # letters of a class that leave no room for a bar beside them
+
+
+def section(anchor: str, title: str, lead: Content, *body: Content) -> Html:
+    """Return a part of the page with a heading and a sentence on what it shows."""
+    return element(
+        "section",
+        element("h2", title, id=f"{anchor}-title"),
+        element("p", lead, class_="lead") if lead else None,
+        body,
+        id=anchor,
+        aria_labelledby=f"{anchor}-title",
+    )
+
+
+def missing(what: str, command: str) -> Html:
+    """Say what is missing and which command provides it."""
+    return element("p", what, " Run ", element("code", command), class_="missing")
+
+
+def cards(*content: Content) -> Html:
+    """Cards side by side where there is room."""
+    return element("div", [element("div", each, class_="card") for each in content if each], class_="cards")
+
+
+def card(*content: Content) -> Html:
+    """One card over the whole width."""
+    return element("div", content, class_="card")
+
+
+def tile(name: str, value: str, detail: str = "") -> Html:
+    """Return a key figure."""
+    small = element("dd", detail, class_="detail") if detail else None
+    return element("div", element("dt", name), element("dd", value, class_="value"), small, class_="tile")
+
+
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[Content]], caption: str, *, names: int = 1, hide_caption: bool = False
+) -> Html:
+    """Return a table whose first ``names`` columns are text and whose others are numbers."""
+    cells = [element("th", title, scope="col", class_=None if at < names else "n") for at, title in enumerate(head)]
+    return element(
+        "div",
+        element(
+            "table",
+            element("caption", caption, class_="hidden" if hide_caption else None),
+            element("thead", element("tr", cells)),
+            element("tbody", [_row(row, names) for row in rows]),
+        ),
+        class_="scroll",
+        tabindex="0",
+        role="region",
+        aria_label=caption,
+    )
+
+
+def _row(row: Sequence[Content], names: int) -> Html:
+    first = element("th", row[0], scope="row")
+    rest = [element("td", cell, class_=None if at < names else "n") for at, cell in enumerate(row[1:], 1)]
+    return element("tr", first, rest)
+
+
+def odds(classes: Sequence[str], rows: Sequence[Html], about: str) -> Html:
+    """Rows of probabilities, with room for the longest name of their classes."""
+    widest = max(map(len, classes))
+    kind = "odds long" if widest > LONG_NAME else "odds"
+    return element("ol", rows, class_=kind, style=f"--n:{widest + 2}ch", aria_label=about)
+
+
+def folded(summary: str, *content: Content) -> Html:
+    """Return a collapsed block that a click opens."""
+    return element("details", element("summary", summary), content)
+
+
+def listing(text: str) -> Html:
+    """Preformatted text."""
+    return element("pre", element("code", text), tabindex="0")
+
+
+def document(title: str, policy: str, *body: Content) -> str:
+    """Return the text of an HTML file; ``policy`` says what the browser may load and run."""
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", title),
+        element("style", Html(f"{colour_variables()}\n{_asset('page.css')}")),
+    )
+    return f"<!DOCTYPE html>\n{element('html', head, element('body', *body), lang='en')}\n"
+
+
+def page_script() -> Html:
+    """Return the script that switches between light and dark and steps through samples; the page works without it."""
+    return element("script", Html(f"\n{_asset('page.js')}"))
+
+
+def _asset(name: str) -> str:
+    return resources.files("axonnx.runtime.report").joinpath(name).read_text("utf-8")

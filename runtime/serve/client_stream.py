@@ -1,0 +1,105 @@
+"""One client's stream: records in, decisions as JSON out, in blocks of limited size. Nothing here waits for a network.
+
+One thread at a time calls the methods: the connection requests the next block after it has sent the previous one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.events.records import RECORD, from_records
+from axonnx.runtime.serve.messages import MALFORMED, RefusedError, decision_message
+from axonnx.runtime.serve.view import View
+from axonnx.runtime.streams.adapt import Adapter
+from axonnx.runtime.streams.decision import Decision
+from axonnx.runtime.streams.session import Session
+from axonnx.runtime.streams.session_state import SessionState
+
+BLOCK = 256  # decisions in memory at a time, because one message can cause millions
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some decisions of a message, and whether more of them follow."""
+
+    texts: list[str]
+    more: bool
+
+
+class Stream:
+    """A session with the adapter of its sensor and its counters."""
+
+    def __init__(self, number: int, key: str, session: Session, adapter: Adapter) -> None:
+        self.number, self.key, self.session, self.adapter = number, key, session, adapter
+        self.events = 0  # events that the client has sent since its first connection
+        self.views: tuple[View, ...] = ()  # views of pages that watch the stream
+        self._left: Iterator[Decision] = iter(())
+
+    def take(self, data: bytes) -> Block:
+        """Process a message of records and return the first decisions."""
+        if len(data) % RECORD.itemsize:
+            raise RefusedError(
+                MALFORMED,
+                "records",
+                f"the message has {len(data)} bytes; expected whole records of {RECORD.itemsize} bytes",
+            )
+        events = from_records(data, "stream", self.events)
+        self.events += len(events)
+        moved = self.adapter(events)
+        for view in self.views:
+            view.add_events(moved)
+        return self._begin(self.session.stream(moved))
+
+    def advance(self, t_us: int) -> Block:
+        """Return the decisions of bins that end at or before ``t_us``; no more events of these bins may follow."""
+        return self._begin(iter(self.session.advance(t_us)))
+
+    def end(self) -> Block:
+        """End the stream and return the remaining decisions."""
+        return self._begin(iter(self.session.flush()))
+
+    def more(self) -> Block:
+        """Return the next decisions of the same message."""
+        decisions = list(islice(self._left, BLOCK))
+        for view in self.views:
+            view.add_decisions(decisions)
+        return Block([decision_message(decision) for decision in decisions], len(decisions) == BLOCK)
+
+    def save(self) -> SessionState:
+        """Return the state of the stream between two messages."""
+        return replace(self.session.save(), left_out=dict(self.adapter.dropped))
+
+    def restore(self, state: SessionState) -> None:
+        """Continue from a saved state."""
+        self.session.restore(state)
+        unknown = set(state.left_out) - set(self.adapter.dropped)
+        if unknown:
+            raise AxonnxError(f"the saved session has the unknown counter {sorted(unknown)[0]!r}; begin a new one")
+        self.adapter.dropped |= state.left_out
+        self.events = state.progress.events + sum(state.left_out.values())
+
+    def dropped(self) -> dict[str, int]:
+        """Return the number of events that are in no bin, by reason."""
+        counts = self.session.progress.outside.as_dict()
+        for reason, count in self.adapter.dropped.items():
+            counts[reason] = counts.get(reason, 0) + count
+        return {reason: count for reason, count in counts.items() if count}
+
+    def summary(self) -> dict[str, object]:
+        """Return the counters of the whole stream. After its end, events = binned + dropped."""
+        progress = self.session.progress
+        return {
+            "events": self.events,
+            "binned": progress.binned,
+            "dropped": self.dropped(),
+            "clipped": progress.clipped,
+            "bins": progress.bins,
+            "decisions": progress.decisions,
+        }
+
+    def _begin(self, decisions: Iterator[Decision]) -> Block:
+        self._left = decisions
+        return self.more()

@@ -1,0 +1,146 @@
+"""Serve a model file on a port until the server is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.serve.app import LOOPBACK, make_app
+from axonnx.runtime.serve.limits import make_room_for_files
+from axonnx.runtime.serve.service import Service
+
+TOKEN = "AXONNX_TOKEN"
+BACKLOG = 2048
+BUFFER = 2**17  # bytes that the system buffers per connection and direction (Linux doubles it)
+DEAD_AFTER_S = 60  # time until the system detects a peer that vanished silently
+FAREWELL_S = 2.0  # time for clients to answer the closing message
+HARD_LIMIT = 4  # × the message limit: up to here a message is refused with a reason, beyond it the connection is cut
+
+
+class Server(uvicorn.Server):
+    """A uvicorn server that saves its streams before their connections close."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self.service = service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop accepting connections, then end the streams, then close the connections."""
+        for listener in self.servers:
+            listener.close()
+        await self.service.stop()
+        patience = min(FAREWELL_S, self.service.limits.grace_s)
+        while self.server_state.connections and patience > 0:
+            await asyncio.sleep(0.05)
+            patience -= 0.05
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):  # clients that do not read their remaining data
+            connection.transport.abort()
+        await asyncio.sleep(0)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop the server on SIGINT and SIGTERM without raising them again, because stopping is not an error."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        handled = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self.handle_exit) for number in handled}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket bound to an address; port 0 selects any free port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Connections inherit these. Small buffers limit the system's memory, and back-pressure soon reaches a client.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
+    # Clients could not answer a WebSocket ping while back-pressure stops their reading, so TCP checks the connection.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, DEAD_AFTER_S)
+    try:
+        listener.bind((host, port))
+    except (OSError, OverflowError) as fault:
+        listener.close()
+        reason = getattr(fault, "strerror", None) or fault
+        raise AxonnxError(
+            f"serve: cannot listen on {host}:{port} ({reason}); choose another host or port", options=("host", "port")
+        ) from None
+    listener.listen(BACKLOG)
+    return listener
+
+
+def make_server(service: Service, host: str, token: str | None) -> Server:
+    """Make a server that runs on a socket of ``listen``."""
+    app = make_app(service, token, loopback=host in LOOPBACK)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="websockets-sansio",
+        ws_max_size=HARD_LIMIT * service.limits.message_bytes,
+        ws_ping_interval=None,
+        ws_per_message_deflate=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=1,
+    )
+    return Server(config, service)
+
+
+def read_token(path: Path | None) -> str | None:
+    """Return the first line of a file, or what AXONNX_TOKEN holds; other users can see words of the command line."""
+    if path is None:
+        return os.environ.get(TOKEN) or None
+    lines = path.read_text("utf-8").splitlines()
+    if not lines or not lines[0].strip():
+        raise AxonnxError(f"{path}: holds no token; expected one in its first line")
+    return lines[0].strip()
+
+
+def serve(
+    service: Service,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    token: str | None = None,
+    *,
+    ready: Callable[[str], None],
+) -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    Args:
+        service: The network and its streams.
+        host: Address to listen on.
+        port: Port to listen on; 0 selects any free port.
+        token: Token that clients must send. Default: none is required.
+        ready: Called with the server's address when it listens.
+
+    Raises:
+        AxonnxError: If the server cannot listen on the address, or the system allows too few open files.
+    """
+    make_room_for_files(service.limits.clients)
+    listener = listen(host, port)
+    name = f"[{host}]" if ":" in host else host
+    ready(f"http://{name}:{listener.getsockname()[1]}/")
+    try:
+        make_server(service, host, token).run(sockets=[listener])
+    finally:
+        listener.close()
+        service.release()

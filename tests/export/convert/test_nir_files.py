@@ -1,0 +1,209 @@
+"""NIR files: read in, held against their own equations in double precision, refused where they are not exact."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from axonnx.base.errors import AxonnxError
+from axonnx.export.convert.importing import fill, import_network
+from axonnx.export.convert.nir_source import nir_source
+from axonnx.export.convert.proof import compare, of_network
+from axonnx.export.verify.stages import verify_file
+from axonnx.models import variant
+from axonnx.models.described import DescribedNetwork
+
+nir = pytest.importorskip("nir", reason="the package nir is not installed; see CONTRIBUTING.md")
+
+DT, INPUTS, HIDDEN, CLASSES = 1e-3, 12, 10, 4
+
+
+def on_grid(rng, *shape, scale=1.0):
+    return np.float32(np.round((rng.standard_normal(shape) + 0.15) * scale * 8) / 8)
+
+
+def full(n, value):
+    return np.full(n, value, np.float64)
+
+
+def lif(n, leak=0.0, reset=0.0):
+    spread = np.linspace(4e-3, 2e-2, n)
+    return nir.LIF(
+        tau=spread, r=spread / DT * 0.5, v_leak=full(n, leak), v_threshold=full(n, 1.0), v_reset=full(n, reset)
+    )
+
+
+def cuba(n):
+    return nir.CubaLIF(
+        tau_syn=full(n, 4e-3), tau_mem=full(n, 8e-3), r=full(n, 3.0), v_leak=full(n, 0.0), v_threshold=full(n, 0.5),
+        w_in=full(n, 4.0),
+    )  # fmt: skip
+
+
+def chain(*nodes, shape=(INPUTS,)):
+    names = [f"n{number}" for number in range(len(nodes))]
+    wired = {"input": nir.Input(np.array(shape)), **dict(zip(names, nodes, strict=True))}
+    wired["output"] = nir.Output(np.array([CLASSES]))
+    order = ["input", *names, "output"]
+    return nir.NIRGraph(wired, list(pairwise(order)), type_check=False)
+
+
+def dense(hidden, last):
+    rng = np.random.default_rng(0)
+    first = nir.Affine(on_grid(rng, HIDDEN, INPUTS), on_grid(rng, HIDDEN, scale=0.2))
+    return chain(first, hidden, nir.Linear(on_grid(rng, CLASSES, HIDDEN)), last)
+
+
+def looped():
+    rng, n = np.random.default_rng(1), HIDDEN
+    back = nir.Affine(on_grid(rng, n, n, scale=0.1), full(n, -0.125))
+    ends = {"input": nir.Input(np.array([n])), "output": nir.Output(np.array([n]))}
+    edges = [("input", "lif"), ("lif", "back"), ("back", "lif"), ("lif", "output")]
+    inner = nir.NIRGraph({**ends, "lif": cuba(n), "back": back}, edges, type_check=False)
+    return chain(nir.Linear(on_grid(rng, n, INPUTS)), inner, nir.Linear(np.abs(on_grid(rng, CLASSES, n))), lif(CLASSES))
+
+
+def maps():
+    rng = np.random.default_rng(2)
+    conv = nir.Conv2d((8, 8), on_grid(rng, 4, 2, 3, 3, scale=0.5), (1, 1), (1, 1), (1, 1), 1, np.zeros(4, np.float32))
+    neurons = nir.IF(r=np.ones((4, 8, 8)), v_threshold=np.full((4, 8, 8), 1.0))
+    pool = nir.SumPool2d(np.array([2, 2]), np.array([2, 2]), np.array([0, 0]))
+    flat = nir.Flatten({"input": np.array([4, 4, 4])}, 0)
+    last = nir.Linear(on_grid(rng, CLASSES, 64, scale=0.2))
+    return chain(conv, neurons, pool, flat, last, nir.IF(full(CLASSES, 1.0), full(CLASSES, 4.0)), shape=(2, 8, 8))
+
+
+def late():
+    """The input's channels each have a delay of their own, the hidden neurons all the same."""
+    rng = np.random.default_rng(3)
+    first = nir.Affine(on_grid(rng, HIDDEN, INPUTS), on_grid(rng, HIDDEN, scale=0.2))
+    second = nir.Linear(on_grid(rng, CLASSES, HIDDEN))
+    of_input, of_hidden = nir.Delay(np.arange(INPUTS) % 4 * DT), nir.Delay(full(HIDDEN, 5 * DT))
+    return chain(of_input, first, lif(HIDDEN), of_hidden, second, lif(CLASSES))
+
+
+def integrating():
+    """A leaky integrator between two layers of weights, which have biases."""
+    rng = np.random.default_rng(4)
+    first, second = (
+        nir.Affine(on_grid(rng, 6, INPUTS), on_grid(rng, 6)),
+        nir.Affine(on_grid(rng, HIDDEN, 6), full(HIDDEN, 0.25)),
+    )
+    inner = nir.LI(full(6, 8e-3), full(6, 2.0), full(6, 0.0))
+    return chain(first, inner, second, lif(HIDDEN), nir.Linear(on_grid(rng, CLASSES, HIDDEN)), lif(CLASSES))
+
+
+def late_maps():
+    """Channels of a map with delays of their own, before a convolution."""
+    graph = maps()
+    delay = nir.Delay(np.full((2, 8, 8), DT) * np.array([3, 1]).reshape(2, 1, 1))
+    edges = [("input", "d"), ("d", "n0"), *(edge for edge in graph.edges if edge != ("input", "n0"))]
+    return nir.NIRGraph({**graph.nodes, "d": delay}, edges, type_check=False)
+
+
+GRAPHS = {
+    "lif": lambda: dense(lif(HIDDEN), lif(CLASSES)),
+    "leak and reset": lambda: dense(lif(HIDDEN, leak=0.125, reset=-0.25), lif(CLASSES)),
+    "cuba": lambda: dense(cuba(HIDDEN), cuba(CLASSES)),
+    "threshold": lambda: dense(nir.Threshold(full(HIDDEN, 1.0)), lif(CLASSES)),
+    "integrator": lambda: dense(lif(HIDDEN), nir.LI(full(CLASSES, 1e-2), full(CLASSES, 2.0), full(CLASSES, 0.0))),
+    "recurrent": looped,
+    "maps": maps,
+    "integrator between weights": integrating,
+    "delays": late,
+    "delays of maps": late_maps,
+}
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(graph):
+        path = tmp_path / "network.nir"
+        nir.write(path, graph)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("name", list(GRAPHS))
+def test_every_spike_is_that_of_the_equations(name, written):
+    source = nir_source(written(GRAPHS[name]()), DT)
+    ours = DescribedNetwork([layer.as_table() for layer in source.plan.layers], variant("sg-nbn-1"))
+    ours = fill(ours, source.plan).eval()
+    shape = source.plan.shapes["input"]
+    x = (torch.rand(400, 4, *shape, generator=torch.Generator().manual_seed(1)) < 0.15).float()
+    seen = source.observe(x)
+    found = compare(name, seen, of_network(ours, x), "the layers differ")
+    rates = {layer: float(spikes.mean()) for layer, spikes in seen.spikes.items()}
+    assert all(0.005 < rate < 0.95 for rate in rates.values()), rates
+    assert found.first is None or found.first.reason.startswith("rounding"), found.first
+
+
+def test_a_whole_import_is_equal_with_the_files_weights(written, tmp_path):
+    done = import_network(written(GRAPHS["recurrent"]()), tmp_path / "r.onnx", dt=DT, samples=16)
+    assert done.proof.equal
+    assert done.proof.same_weights.spikes_differing == 0, done.proof.lines()
+    assert any("Δt = 0.001" in note for note in done.notes)
+
+
+def test_time_constants_need_a_time_step(written):
+    with pytest.raises(AxonnxError, match="give the time step") as refusal:
+        nir_source(written(GRAPHS["lif"]()), None)
+    assert refusal.value.options == ("dt",)
+
+
+def test_a_time_step_longer_than_a_time_constant_is_refused(written):
+    with pytest.raises(AxonnxError, match="shorter than the time constant"):
+        nir_source(written(GRAPHS["lif"]()), 1.0)
+
+
+def _late(number, node):
+    """A delay in one place of late()."""
+    graph = late()
+    graph.nodes[f"n{number}"] = node
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("graph", "text"),
+    [
+        (lambda: _late(3, nir.Delay(full(HIDDEN, 1.5 * DT))), "n3: a delay of 0.0015 s is no whole number of time"),
+        (lambda: _late(5, nir.Delay(full(CLASSES, DT))), "n5: delays a current; delay the spikes before the weights"),
+        (lambda: chain(nir.Delay(np.arange(4) * DT), shape=(CLASSES,)), "n0: delays that differ .* need weights"),
+    ],
+)
+def test_other_delays_are_refused_by_name(graph, text, written):
+    with pytest.raises(AxonnxError, match=text):
+        nir_source(written(graph()), DT)
+
+
+def test_what_has_no_exact_form_is_refused_by_name(written, monkeypatch):
+    monkeypatch.setattr("axonnx.export.convert.nir_source.WEIGHTS", ("Affine",))
+    with pytest.raises(AxonnxError, match="n2: a node of the kind Linear has no exact form here; known are Affine"):
+        nir_source(written(dense(lif(HIDDEN), lif(CLASSES))), DT)
+
+
+def test_an_integrator_between_weights_leaks_for_all_alike_and_feeds_them_alone(written):
+    graph = integrating()
+    graph.nodes["n1"] = nir.LI(np.linspace(4e-3, 8e-3, 6), full(6, 1.0), full(6, 0.0))
+    with pytest.raises(AxonnxError, match=r"n1: its (gain|decay) differs from neuron to neuron"):
+        nir_source(written(graph), DT)
+    graph = integrating()
+    nodes = {**graph.nodes, "side": nir.Linear(on_grid(np.random.default_rng(5), HIDDEN, 6))}
+    beside = nir.NIRGraph(nodes, [*graph.edges, ("n1", "side"), ("side", "n3")], type_check=False)
+    with pytest.raises(AxonnxError, match="an integrator between weights has them alone behind it"):
+        nir_source(written(beside), DT)
+
+
+def test_the_files_weights_go_back_through_an_integrator(written, tmp_path):
+    done = import_network(written(integrating()), tmp_path / "i.onnx", dt=DT, samples=8, steps=20)
+    assert done.proof.equal, done.proof.lines()
+    assert any("stands in the weights before 'n1'" in note for note in done.notes)
+    assert verify_file(tmp_path / "i.onnx", done.folder, samples=2, limit=4, recordings=2).verdict == "equal"
+
+
+def test_a_file_that_is_none_is_refused(tmp_path):
+    (tmp_path / "x.nir").write_bytes(b"no")
+    with pytest.raises(AxonnxError, match="no NIR file"):
+        nir_source(tmp_path / "x.nir", DT)
