@@ -8,7 +8,7 @@ import pytest
 
 import axonnx
 
-WITHOUT = {"Progress", "completion_script", "run_demo", "run_experiment"}  # minutes, or no value to show
+WITHOUT = {"Progress", "completion_script", "run_demo"}  # minutes, or no value to show
 WITHOUT |= {
     "LightningLogger",
     "MLflow",

@@ -32,7 +32,6 @@ NAMES = {
     "regulariser",
     "regularizer",
     "run_demo",
-    "run_experiment",
     "write_events",
 }
 EARLIER = {
