@@ -15,7 +15,7 @@ PEERS  := norse spikingjelly loguru nirtorch onnxsim
 CORE_SOURCES := setup.py $(wildcard native/*.[ch]) runtime/format/opset.py runtime/format/spike_op.py \
 	runtime/codegen/rows.py runtime/codegen/expressions.py
 
-.PHONY: help setup core test pytest lint format types bench firmware fuzz demo docs clean
+.PHONY: help setup core test pytest lint format types bench faults firmware fuzz demo docs clean
 
 help:            ## this list
 	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /  make \1\t/' | expand -t 16
@@ -77,6 +77,9 @@ firmware: $(CORE)  ## digits as firmware for a Cortex-M4, in qemu; installs the 
 MINUTES ?= 10
 fuzz: $(CORE)    ## damaged files of every kind, for MINUTES=10 in all
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+
+faults: $(CORE)  ## every planted fault, and who catches it (minutes)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults
 
 demo: $(CORE)    ## the whole pipeline on the embedded data
 	$(BIN)/axonnx demo

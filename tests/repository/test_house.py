@@ -16,7 +16,7 @@ TOPS = (
     "runtime",
     "train",
 )
-BESIDE_THE_TREE = {"fuzz", "repository", "support", "released"}  # tests of what is no package
+BESIDE_THE_TREE = {"faults", "fuzz", "repository", "support", "released"}  # tests of what is no package
 
 
 def folders() -> list[Path]:
