@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from axonnx.runtime.codegen import rows
+from axonnx.runtime.engines.native_engine import NativeEngine
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.engines.state import State
 from axonnx.runtime.format.values import REAL, SPIKES, graded
@@ -27,6 +29,7 @@ from .hand_made import binary_program, contract, neuron_program
 
 FEW = settings(max_examples=40, deadline=None)
 DENSITIES = (0.0, 0.01, 0.2, 0.45, 0.9, 1.0)
+LARGEST = {rows.BYTES: 9, rows.SHORTS: 3_000, rows.FLOATS: 33_000}  # weights in units; every sum stays below 2^24
 
 
 def same(program, x, threads=1):
@@ -53,21 +56,35 @@ def inputs(rng, shape, density, spikes):
     return (values * (rng.random(shape) < density)).astype(np.float32)
 
 
+def weights(rng, shape, stored):
+    """Multiples of 2^−5, the first one so large that the core stores them as ``stored``."""
+    units = rng.integers(-LARGEST[stored], LARGEST[stored] + 1, shape)
+    units.flat[0] = LARGEST[stored]
+    units.flat[-1:] |= 1  # an odd one, so that 2^−5 is the unit
+    return np.ldexp(units, -5).astype(np.float32)
+
+
+def stored_in(program):
+    return {row.stored for row in NativeEngine(program).plan.rows if isinstance(row, rows.Linear | rows.Conv)}
+
+
 @FEW
 @given(
     st.integers(1, 90),
-    st.integers(1, 150),
+    st.integers(1, 600),
+    st.sampled_from(sorted(LARGEST)),
     st.sampled_from(DENSITIES),
     st.booleans(),
     st.booleans(),
     st.integers(0, 99),
 )
-def test_linear(ins, outs, density, spikes, biased, seed):
+def test_linear(ins, outs, stored, density, spikes, biased, seed):
     rng = np.random.default_rng(seed)
-    constants = {"w": rng.integers(-9, 10, (outs, ins)).astype(np.float32)}
+    constants = {"w": weights(rng, (outs, ins), stored)}
     constants |= {"b": rng.integers(-9, 10, outs).astype(np.float32)} if biased else {}
     synapse = Linear("s", ("x",), ("y",), "w", "b" if biased else None)
     program = binary_program((ins,), SPIKES if spikes else graded(3, 0), [synapse], {"y": (outs,)}, constants)
+    assert stored_in(program) == {stored}
     assert same(program, inputs(rng, (1, 3, ins), density, spikes)) == 3 * outs
 
 
@@ -86,8 +103,15 @@ CONVS = st.fixed_dictionaries(
 
 
 @settings(max_examples=80, deadline=None)
-@given(CONVS, st.sampled_from(DENSITIES), st.booleans(), st.booleans(), st.integers(0, 99))
-def test_conv(how, density, spikes, biased, seed):
+@given(
+    CONVS,
+    st.sampled_from(sorted(LARGEST)),
+    st.sampled_from(DENSITIES),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 99),
+)
+def test_conv(how, stored, density, spikes, biased, seed):
     rng, group = np.random.default_rng(seed), how["group"]
     channels, outputs = how["channels"] * group, how["outputs"] * group
     sizes = [
@@ -98,7 +122,7 @@ def test_conv(how, density, spikes, biased, seed):
     ]
     if min(sizes) < 1:
         return
-    constants = {"w": rng.integers(-9, 10, (outputs, how["channels"], *how["window"])).astype(np.float32)}
+    constants = {"w": weights(rng, (outputs, how["channels"], *how["window"]), stored)}
     constants |= {"b": rng.integers(-9, 10, outputs).astype(np.float32)} if biased else {}
     bias = "b" if biased else None
     conv = Conv("s", ("x",), ("y",), "w", bias, how["strides"], how["pads"], how["dilations"], group)
@@ -106,6 +130,7 @@ def test_conv(how, density, spikes, biased, seed):
     shape = (channels, *how["size"])
     shapes = {"y": (outputs, *sizes), "z": (outputs * sizes[0] * sizes[1],)}
     program = binary_program(shape, SPIKES if spikes else graded(3, 0), [conv, flat], shapes, constants)
+    assert stored_in(program) == {stored}
     same(program, inputs(rng, (1, 2, *shape), density, spikes))
 
 
@@ -252,7 +277,7 @@ def test_products_are_rounded_before_they_are_added():
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_threads_share_a_batch(threads):
     rng = np.random.default_rng(0)
-    constants = {"w": rng.integers(-9, 10, (33, 40)).astype(np.float32)}
+    constants = {"w": weights(rng, (33, 40), rows.SHORTS)}
     program = binary_program((40,), graded(3, 0), [Linear("s", ("x",), ("y",), "w", None)], {"y": (33,)}, constants)
     for batch in (1, 2, 7):
         assert same(program, inputs(rng, (1, batch, 40), 0.3, False), threads) == batch * 33

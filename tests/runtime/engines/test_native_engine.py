@@ -66,6 +66,7 @@ def test_what_belongs_together_is_taken_together(exported):
         ("resnet", "stochastic"),
         ("recurrent", "mfa"),
         ("recurrent", "int8"),
+        ("recurrent", "int16"),
         ("recurrent", "sampled"),
         ("recurrent", "stochastic"),
     ],
