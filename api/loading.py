@@ -54,12 +54,14 @@ def load_data(data: str | os.PathLike[str], part: str = "test") -> Data:
 def describe_data(data: str, *, limit: int = 200) -> Look:
     """Look at data before anything is trained: formats, sensor, lengths, events, classes, some samples.
 
+    Own data is prepared once as a training does it, so that a training with the suggested settings begins.
+
     Args:
         data: A folder of recordings by class, a recording, an npz of frames, or the name of a data set.
         limit: Recordings of a folder to read.
 
     Returns:
-        What was found; its ``settings()`` fit a training on this data.
+        What was found; its ``configuration`` and its ``settings()`` fit a training on this data.
 
     Raises:
         AxonnxError: If there is nothing to read.
@@ -70,8 +72,11 @@ def describe_data(data: str, *, limit: int = 200) -> Look:
         ('events', (16, 16))
     """
     from axonnx.train.data.sets.looking import look_at
+    from axonnx.train.trial import suggest
 
-    return look_at(data, limit)
+    look = look_at(data, limit)
+    suggest(look)
+    return look
 
 
 def samples_for(

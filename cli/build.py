@@ -26,7 +26,7 @@ from axonnx.runtime.measure.ways import way_text
 
 if TYPE_CHECKING:
     from axonnx.export.convert.importing import Imported
-    from axonnx.runtime.format.contract import InputContract
+    from axonnx.runtime.format.contract import Contract
     from axonnx.train.data.sets.looking import Look
 
 SHOWN = 4  # classes that are drawn in a terminal
@@ -104,7 +104,7 @@ def data(options: Options) -> int:
         print(f"\n{label}: events from the middle of a recording (brighter, darker, both)", *rows, sep="\n")
     if options.output:
         print(f"\nwrote {options.output}: samples of {len(look.pictures)} classes; open it in a browser")
-    print(f"\nto train on it:\n  {command(look)}")
+    print(f"\nit cannot be trained on: {look.fault}" if look.fault else f"\nto train on it:\n  {command(look)}")
     return FINE
 
 
@@ -123,10 +123,10 @@ def draw(look: Look, output: str) -> None:
 
 def command(look: Look) -> str:
     """A command that trains on this data."""
-    base = "digits-saccade" if look.kind == "events" else "FILE.toml"
-    plain = {key: f"{v:g}" if isinstance(v, float) else str(v) for key, v in look.settings().items()}
+    plain = {key: "unset" if v is None else f"{v:g}" if isinstance(v, float) else str(v)
+             for key, v in look.settings().items()}  # fmt: skip
     words = [f"--{key} {shlex.quote(value)}" for key, value in plain.items()]
-    return " ".join(["axonnx train", base, *words, "-o runs/mine"])
+    return " ".join(["axonnx train", look.configuration, *words, "-o runs/mine"])
 
 
 def facts(look: Look) -> dict[str, object]:
@@ -135,7 +135,7 @@ def facts(look: Look) -> dict[str, object]:
     found: dict[str, object] = {key: getattr(look, key) for key in keys}
     if look.kind == "events":
         found |= {"length_us": _quartiles(look.lengths), "events": _quartiles(look.events), "brighter": look.brighter}
-    return {**found, "settings": look.settings()}
+    return {**found, "configuration": look.configuration, "settings": look.settings(), "fault": look.fault}
 
 
 def _quartiles(values: NDArray[np.int64]) -> list[float]:
@@ -156,8 +156,10 @@ def _lines(look: Look) -> list[str]:
 
 
 def _of_events(look: Look) -> list[str]:
-    width, height = look.sensor or look.reaches
-    stated = "as the files state" if look.sensor else "as far as events reach; not all files state it"
+    width, height = look.size
+    stated = "as the files state"
+    if look.sensor is None:
+        stated = f"not stated in all files; events reach {look.reaches[0]}×{look.reaches[1]}"
     lines = [
         f"  formats       {', '.join(f'{name} ({count})' for name, count in look.formats.items())}",
         f"  sensor        {width}×{height}, {stated}",
@@ -212,7 +214,7 @@ def _export_report(model: Model, run: str) -> str:
         lines.append(f"{way:<44}{100 * entry.accuracy:>6.1f} %  {interval:<18}{entry.nll:>8.3f}")
     several = f", {members} members" if members > 1 else ""
     lines += ["", f"wrote {model.path}: {found.bytes:,} bytes{several}", "next:"]
-    lines += [f"  {text}" for text in _next(model.path, contract.input, contract.provenance.data)]
+    lines += [f"  {text}" for text in _next(model.path, contract, run)]
     lines.append(f"  axonnx verify {model.path} --run {run}")
     lines.append(f"  axonnx profile {model.path} --data {run}")
     return "\n".join(lines)
@@ -222,12 +224,18 @@ def _wrote_nir(path: Path, dt: float) -> str:
     return f"wrote {path}: {path.stat().st_size:,} bytes, a NIR graph with time steps of {dt:g} s"
 
 
-def _next(output: Path, entering: InputContract, data: str | None) -> list[str]:
-    """Commands that this very file can be given to."""
+def _next(output: Path, contract: Contract, run: str) -> list[str]:
+    """Return commands that this very file can be given to."""
+    from axonnx.train.data.sets.registry import DATA_SETS
+
+    entering, data = contract.input, contract.provenance.data
+    # The whole of own data holds the samples of the training; the run knows which were kept for the test.
+    held_out = data if data in DATA_SETS else f"{run}   (the test part: never seen in training)"
+    source = "RECORDING"
     if entering.binning is None:
-        source = "IMAGES.npz" if entering.steps is None else "FRAMES.npz"
-        return [f"axonnx run {output} {source}   ({describe_input(entering)})", f"axonnx eval {output} --data {data}"]
-    return [f"axonnx run {output} RECORDING", f"axonnx eval {output} --data {data}"]
+        kind = "IMAGES" if entering.steps is None else "FRAMES"
+        source = f"{kind}.npz   ({describe_input(entering)})"
+    return [f"axonnx run {output} {source}", f"axonnx eval {output} --data {held_out}"]
 
 
 def import_(options: Options) -> int:

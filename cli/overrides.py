@@ -50,7 +50,9 @@ def values_of(text: str) -> list[Any]:
 
 
 def value_of(text: str) -> Any:
-    """A value as TOML reads it; what is no TOML value is a string, so that names need no quotes."""
+    """Read a value as TOML; what is no TOML value is a string, so that names need no quotes. unset means None."""
+    if text == "unset":
+        return None
     try:
         value = tomllib.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:

@@ -110,7 +110,7 @@ def parse_config(text: str, where: str) -> Config:
 def check_config(tree: Tree, where: str) -> Config:
     """A ``Config`` from its tree; all faults at once, each with the nearest known name or what was expected."""
     try:
-        return Config.model_validate(with_present_names(tree, where))
+        return Config.model_validate(with_present_names(merged({}, tree), where))
     except ValidationError as fault:
         lines = [explain(error) for error in fault.errors()]
         raise AxonnxError(f"{where}: {len(lines)} wrong setting(s)\n  " + "\n  ".join(lines)) from None
@@ -171,12 +171,12 @@ def _without_listing(tree: Tree, where: str) -> Tree:
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
-    """``base`` with ``over`` in it; tables are merged, everything else is replaced."""
+    """Put ``over`` into ``base``: tables are merged, None removes a value, and everything else is replaced."""
     tree = dict(base)
     for key, value in over.items():
-        both = isinstance(value, Mapping) and isinstance(tree.get(key), Mapping) and not isinstance(value, Whole)
-        tree[key] = merged(tree[key], value) if both else value
-    return tree
+        both = isinstance(value, Mapping) and isinstance(tree.get(key, {}), Mapping) and not isinstance(value, Whole)
+        tree[key] = merged(tree.get(key, {}), value) if both else value
+    return {key: value for key, value in tree.items() if value is not None}
 
 
 def _write_table(table: Mapping[str, Any], place: tuple[str, ...], lines: list[str]) -> None:

@@ -64,6 +64,68 @@ def test_what_keeps_a_training_from_beginning_is_told_before(recordings, capsys)
     assert "--data.options.sensor" in out
 
 
+def write_csv(path, number, events=300, high=200):
+    random = np.random.default_rng(number)
+    columns = [np.sort(random.integers(0, 200_000, events)), *random.integers(0, [[high], [high], [2]], (3, events))]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.savetxt(path, np.stack(columns, 1), "%d", ",", header="t,x,y,p", comments="")
+
+
+def states_no_sensor():
+    for number in range(6):
+        write_csv(Path("own", "ab"[number % 2], f"{number}.csv"), number)
+
+
+def one_is_damaged():
+    states_no_sensor()
+    Path("own/a/damaged.csv").write_text("hello\nworld\n", "utf-8")
+
+
+def many_events_in_a_cell():
+    for number in range(6):
+        write_csv(Path("own", "ab"[number % 2], f"{number}.csv"), number, events=20_000, high=8)
+
+
+def frames(*shape):
+    random = np.random.default_rng(0)
+    Path("own").mkdir()
+    for part in ("train", "test"):
+        np.savez(f"own/{part}.npz", frames=random.integers(0, 2, (8, *shape), np.uint8), labels=np.arange(8) % 2)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (states_no_sensor, "--data.options.sensor 200x200"),
+        (one_is_damaged, "--data.options.damaged skip"),
+        (many_events_in_a_cell, "--data.clip 13"),
+        (lambda: frames(5, 2, 6, 6), "--data.bins unset"),
+        (lambda: frames(1, 8, 8), "axonnx train digits-static"),
+    ],
+    ids=["no sensor", "damaged", "clipped", "frames", "images"],
+)
+def test_the_printed_command_runs(make, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    make()
+    assert main(["data", "own"]) == 0
+    command = capsys.readouterr().out.splitlines()[-1].strip()
+    assert words in command
+    assert main([*command.split()[1:], *QUICK[:-1]]) == 0
+    assert "cut off by the clip; see" not in capsys.readouterr().err
+
+
+def test_no_command_is_printed_where_none_can_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for label in "ab":
+        write_csv(Path("own", label, "alone.csv"), 0)
+    assert main(["data", "own"]) == 0
+    out = capsys.readouterr().out
+    assert "it cannot be trained on: split: cannot hold out 1 of 2 samples" in out
+    assert "axonnx train" not in out
+
+
 def test_json_and_pictures(recordings, capsys, monkeypatch):
     assert main(["data", "recordings", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

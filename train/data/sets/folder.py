@@ -17,7 +17,7 @@ from axonnx.train.data.event_store import EventStore
 from axonnx.train.data.label_file import Piece
 from axonnx.train.data.recordings import Recordings
 from axonnx.train.data.sets.listing import PARTS, Listing, folders_in, has_parts
-from axonnx.train.data.sets.reading import FolderReading
+from axonnx.train.data.sets.reading import Damaged, FolderReading
 from axonnx.train.data.shaping import Shaping
 from axonnx.train.data.split import split_units
 from axonnx.train.data.splits import DataSplits
@@ -33,6 +33,7 @@ def load_folder(
     seed: int = 0,
     group: str | None = None,
     store: str | Path | None = None,
+    damaged: Damaged = "refuse",
     shaping: Shaping | None = None,
 ) -> DataSplits:
     """Recordings of any known format, `<folder>/<class>/<file>`, with a share of each class held out for testing.
@@ -41,10 +42,12 @@ def load_folder(
     With `<folder>/train/<class>/…` and `<folder>/test/<class>/…` (and validation) the parts are taken as they are.
     `sensor`, as 346x260, is needed where the files do not say how large it is. `group` is a regular expression that
     finds in a recording's path who was recorded: nobody is then in two parts. `store` is where events are kept once
-    they are converted. Files that are no recordings are left out and named in the notes.
+    they are converted. Files that are no recordings are left out and named in the notes; recordings that cannot be read
+    are refused, unless `damaged` is "skip".
     """
     folder, how = Path(path), shaping or Shaping()
-    reading = FolderReading(folder, how, as_sensor(sensor), group, EventStore(Path(store) if store else cache_folder()))
+    kept = EventStore(Path(store) if store else cache_folder())
+    reading = FolderReading(folder, how, as_sensor(sensor), group, kept, damaged)
     if how.windows.labels is None and has_parts(folder):
         return _parts(reading)
     listing = reading.listing(folder)

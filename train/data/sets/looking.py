@@ -1,4 +1,4 @@
-"""What stands at a path, before anything is trained: formats, sensor, lengths, events, classes, some samples."""
+"""Describe what a path holds before anything is trained: formats, sensor, lengths, events, classes, some samples."""
 
 from __future__ import annotations
 
@@ -16,9 +16,20 @@ from axonnx.runtime.readers import Recording, read_recordings
 from axonnx.train.data.recordings import Recordings
 from axonnx.train.data.sets.listing import PARTS, Listing, has_parts, is_recording, list_recordings
 from axonnx.train.data.sets.registry import DATA_SETS, load_data_set
-from axonnx.train.data.suggest import binning_for
 
-SIDE = 64  # pixels of a network's input that need no thought
+CAMERAS = (
+    (34, 34),
+    (64, 64),
+    (128, 128),
+    (240, 180),
+    (304, 240),
+    (320, 240),
+    (346, 260),
+    (480, 320),
+    (640, 480),
+    (1280, 720),
+)  # common sensor sizes
+NEARLY = 0.9  # of a common side: events that reach this far come from such a sensor
 TOLD = 3  # recordings that cannot be read
 DRAWN = 12  # classes that are drawn,
 EACH = 4  # with so many samples each,
@@ -28,7 +39,10 @@ FEWEST = 200  # by the middle tenth of their events, or by so many
 
 @dataclass
 class Look:
-    """What was found. ``read`` of ``recordings`` were looked into; lengths in µs, one for each of these."""
+    """What was found. ``read`` of ``recordings`` were read; lengths are in µs, one for each of these.
+
+    ``suggested`` are settings for a training on this data, and ``fault`` says why there can be none.
+    """
 
     name: str
     kind: str
@@ -44,19 +58,22 @@ class Look:
     shape: tuple[int, ...] | None = None  # of frames and images
     notes: list[str] = field(default_factory=list)
     pictures: dict[str, list[NDArray[np.int64]]] = field(default_factory=dict)  # of a class, counts [C, H, W]
+    damaged: int = 0  # recordings that cannot be read
+    configuration: str = ""
+    suggested: dict[str, Any] = field(default_factory=dict)
+    fault: str = ""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """The sensor, or the common one that holds all events and is hardly larger, or what the events cover."""
+        if self.sensor is not None:
+            return self.sensor
+        near = (each for each in CAMERAS if all(NEARLY * a <= b <= a for a, b in zip(each, self.reaches, strict=True)))
+        return next(near, self.reaches)
 
     def settings(self) -> dict[str, Any]:
-        """Settings that fit, for a configuration that was made for other data."""
-        if self.kind != "events":
-            return {"data.name": self.name}
-        found: dict[str, Any] = {"data.name": self.name, **binning_for(self.lengths)}
-        width, height = self.sensor or self.reaches
-        if self.sensor is None:
-            found["data.options.sensor"] = f"{width}x{height}"
-        shrink = -(-max(width, height) // SIDE)
-        if shrink > 1:
-            found["data.resize"] = f"{-(-width // shrink)}x{-(-height // shrink)}"
-        return found
+        """Return settings that fit, for the configuration ``self.configuration``."""
+        return dict(self.suggested)
 
 
 def look_at(path: str | Path, limit: int = 200, **options: Any) -> Look:
@@ -130,6 +147,7 @@ def _of_files(
         raise AxonnxError(f"{name}: none of {len(faults)} recordings can be read. The first: {faults[0]}")
     more = [f"{len(faults) - TOLD} more recordings cannot be read"] if len(faults) > TOLD else []
     look.notes += [*faults[:TOLD], *more]
+    look.damaged = len(faults)
     if look.sensor is not None and silent:
         look.notes.append(f"sensor size not stated in {silent} of {len(sizes)} recordings; it must be the same for all")
         look.sensor = None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from axonnx.train.data.recordings import Place, Recordings, from_first_event
 from axonnx.train.data.sets.listing import Listing, list_labelled, list_recordings
 from axonnx.train.data.shaping import Shaping
 
+Damaged = Literal["refuse", "skip"]
+
 
 @dataclass(frozen=True)
 class FolderReading:
@@ -31,6 +33,7 @@ class FolderReading:
     sensor: Sensor | None
     group: str | None
     store: EventStore
+    damaged: Damaged = "refuse"
 
     def listing(self, folder: Path) -> Listing:
         """What stands there."""
@@ -57,14 +60,27 @@ class FolderReading:
         def convert(facts: dict[str, Any]) -> Iterator[Sample]:
             for source, (name, path) in enumerate(listing.recordings):
                 mine = None if pieces is None else [(*p[:2], numbers[p.label]) for p in pieces.get(path, [])]
-                for number, recording in enumerate(read_recordings(path)):
+                for number, recording in enumerate(self._read(path, facts)):
                     common = {"group": groups[source], "source": source, "number": number}
                     yield from self._samples(path, recording, facts, numbers.get(name, -1), mine, common)
 
         sensor = None if self.sensor is None else self.sensor.model_dump()
         how = {"shaping": self.how.as_dict(), "sensor": sensor, "group": self.group, "classes": classes}
+        if self.damaged == "skip":
+            how["damaged"] = self.damaged
         found = self.store.keep([*files, *labels], convert, how)
         return self._opened(found, files, classes), _left_out(found, listing.folder)
+
+    def _read(self, path: Path, facts: dict[str, Any]) -> Sequence[Recording]:
+        """Read the recordings of a file; the facts remember a file that was skipped."""
+        try:
+            return read_recordings(path)
+        except AxonnxError as fault:
+            if self.damaged == "refuse":
+                words = "Mend the file, remove it, or leave out every such file"
+                raise AxonnxError(f"{fault} {words}.", settings={"data.options.damaged": "skip"}) from None
+            facts["skipped"] = [*facts.get("skipped", ()), str(path)]
+            return ()
 
     def _samples(
         self,
@@ -157,6 +173,8 @@ def _groups(listing: Listing, pattern: str | None) -> list[int]:
 def _left_out(found: Stored, folder: Path) -> list[str]:
     """A line about what is in no window."""
     facts, lines = found.facts, []
+    if skipped := facts.get("skipped"):
+        lines.append(f"warning: {folder}: {len(skipped)} recordings cannot be read and are left out: {_few(skipped)}")
     if facts.get("without"):
         lines.append(f"{folder}: {facts['without']} recordings give no window")
     if facts.get("unused"):
@@ -164,3 +182,8 @@ def _left_out(found: Stored, folder: Path) -> list[str]:
             f"{folder}: {facts['unused']:,} of {facts['events']:,} events at the ends of recordings are in no window"
         )
     return lines
+
+
+def _few(names: Sequence[str], most: int = 3) -> str:
+    """Name the first few."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
