@@ -26,12 +26,12 @@ if TYPE_CHECKING:
         train_run,
         verify_file,
     )
+    from axonnx.examination import examine
     from axonnx.export.convert.bayesian import bayesian, regulariser
     from axonnx.export.convert.bayesian import regulariser as regularizer
     from axonnx.loading import describe_data, load_data
     from axonnx.model import Model, load, write_events
     from axonnx.run import Run, import_network
-    from axonnx.runtime.doctor.examination import examine
     from axonnx.runtime.readers import read_events
     from axonnx.train.callbacks import Callback, LightningLogger, MLflow, TensorBoard, WandB
 
@@ -49,16 +49,16 @@ _HOMES = {
     "Run": "run",
     "TensorBoard": "train.callbacks",
     "WandB": "train.callbacks",
-    "bayesian": "convert.bayesian",
+    "bayesian": "export.convert.bayesian",
     "completion_script": "cli.tools",
     "describe_data": "loading",
-    "examine": "doctor.examination",
+    "examine": "examination",
     "import_network": "run",
     "load": "model",
     "load_data": "loading",
     "read_events": "runtime.readers",
-    "regulariser": "convert.bayesian",
-    "regularizer": "convert.bayesian",
+    "regulariser": "export.convert.bayesian",
+    "regularizer": "export.convert.bayesian",
     "run_demo": "cli.tools",
     "write_events": "model",
 }

@@ -70,7 +70,7 @@ VERBS: dict[str, Verb] = {
     "demo": Verb("tools", "the whole pipeline on built-in data, in minutes", ("axonnx.cli.tools:run_demo",),
                  "tools:demo"),
     "doctor": Verb("tools", "what is installed, and whether every engine gives the right bits",
-                   ("axonnx.runtime.doctor.examination:examine",), "tools:doctor", ("json",)),
+                   ("axonnx.examination:examine",), "tools:doctor", ("json",)),
     "completion": Verb("tools", "a script that completes these words in bash, zsh or tcsh",
                        ("axonnx.cli.tools:completion_script",), "tools:completion"),
 }  # fmt: skip

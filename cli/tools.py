@@ -16,7 +16,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.cli import command
 from axonnx.cli.guard import FAILED, FINE
 from axonnx.cli.options import Options, parser_of
-from axonnx.runtime.doctor.examination import examine
+from axonnx.examination import examine
 from axonnx.runtime.doctor.findings import Cache, CoreFinding, Diagnosis, EngineFinding
 
 CONFIGURATION = "digits-saccade"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import shutil
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ def on_config(config: MkDocsConfig) -> None:
     """Called by mkdocs first: the package's modules under their names, for mkdocstrings, which reads files."""
     package = ROOT / "build" / "package"
     shutil.rmtree(package, ignore_errors=True)
-    mapped = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["package-dir"]
+    mapped = runpy.run_path(str(ROOT / "setup.py"))["package_folders"]()
     for name, folder in mapped.items():
         place = package / name.replace(".", "/")
         place.mkdir(parents=True)

@@ -24,9 +24,7 @@ def ends_by(monkeypatch):
     """Runs a verb that does nothing but raise."""
 
     def call(fault):
-        monkeypatch.setitem(
-            VERBS, "fail", Verb("tools", "raise", ("axonnx.runtime.doctor.examination:examine",), "somewhere:main")
-        )
+        monkeypatch.setitem(VERBS, "fail", Verb("tools", "raise", ("axonnx.examination:examine",), "somewhere:main"))
         monkeypatch.setattr(command, "import_module", lambda _name: SimpleNamespace(main=raising(fault)))
         return main(["fail"])
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from axonnx.base.errors import AxonnxError
-from axonnx.cli import main
 from axonnx.train import build
 from axonnx.train.data.frames import Frames
 from axonnx.train.data.splits import DataSplits
 from experiments import held_out
+from experiments.__main__ import main
 from experiments.held_out import groups_of, held_out_jobs, mean_over_groups
 from experiments.plan import Plan
 
@@ -50,7 +50,7 @@ def spoken(monkeypatch) -> DataSplits:
     """A data set of four speakers to learn from and one to be judged by."""
     splits = DataSplits("spoken", frames_of([1, 3, 4, 7], 0), frames_of([9], 1))
     monkeypatch.setattr(build, "load_data_set", lambda *_, **__: splits)
-    for reader in ("experiments.perform", "axonnx.cli.study"):
+    for reader in ("experiments.perform", "experiments.__main__"):
         monkeypatch.setattr(f"{reader}.read_plan", lambda _: PLAN)
     return splits
 
@@ -99,7 +99,7 @@ def test_a_group_that_failed_is_not_averaged_away():
 
 
 def test_the_command_goes_on_where_it_stopped_and_never_looks_at_the_test_part(spoken, tmp_path, capsys, monkeypatch):
-    words = ["experiment", "widths", "--scale", "quick", "--hold-out", "1,4", "-o", str(tmp_path)]
+    words = ["widths", "--scale", "quick", "--hold-out", "1,4", "-o", str(tmp_path)]
     assert main(words) == 0
     told = capsys.readouterr()
     assert "Means over groups 1, 4 of the training part, each held out in turn; no test part was seen." in told.out

@@ -88,7 +88,7 @@ def tree(tmp_path_factory):
     folder = tmp_path_factory.mktemp("build")
     copied = folder / "tree"
     ignored = shutil.ignore_patterns("__pycache__", "*.so", "*.dylib", "*.dll")
-    for name in {place.split("/")[0] for place in PROJECT["tool"]["setuptools"]["package-dir"].values()}:
+    for name in setup_module().TOPS:
         shutil.copytree(ROOT / name, copied / name, ignore=ignored)
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copied)

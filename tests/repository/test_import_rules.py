@@ -171,7 +171,7 @@ def modules_without_torch() -> list[str]:
     paths = [path for folder in ("api/base", "runtime") for path in (ROOT / folder).rglob("*.py")]
     named = (".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths)
     verbs = [f"axonnx.cli.{verb}" for verb in VERBS_WITHOUT_TORCH] + ["axonnx.model", "axonnx.run", "axonnx.loading"]
-    return sorted("axonnx." + name.removesuffix(".__init__") for name in named) + verbs
+    return sorted("axonnx." + name.removeprefix("api.").removesuffix(".__init__") for name in named) + verbs
 
 
 def test_runtime_report_and_their_verbs_import_in_an_interpreter_without_torch():

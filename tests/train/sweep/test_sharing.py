@@ -33,7 +33,7 @@ def test_two_commands_on_one_experiment_share_its_work(tmp_path, measured):
     found = {}
 
     def command(who):
-        found[who] = records_of(jobs(12), "training", Store(tmp_path, "shared", "quick"), "shared")
+        found[who] = records_of(jobs(12), "axonnx.train.sweep.validation", Store(tmp_path, "shared", "quick"), "shared")
 
     both = [threading.Thread(target=command, args=(who,)) for who in ("one", "other")]
     for each in both:
@@ -48,11 +48,11 @@ def test_two_commands_on_one_experiment_share_its_work(tmp_path, measured):
 def test_what_a_killed_command_had_locked_is_done_by_the_next(tmp_path, measured):
     store = Store(tmp_path, "shared", "quick")
     store.runs.mkdir(parents=True)
-    assert len(records_of(jobs(3), "training", store, "shared")) == 3
+    assert len(records_of(jobs(3), "axonnx.train.sweep.validation", store, "shared")) == 3
     locks = sorted(store.runs.glob(".*.lock"))  # they stay, and are free
     assert len(locks) == 3
     (store.records / "case-1-0.json").unlink()
-    assert len(records_of(jobs(3), "training", store, "shared")) == 3
+    assert len(records_of(jobs(3), "axonnx.train.sweep.validation", store, "shared")) == 3
     assert measured == ["case 0", "case 1", "case 2", "case 1"]
 
 
@@ -68,7 +68,7 @@ def test_a_failure_is_tried_again_and_loses_no_other(tmp_path, monkeypatch):
     monkeypatch.setattr(validation, "measure", measure)
     store = Store(tmp_path, "shared", "quick")
     with pytest.raises(AxonnxError, match=r"(?s)1 of 3 jobs failed, tried twice.*case 1, seed 0: OSError: the disk"):
-        records_of(jobs(3), "training", store, "shared", tell=told.append)
+        records_of(jobs(3), "axonnx.train.sweep.validation", store, "shared", tell=told.append)
     assert tried == ["case 0", "case 1", "case 2", "case 1"]
     assert [line for line in told if "FAILED" in line] == ["shared: case 1, seed 0: FAILED: OSError: the disk was away"]
     assert [store.find(job) is not None for job in jobs(3)] == [True, False, True]

@@ -7,7 +7,7 @@ import platform
 from axonnx.runtime.doctor.engines import examine_engines
 from axonnx.runtime.doctor.findings import Diagnosis
 from axonnx.runtime.doctor.machine import native_core, packages, processor, programs, version
-from axonnx.runtime.doctor.places import caches, data_folder, data_sets
+from axonnx.train.data.sets.places import caches, data_folder, data_sets
 
 
 def examine() -> Diagnosis:

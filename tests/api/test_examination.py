@@ -10,16 +10,17 @@ import pytest
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main
 from axonnx.cli import tools as verb
+from axonnx.examination import examine
 from axonnx.native import REMEDY, Core
-from axonnx.runtime.doctor import machine, places
+from axonnx.runtime.doctor import machine
 from axonnx.runtime.doctor.engines import NETWORKS, examine_engines
-from axonnx.runtime.doctor.examination import examine
 from axonnx.runtime.doctor.findings import Diagnosis
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.model import load
+from axonnx.train.data.sets import places
 from axonnx.train.data.sets.registry import DATA_SETS
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -201,8 +202,8 @@ class Refuse:
             raise ModuleNotFoundError(f"{name} is blocked", name=name)
 
 sys.meta_path.insert(0, Refuse())
-import axonnx.runtime.doctor.examination, axonnx.cli.tools
-from axonnx.runtime.doctor.places import data_sets
+import axonnx.examination, axonnx.cli.tools
+from axonnx.train.data.sets.places import data_sets
 print(len(data_sets(None)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
