@@ -2,7 +2,7 @@
 
 To add one, write a function that takes the bench, plants one thing, and returns how its last command ended; mark it
 with ``ends(code, text)``, where ``text`` names the place. ``compiled(bench, "js", plant=…)`` compiles the bench's file
-in a child process in which ``plant`` is in effect, and returns the folder; a fault may as well edit a file of that folder.
+in a child process in which ``plant`` is in effect, and returns the folder; a fault may edit a file of that folder too.
 Then ``bench.axonnx("verify", …)`` must end with 1. Mark it ``quick`` where it takes two seconds at most, and write
 a control (``ends(0, …)``) for each new kind of command.
 """

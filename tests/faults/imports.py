@@ -2,8 +2,8 @@
 
 To add one, write a function that takes the bench, plants one thing, and returns how its last command ended; mark it
 with ``ends(code, text)``, where ``text`` names the place. ``imported(bench, …, plant=…)`` imports the network below in
-a child process in which ``plant`` is in effect; other networks are texts, given as ``network=``. Mark it ``quick`` where
-it takes two seconds at the most, and write a control (``ends(0, …)``) for each new kind of command.
+a child process in which ``plant`` is in effect; other networks are texts, given as ``network=``. Mark it ``quick`` if
+it takes two seconds at most, and write a control (``ends(0, …)``) for each new kind of command.
 """
 
 from __future__ import annotations
