@@ -15,6 +15,7 @@ from axonnx.runtime.deploy.browser import browser_files
 from axonnx.runtime.deploy.native import cortex_m_files, desktop_files
 from axonnx.runtime.deploy.origin import RECORD, Origin
 from axonnx.runtime.format.model_file import read_model_file
+from axonnx.runtime.measure.compiled import selftest_sum
 from axonnx.runtime.program.compilation import compile_program
 from axonnx.runtime.program.instructions import Program
 from axonnx.runtime.report.panel import try_page
@@ -48,6 +49,6 @@ def compile_to(model: str | os.PathLike[str], output: str | os.PathLike[str], ta
     if target not in TARGETS:
         raise AxonnxError(f"target {target!r}; expected one of {', '.join(TARGETS)}")
     program = compile_program(read_model_file(model))
-    files = TARGETS[target](program, Origin(sha256_of(Path(model)), target))
+    files = TARGETS[target](program, Origin(sha256_of(Path(model)), target, selftest_sum(program)))
     folder = write_folder(output, files, mark=RECORD)
     return Compiled(folder, {name: (folder / name).stat().st_size for name in files})

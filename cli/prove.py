@@ -13,9 +13,8 @@ from axonnx.cli.guard import FAILED, FINE
 from axonnx.cli.options import Options, set_torch_threads
 from axonnx.model import load, verify_file
 from axonnx.run import Run
-from axonnx.runtime.binning.settings import Binning
 from axonnx.runtime.format.contract import AccuracyContract, Contract, LayerContract
-from axonnx.runtime.format.network_input import describe_input
+from axonnx.runtime.format.network_input import describe_device, describe_input
 from axonnx.runtime.measure.agreement import agreement_of
 from axonnx.runtime.measure.engine_result import EngineResult
 from axonnx.runtime.measure.evaluation import Evaluation
@@ -297,25 +296,13 @@ def _promises(contract: Contract) -> list[str]:
     pruned = "" if collapse.prune is None else f", pruned below {collapse.prune:g}"
     return [
         f"{'input':<12}{entering.name}: {describe_input(entering)}, |{value}| up to {entering.largest}{scaled}",
-        f"{'binning':<12}{'none: frames or images' if entering.binning is None else _binning(entering.binning)}",
+        f"{'device':<12}{describe_device(entering)}",
         f"{'classes':<12}{len(contract.classes)}: {', '.join(contract.classes)}",
         f"{'collapse':<12}{collapse.mode}{members}{seed}{', calibrated' if collapse.calibrated else ''}{pruned}, "
         f"weights stored as {collapse.weights}",
         f"{'firing':<12}where membrane {contract.tie} threshold{reset}",
         f"{'logits':<12}{contract.logits}",
     ]
-
-
-def _binning(binning: Binning) -> str:
-    sensor = binning.sensor
-    pooled = f", summed over {binning.downsample} pixels a side" if binning.downsample > 1 else ""
-    values = f"counts up to {binning.clip}" if binning.values == "count" else "1 where there was any event"
-    merged = ", merged" if binning.polarity == "merge" and sensor.polarities == 2 else ""
-    origin = "time zero" if binning.origin == "zero" else "the first event"
-    return (
-        f"{binning.bins} bins of {binning.bin_us:,} µs from {origin} on; sensor {sensor.width}×{sensor.height}, "
-        f"{sensor.polarities} polarities{merged}{pooled}; {values}"
-    )
 
 
 def _layers(layers: Sequence[LayerContract]) -> list[str]:

@@ -18,6 +18,9 @@ A {kind} network for {classes} classes, with the same bits as its ONNX file. Try
     for (const frame of frames) network.step(frame);   // counts, or the events {{x, y, p}} of one time bin
     console.log(network.decision().label);             // after any step; network.run({{t, x, y, p}}) takes them all
 
+A stream goes through `follow()`, also exported: `push(events)` returns the decisions of complete windows. `selftest()`
+throws if this is not the network of the file.
+
 """
 
 
@@ -26,7 +29,7 @@ def browser_files(program: Program, origin: Origin) -> dict[str, str]:
     contract = program.contract
     told = README.format(name=program.name, kind=contract.kind, classes=len(contract.classes))
     return {
-        "network.js": module_text(program),
+        "network.js": module_text(program, origin.selftest),
         "recordings.js": f"{library('recordings.js')}\nexport {{ fitRecording, readRecording }};\n",
         "run.mjs": library("run.mjs"),
         "package.json": '{ "type": "module" }\n',

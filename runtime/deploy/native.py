@@ -20,6 +20,9 @@ program needs only `network*.[ch]`:
     network_step(&n, frame);                      // or network_step_events(&n, events, count), for each time bin
     puts(network_labels[network_decision(&n)]);   // after any step
 
+A stream of events goes through `network_stream_event`. `network_selftest(&n)` returns 0 if this is the network of the
+file; call it once at the start.
+
 """
 BOARD = """\
 # {name} for Cortex-M
@@ -33,18 +36,21 @@ RECORDINGS=recording.csv` runs it in qemu, `make size` prints the size of the ne
     network_init(&n, 0, 0);
     network_step(&n, frame);                      // or network_step_events(&n, events, count), for each time bin
 
+A stream of events goes through `network_stream_event`. `network_selftest(&n)` returns 0 if this is the network of the
+file; call it once after a reset.
+
 """
 
 
 def desktop_files(program: Program, origin: Origin) -> dict[str, str]:
     """Return the text of each file by name."""
     made = {"main.c": _file("main.c"), "Makefile": _file("desktop.mk")}
-    return {**c_source(program), **made, **_told(DESKTOP, program, origin, 0)}
+    return {**c_source(program, expected=origin.selftest), **made, **_told(DESKTOP, program, origin, 0)}
 
 
 def cortex_m_files(program: Program, origin: Origin) -> dict[str, str]:
     """Return the files with start-up code, a memory map and a Makefile for the cross compiler."""
-    code = c_source(program, vectors=False)
+    code = c_source(program, vectors=False, expected=origin.selftest)
     board = {name: _file(name) for name in ("main.c", "board.c", "board.h", "board.ld")}
     return {
         **code,

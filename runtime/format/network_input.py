@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
+from axonnx.runtime.binning.settings import Binning
+from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.format.contract import Contract, InputContract, MergingContract
 
 Floats = NDArray[np.float32]
@@ -62,3 +64,40 @@ def describe_input(contract: InputContract) -> str:
     rule = contract.merging
     merged = f" (sums of {rule.frames} of {rule.recorded} recorded frames)" if rule else ""
     return f"{contract.steps} frames of {shape}{merged}"
+
+
+def device_sensor(contract: InputContract) -> Sensor | None:
+    """Return the sensor whose events a device must send: that of training, before events are cropped and resized."""
+    if contract.binning is None:
+        return None
+    return contract.binning.sensor if contract.fit is None else contract.fit.sensor
+
+
+def describe_device(contract: InputContract) -> str:
+    """Say what a device must send, and what the network does with it."""
+    binning, sensor = contract.binning, device_sensor(contract)
+    if binning is None or sensor is None:
+        around = f" around {contract.centre}" if contract.centre else ""
+        return f"Send {describe_input(contract)}, whole numbers up to ±{contract.largest}{around}."
+    polarities = "one polarity" if sensor.polarities == 1 else "polarities 0 and 1"
+    origin = "time zero" if binning.origin == "zero" else "the first event that is used"
+    return (
+        f"Send events (t, x, y, p) of a {sensor.width}×{sensor.height} sensor with {polarities}, t in microseconds; "
+        f"bin 0 begins at {origin}. The network {', '.join(_event_steps(contract, binning))}."
+    )
+
+
+def _event_steps(contract: InputContract, binning: Binning) -> list[str]:
+    """List what the network does with events, in order."""
+    fit, target = contract.fit, binning.sensor
+    steps = []
+    if fit is not None and (fit.width, fit.height) != (fit.sensor.width, fit.sensor.height):
+        steps.append(f"crops them to {fit.width}×{fit.height} pixels from {fit.left},{fit.top} on")
+    if fit is not None and (fit.width, fit.height) != (target.width, target.height):
+        steps.append(f"resizes them to {target.width}×{target.height}")
+    if binning.downsample > 1:
+        steps.append(f"sums squares of {binning.downsample}×{binning.row_step} pixels")
+    if binning.polarity == "merge" and target.polarities == 2:
+        steps.append("merges the polarities")
+    values = f"counts them up to {binning.clip}" if binning.values == "count" else "stores 1 for any event"
+    return [*steps, f"{values} in each of {binning.bins} bins of {binning.bin_us:,} µs"]

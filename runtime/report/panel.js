@@ -108,14 +108,14 @@ function live(panel, network) {
   }
 
   function framesOf(events) {
-    return events.map((each) => countEvents(each, new Uint8Array(size)));
+    return events.map((each) => countEvents({ ...each, fitted: true }, new Uint8Array(size)));
   }
 
   // What was drawn, as frames.
   function run(told = null) {
     source = told;
     if (kind === 'image') return play([picture()]);
-    if (kind === 'paint') return play(binRecording(columns(painted)).frames);
+    if (kind === 'paint') return play(binRecording({ ...columns(painted), fitted: true }).frames);
     return play(framesOf(saccade(drawing, width, height, bins).map(merged)));
   }
 
@@ -142,7 +142,7 @@ function live(panel, network) {
     every(length, () => {
       drawing.fade(Math.exp(-length / 150));
       if (pen) drawing.dot(pen.x, pen.y);
-      take(countEvents(merged(look(drawing.seen())), new Uint8Array(size)));
+      take(countEvents({ ...merged(look(drawing.seen())), fitted: true }, new Uint8Array(size)));
       if (history.length === bins) finish();
     });
   }

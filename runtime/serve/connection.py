@@ -15,7 +15,7 @@ from time import perf_counter
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.format.network_input import window_length
+from axonnx.runtime.format.network_input import describe_device, device_sensor, window_length
 from axonnx.runtime.serve.client_stream import Block, Stream
 from axonnx.runtime.serve.messages import (
     DONE,
@@ -155,6 +155,8 @@ class Connection:
 
     def _hello(self) -> str:
         contract, binning = self.service.model.contract, self.service.binning
+        sensor = device_sensor(contract.input)
+        assert sensor is not None  # the service has refused networks of frames
         return message(
             "hello",
             stream=self.stream.number,
@@ -164,7 +166,8 @@ class Connection:
             decisions=self.stream.session.progress.decisions,
             model=self.service.model.program.name,
             classes=contract.classes,
-            sensor=binning.sensor.model_dump(),
+            sensor=sensor.model_dump(),
+            input=describe_device(contract.input),
             bin_us=binning.bin_us,
             bins=window_length(contract, self.service.model.program.name),
             message_bytes=self.service.limits.message_bytes,

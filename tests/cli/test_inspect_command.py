@@ -17,7 +17,7 @@ def test_the_listing_says_what_the_file_promises(files, capsys):
     out = inspect(capsys, files["plain"])
     assert out.startswith(f"plain.onnx: spiking network, sequence form, {files['plain'].stat().st_size:,} bytes\n")
     assert "input       events: 5 frames of 2×6×8, |value| up to 3\n" in out
-    assert "binning     5 bins of 1,000 µs from time zero on; sensor 8×6, 2 polarities; counts up to 3\n" in out
+    assert "device      Send events (t, x, y, p) of a 8×6 sensor with polarities 0 and 1, t in microseconds" in out
     assert "classes     4: left, right, up, down\n" in out
     assert "collapse    mfa, weights stored as int16\n" in out
     assert "sizes       1,200 weights, 0.0 % of them zero; 12 neurons; 128 bytes of state\n" in out
@@ -31,11 +31,11 @@ def test_variants_are_named(files, capsys):
     assert "collapse    sampled of 3 members, seed 0" in inspect(capsys, files["ensemble"])
     assert "StochasticLIF" in inspect(capsys, files["noisy"])
     merged = inspect(capsys, files["merged"])
-    assert "2 polarities, merged, summed over 2 pixels a side; 1 where there was any event" in merged
+    assert "sums squares of 2×2 pixels, merges the polarities, stores 1 for any event in each of 5 bins" in merged
     images = inspect(capsys, files["images"])
     assert "input       events: images of 3×2×2, |value − 10| up to 20; x = (value − 10) · 2^-3\n" in images
-    assert "binning     none: frames or images\n" in images
-    assert "from the first event on" in inspect(capsys, files["first"])
+    assert "device      Send images of " in images
+    assert "bin 0 begins at the first event that is used" in inspect(capsys, files["first"])
 
 
 @pytest.mark.parametrize("name", ["plain", "ensemble", "noisy", "recurrent", "clocked", "images"])

@@ -96,12 +96,23 @@ int network_step(network_state *n, const float frame[NETWORK_INPUTS])
     return take_values(n, frame);
 }
 
+/* Pixel x of `old` pixels becomes the one of `new` pixels that contains its centre. */
+static int scaled(int x, int old, int new)
+{
+    return old == new ? x : (int)((2 * (int64_t)x + 1) * new / (2 * (int64_t)old));
+}
+
 int network_cell(int x, int y, int p)
 {
-    const int down = NETWORK_SENSOR_HEIGHT == 1 ? 1 : NETWORK_DOWNSAMPLE;
-    const int width = NETWORK_SENSOR_WIDTH / NETWORK_DOWNSAMPLE, height = NETWORK_SENSOR_HEIGHT / down;
-    if (x < 0 || x >= NETWORK_SENSOR_WIDTH || y < 0 || y >= NETWORK_SENSOR_HEIGHT) return -1;
-    if (p < 0 || p >= NETWORK_POLARITIES) return -1;
+    const int down = NETWORK_GRID_HEIGHT == 1 ? 1 : NETWORK_DOWNSAMPLE;
+    const int width = NETWORK_GRID_WIDTH / NETWORK_DOWNSAMPLE, height = NETWORK_GRID_HEIGHT / down;
+    if (x < 0 || x >= NETWORK_SENSOR_WIDTH || y < 0 || y >= NETWORK_SENSOR_HEIGHT) return NETWORK_OFF_SENSOR;
+    if (p < 0 || p >= NETWORK_POLARITIES) return NETWORK_BAD_POLARITY;
+    x -= NETWORK_REGION_LEFT;
+    y -= NETWORK_REGION_TOP;
+    if (x < 0 || x >= NETWORK_REGION_WIDTH || y < 0 || y >= NETWORK_REGION_HEIGHT) return NETWORK_CROPPED;
+    x = scaled(x, NETWORK_REGION_WIDTH, NETWORK_GRID_WIDTH);
+    y = scaled(y, NETWORK_REGION_HEIGHT, NETWORK_GRID_HEIGHT);
     return ((NETWORK_MERGED ? 0 : p) * height + y / down) * width + x / NETWORK_DOWNSAMPLE;
 }
 
@@ -113,8 +124,8 @@ int network_step_events(network_state *n, const network_event *events, size_t co
     for (int i = 0; i < NETWORK_INPUTS; i++) input[i] = 0.0f;
     for (size_t i = 0; i < count; i++) {
         const int cell = network_cell(events[i].x, events[i].y, events[i].p);
-        if (cell < 0) left_out++;
-        else if (input[cell] < NETWORK_CLIP) input[cell] += 1.0f;
+        if (cell == NETWORK_OFF_SENSOR || cell == NETWORK_BAD_POLARITY) left_out++;
+        else if (cell >= 0 && input[cell] < NETWORK_CLIP) input[cell] += 1.0f;
     }
     const int refused = take_values(n, input);
     return refused ? refused : left_out;

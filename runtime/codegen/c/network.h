@@ -20,7 +20,13 @@ enum {
     NETWORK_BAD_VALUE = -1, /* the frame holds a number that the contract does not allow */
     NETWORK_OVER = -2,      /* the network has no parameters for more time steps: call network_reset */
     NETWORK_NO_EVENTS = -3, /* this network takes only frames */
-    NETWORK_FUSED = -4      /* the compiler fused products with additions, which changes bits: see the Makefile's flags */
+    NETWORK_FUSED = -4,     /* the compiler fused products with additions, which changes bits: see the Makefile's flags */
+    NETWORK_WRONG = -5,     /* the self-test gave another result than the file */
+    NETWORK_OFF_SENSOR = -10,   /* the event is off the sensor that the network expects */
+    NETWORK_BAD_POLARITY = -11, /* its polarity is unknown */
+    NETWORK_CROPPED = -12,      /* it is beside the region of the sensor that the network sees */
+    NETWORK_BEFORE = -13,       /* it is before the first bin */
+    NETWORK_LATE = -14          /* its bin is already complete */
 };
 
 extern const char *const network_labels[NETWORK_CLASSES];
@@ -31,9 +37,10 @@ void network_init(network_state *n, uint64_t seed, uint32_t sample);
 void network_reset(network_state *n);
 /* Run one time step (or one image) on counts or pixel values, channel by channel. Returns 0 or an error above. */
 int network_step(network_state *n, const float frame[NETWORK_INPUTS]);
-/* Run one time step on the events of one bin. Returns the number of events off the sensor, or an error above. */
+/* Run one time step on the events of one bin. Returns how many are off the sensor or of an unknown polarity, which shows
+   that they are of another sensor, or an error above. */
 int network_step_events(network_state *n, const network_event *events, size_t count);
-/* Return the index of an event in its frame, or -1 if it is off the sensor or has an unknown polarity. */
+/* Return the index of an event in its frame, or NETWORK_OFF_SENSOR, NETWORK_BAD_POLARITY or NETWORK_CROPPED. */
 int network_cell(int x, int y, int p);
 /* Read the logits after at least one step; those of a spiking network are the read-out's mean so far. */
 void network_logits(const network_state *n, float logits[NETWORK_MEMBERS][NETWORK_CLASSES]);
@@ -42,3 +49,6 @@ int network_decision(const network_state *n);
 /* Return the name of the instruction set in use; return 0 if its compiler did not fuse operations. */
 const char *network_isa(void);
 int network_fuses(void);
+/* Check names, sensor, bins and arithmetic against the file: 0, NETWORK_WRONG or an error of network_step. It takes
+   milliseconds, uses n as its memory, and leaves the network at rest. */
+int network_selftest(network_state *n);

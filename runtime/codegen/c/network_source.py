@@ -8,17 +8,22 @@ instruction set; without, it is plain C99 for a microcontroller, and nothing is 
 from __future__ import annotations
 
 import re
+import textwrap
 from importlib import resources
 
 from axonnx.base.errors import AxonnxError
 from axonnx.native import FOLDER
+from axonnx.runtime.binning.settings import Binning
 from axonnx.runtime.codegen import rows as kinds
 from axonnx.runtime.codegen.c.literals import array, c_type, comment, doubles, elements, number, string
 from axonnx.runtime.codegen.layout import LANES
 from axonnx.runtime.codegen.order import Order
 from axonnx.runtime.codegen.plan import Plan
 from axonnx.runtime.codegen.rows import DENSE_FROM, header
+from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.format.contract import FitContract
 from axonnx.runtime.format.names import MEMBRANE, SPIKES
+from axonnx.runtime.format.network_input import describe_device
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.program.instructions import Conv, Neurons, Program
 from axonnx.runtime.program.layer_noise import layer_key
@@ -33,6 +38,8 @@ ABOUT = """\
        network_init(&n, 0, 0);
        for (int t = 0; t < NETWORK_STEPS; t++) network_step(&n, frames[t]);
        puts(network_labels[network_decision(&n)]);
+
+   {takes}
 
    Compile with {flags}: a fused multiply-add would change bits. */
 """
@@ -54,16 +61,19 @@ ALIGNED = """\
 #endif
 """
 LAYERS = """\
+#ifdef AXONNX_KEEP_LAYERS /* spikes and membranes of all layers are kept until the next step */
 typedef struct {
     const char *name;
-    int size, spikes, membrane; /* positions in the trace; -1: no membrane is kept */
+    int size, places;     /* neurons, and floats of the trace: padded, channels last */
+    int spikes, membrane; /* positions in the trace; -1: no membrane is kept */
 } network_layer;
 extern const network_layer network_layers[]; /* the last entry has no name */
+#endif
 """
 
 
 def c_source(
-    program: Program, name: str = "network", vectors: bool = True, keep_layers: bool = False
+    program: Program, name: str = "network", vectors: bool = True, expected: int | None = None
 ) -> dict[str, str]:
     """Return the text of ``name.h``, ``name.c``, ``name_core.c`` and ``name_weights.h`` by file name.
 
@@ -71,7 +81,7 @@ def c_source(
         program: The network.
         name: Prefix of its functions and files.
         vectors: Lay it out for vectors of sixteen lanes; otherwise for a microcontroller.
-        keep_layers: Keep spikes and membranes of all layers until the next step; ``name_layers`` lists their positions.
+        expected: The sum that the self-test must give. Without it there is no self-test.
 
     Raises:
         AxonnxError: If the name is not valid in C.
@@ -83,8 +93,8 @@ def c_source(
     plan = Plan(program, LANES if vectors else 1, dense=vectors)
     order = Order(plan, slots=1)
     files = {
-        "network.h": _header(plan, order, keep_layers),
-        "network.c": _source(plan, keep_layers),
+        "network.h": _header(plan, order),
+        "network.c": _source(plan, expected),
         "network_core.c": _core(program, plan, vectors),
         "network_weights.h": _constants(plan, order),
     }
@@ -133,7 +143,7 @@ def _core(program: Program, plan: Plan, vectors: bool) -> str:
     return "\n".join([about + NAMES + "".join(lines), *made, *map(_native, PARTS)])
 
 
-def _source(plan: Plan, keep_layers: bool) -> str:
+def _source(plan: Plan, expected: int | None) -> str:
     program = plan.program
     places = ", ".join(str(plan.storage.place(name)) for name in program.logits or program.totals)
     parts = [
@@ -141,13 +151,16 @@ def _source(plan: Plan, keep_layers: bool) -> str:
         '#include "network.h"\n#include "network_weights.h"\n',
         *([_native("noise.h")] if program.noises else []),
         _noise(plan),
-        f"#define KEEP_TRACE(n) {'(n)->trace' if keep_layers else 'NULL'}\n",
+        "#ifdef AXONNX_KEEP_LAYERS\n#define KEEP_TRACE(n) (n)->trace\n#else\n#define KEEP_TRACE(n) NULL\n#endif\n",
         f"static const int RESULTS[] = {{{places}}};\n",
         library("network.c"),
         library("decision.c" if program.contract.collapse.members == 1 else "ensemble.c"),
+        *([library("stream.c")] if program.contract.input.binning else []),
         _labels(program),
+        _layers(plan),
+        *([] if expected is None else [f"#define SELFTEST_SUM {expected}u\n{library('selftest.c')}"]),
     ]
-    return "\n".join([*parts, *([_layers(plan)] if keep_layers else [])])
+    return "\n".join(parts)
 
 
 def _noise(plan: Plan) -> str:
@@ -204,19 +217,23 @@ def _labels(program: Program) -> str:
 def _layers(plan: Plan) -> str:
     rows = []
     for layer in plan.program.layers:
-        spikes, _ = plan.trace_places[SPIKES + layer.name]
+        spikes, name = plan.trace_places[SPIKES + layer.name]
         membrane, _ = plan.trace_places.get(MEMBRANE + layer.name, (kinds.NOWHERE, ""))
-        rows.append(f"    {{{string(layer.name)}, {layer.size}, {spikes}, {membrane}}},\n")
-    return f"const network_layer network_layers[] = {{\n{''.join(rows)}    {{NULL, 0, -1, -1}},\n}};\n"
+        rows.append(
+            f"    {{{string(layer.name)}, {layer.size}, {plan.storage.layouts[name].size}, {spikes}, {membrane}}},\n"
+        )
+    table = f"const network_layer network_layers[] = {{\n{''.join(rows)}    {{NULL, 0, 0, -1, -1}},\n}};\n"
+    return f"#ifdef AXONNX_KEEP_LAYERS\n{table}#endif\n"
 
 
-def _header(plan: Plan, order: Order, keep_layers: bool) -> str:
+def _header(plan: Plan, order: Order) -> str:
     program, contract = plan.program, plan.program.contract
     about = ABOUT.format(
         name=comment(program.name),
         kind=contract.kind,
         classes=len(contract.classes),
         mode=contract.collapse.mode,
+        takes=textwrap.fill(describe_device(contract.input), 116, subsequent_indent="   "),
         flags=" ".join(FLAGS),
     )
     sizes: list[tuple[str, object, str]] = [
@@ -225,7 +242,6 @@ def _header(plan: Plan, order: Order, keep_layers: bool) -> str:
         ("EVENTS", order.events, ""),
         ("BITS", order.memory // LANES + 1 if plan.padding == LANES else 1, ""),
         ("PACKED", max(plan.packed_size, 1) + LANES, ""),
-        ("TRACE", max(plan.trace_size, 1) if keep_layers else 1, ""),
         ("ROWS", len(plan.rows), ""),
     ]
     defined = "\n".join(
@@ -233,8 +249,14 @@ def _header(plan: Plan, order: Order, keep_layers: bool) -> str:
         for key, value, why in [*sizes, *_numbers(program)]
     )
     parts = [about, "#ifndef NETWORK_H\n#define NETWORK_H\n", "#include <stddef.h>\n#include <stdint.h>\n"]
-    parts += [f"{defined}\n", library("network.h"), *([LAYERS] if keep_layers else [])]
+    parts += [f"{defined}\n", _trace(plan), library("network.h")]
+    parts += [*([library("stream.h")] if contract.input.binning else []), LAYERS]
     return "\n".join([*parts, "#endif\n"])
+
+
+def _trace(plan: Plan) -> str:
+    kept = f"#ifdef AXONNX_KEEP_LAYERS\n#define NETWORK_TRACE {max(plan.trace_size, 1)}"
+    return f"{kept}\n#else\n#define NETWORK_TRACE 1\n#endif\n"
 
 
 def _numbers(program: Program) -> list[tuple[str, object, str]]:
@@ -253,18 +275,33 @@ def _numbers(program: Program) -> list[tuple[str, object, str]]:
     ]
     binning = given.binning
     if binning is None:
-        none = [("TAKES_EVENTS", 0, "frames only"), ("SENSOR_WIDTH", 1, ""), ("SENSOR_HEIGHT", 1, "")]
-        return [*found, *none, ("POLARITIES", 1, ""), ("DOWNSAMPLE", 1, ""), ("MERGED", 1, ""), ("CLIP", "1.0f", "")]
+        return [*found, ("TAKES_EVENTS", 0, "frames only"), *_sensor(Binning(sensor=Sensor(width=1), bins=1, bin_us=1))]
     return [
         *found,
         ("TAKES_EVENTS", 1, ""),
-        ("SENSOR_WIDTH", binning.sensor.width, ""),
-        ("SENSOR_HEIGHT", binning.sensor.height, ""),
-        ("POLARITIES", binning.sensor.polarities, ""),
-        ("DOWNSAMPLE", binning.downsample, "side of the squares of pixels that become one cell"),
-        ("MERGED", int(binning.polarity == "merge"), "1 if polarities share one channel"),
-        ("CLIP", number(1 if binning.values == "binary" else binning.clip), "the largest count"),
+        *_sensor(binning, given.fit),
         ("BINS", binning.bins, "bins of one window"),
         ("BIN_US", f"INT64_C({binning.bin_us})", "microseconds"),
         ("FROM_FIRST", int(binning.origin == "first"), "1 if bin 0 begins at the first event instead of time zero"),
+    ]
+
+
+def _sensor(binning: Binning, fit: FitContract | None = None) -> list[tuple[str, object, str]]:
+    """Return what becomes of an event, in numbers."""
+    grid = binning.sensor
+    region = fit or FitContract(sensor=grid, width=grid.width, height=grid.height)
+    sensor = region.sensor
+    return [
+        ("SENSOR_WIDTH", sensor.width, "of the device that sends events"),
+        ("SENSOR_HEIGHT", sensor.height, ""),
+        ("POLARITIES", sensor.polarities, ""),
+        ("REGION_LEFT", region.left, "the region of the sensor that the network sees"),
+        ("REGION_TOP", region.top, ""),
+        ("REGION_WIDTH", region.width, ""),
+        ("REGION_HEIGHT", region.height, ""),
+        ("GRID_WIDTH", grid.width, "the pixels that it is resized to"),
+        ("GRID_HEIGHT", grid.height, ""),
+        ("DOWNSAMPLE", binning.downsample, "side of the squares of these that become one cell"),
+        ("MERGED", int(binning.polarity == "merge"), "1 if polarities share one channel"),
+        ("CLIP", number(1 if binning.values == "binary" else binning.clip), "the largest count"),
     ]

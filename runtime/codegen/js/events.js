@@ -6,38 +6,55 @@ function binning() {
   return found;
 }
 
-// Return the index of an event in its frame, or the reason why it has none.
-function cellOf(x, y, p) {
-  const { sensor, downsample, polarity } = binning(), rowStep = sensor.height === 1 ? 1 : downsample;
+// Pixel x of `old` pixels becomes the one of `wanted` pixels that contains its centre.
+function scaled(x, old, wanted) {
+  return old === wanted ? x : Math.floor((2 * x + 1) * wanted / (2 * old));
+}
+
+// Return the index of an event in its frame, or the reason why it has none. Events are those of the device's sensor;
+// `fitted` ones are already on the network's own.
+function cellOf(x, y, p, fitted = false) {
+  const { sensor: grid, downsample, polarity } = binning(), rowStep = grid.height === 1 ? 1 : downsample;
+  const region = (!fitted && contract.input.fit) || { sensor: grid, left: 0, top: 0, width: grid.width, height: grid.height };
+  const { sensor } = region;
   if (!(x >= 0 && x < sensor.width && y >= 0 && y < sensor.height)) return 'off_sensor';
   if (!(p >= 0 && p < sensor.polarities)) return 'bad_polarity';
-  const width = sensor.width / downsample, height = sensor.height / rowStep;
-  const channel = polarity === 'merge' ? 0 : p;
-  return (channel * height + Math.floor(y / rowStep)) * width + Math.floor(x / downsample);
+  const [across, down] = [x - region.left, y - region.top];
+  if (!(across >= 0 && across < region.width && down >= 0 && down < region.height)) return 'cropped';
+  const column = Math.floor(scaled(across, region.width, grid.width) / downsample);
+  const row = Math.floor(scaled(down, region.height, grid.height) / rowStep), channel = polarity === 'merge' ? 0 : p;
+  return (channel * (grid.height / rowStep) + row) * (grid.width / downsample) + column;
+}
+
+function cellsOf({ x, y = null, p = null, fitted = false }) {
+  return Array.from(x, (_, i) => cellOf(x[i], y === null ? 0 : y[i], p === null ? 0 : p[i], fitted));
 }
 
 function limit() {
   return binning().values === 'binary' ? 1 : binning().clip;
 }
 
-// Count the events {x, y, p} of one time bin; events off the sensor are left out.
-function countEvents({ x, y = null, p = null }, counts) {
+function nothingOutside() {
+  return { off_sensor: 0, bad_polarity: 0, cropped: 0, before: 0, after: 0, late: 0 };
+}
+
+// Count the events {x, y, p} of one time bin, and in `outside` those that have no cell.
+function countEvents(events, counts, outside = nothingOutside()) {
   counts.fill(0);
-  for (let i = 0; i < x.length; i++) {
-    const cell = cellOf(x[i], y === null ? 0 : y[i], p === null ? 0 : p[i]);
+  for (const cell of cellsOf(events)) {
     if (typeof cell === 'number') counts[cell] = Math.min(counts[cell] + 1, limit());
+    else outside[cell]++;
   }
   return counts;
 }
 
 // Return the frames of a recording's first window, and the number of events outside them by reason.
-function binRecording({ t, x, y = null, p = null }) {
+function binRecording(recording) {
   const { bins, bin_us: length, origin } = binning(), size = contract.input.shape.reduce((a, b) => a * b, 1);
-  const cells = Array.from(t, (_, i) => cellOf(x[i], y === null ? 0 : y[i], p === null ? 0 : p[i]));
+  const { t } = recording, cells = cellsOf(recording);
   let start = 0;
   if (origin === 'first') start = t.reduce((least, time, i) => (typeof cells[i] === 'number' ? Math.min(least, time) : least), Infinity);
-  const frames = Array.from({ length: bins }, () => new Uint8Array(size));
-  const outside = { off_sensor: 0, bad_polarity: 0, before: 0, after: 0 };
+  const frames = Array.from({ length: bins }, () => new Uint8Array(size)), outside = nothingOutside();
   for (let i = 0; i < t.length; i++) {
     const bin = Math.floor((t[i] - start) / length);
     if (typeof cells[i] === 'string') outside[cells[i]]++;

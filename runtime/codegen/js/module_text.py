@@ -10,6 +10,7 @@ from importlib import resources
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.codegen.expressions import javascript_function
 from axonnx.runtime.codegen.js.javascript_statements import Statements, quoted
+from axonnx.runtime.format.network_input import describe_device
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.program.instructions import Neurons, Program
 from axonnx.runtime.program.normal_table import coefficients
@@ -17,6 +18,7 @@ from axonnx.runtime.program.normal_table import coefficients
 MOST_CHARACTERS = 2**28  # in one text; browsers hold twice as many
 HEADER = """\
 // {name} as JavaScript, with the same bits as its ONNX file: a {kind} network for {classes} classes.
+// {takes}
 //
 //   import {{ create, contract }} from './network.js';
 //   const network = create();
@@ -25,9 +27,12 @@ HEADER = """\
 """
 
 
-def module_text(program: Program) -> str:
-    """Return the text of an ES module."""
-    return f"{script_text(program)}\nexport {{ create, contract }};\n"
+def module_text(program: Program, expected: int | None = None) -> str:
+    """Return the text of an ES module; ``expected`` is the sum that its self-test must give, if it has one."""
+    text, names = script_text(program), ["create", "contract", "follow"]
+    if expected is not None:
+        text, names = f"{text}\nconst SELFTEST_SUM = {expected};\n\n{library('selftest.js')}", [*names, "selftest"]
+    return f"{text}\nexport {{ {', '.join(names)} }};\n"
 
 
 def script_text(program: Program) -> str:
@@ -69,7 +74,12 @@ def _normal_table() -> str:
 
 def _header(program: Program) -> str:
     contract = program.contract
-    return HEADER.format(name=quoted(program.name), kind=contract.kind, classes=len(contract.classes))
+    return HEADER.format(
+        name=quoted(program.name),
+        kind=contract.kind,
+        classes=len(contract.classes),
+        takes=describe_device(contract.input),
+    )
 
 
 def _contract(program: Program) -> str:

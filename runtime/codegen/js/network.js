@@ -6,7 +6,7 @@ function create({ seed = 0, sample = 0 } = {}) {
   whole('sample', sample, 2 ** 32 - 1);
   const net = build(seed, sample), input = contract.input, spiking = contract.kind === 'spiking';
   const counts = new Float32Array(net.input.length);
-  let steps = 0;
+  let steps = 0, outside = null;
 
   function reset() {
     for (const state of net.states) state.fill(0);
@@ -18,7 +18,7 @@ function create({ seed = 0, sample = 0 } = {}) {
     if (STEPS_KNOWN !== null && steps >= STEPS_KNOWN) {
       throw new RangeError(`this network has parameters for ${STEPS_KNOWN} time steps; call reset() after them`);
     }
-    const frame = given.x === undefined ? given : countEvents(given, counts);
+    const frame = given.x === undefined ? given : countEvents(given, counts, outside = nothingOutside());
     if (frame.length !== counts.length) {
       throw new RangeError(`the frame has ${frame.length} values; expected ${counts.length}: ${input.shape.join(' × ')}`);
     }
@@ -68,8 +68,53 @@ function create({ seed = 0, sample = 0 } = {}) {
     return { ...decision(), outside };
   }
 
-  const network = { step, logits, memberLogits, decision, run, reset, layers: net.layers, get steps() { return steps; } };
+  const network = {
+    step, logits, memberLogits, decision, run, reset, layers: net.layers,
+    get steps() { return steps; },
+    get outside() { return outside; },  // of the last step's events: how many are in no cell, by reason
+  };
   return network;
+}
+
+// Follow a stream window by window: push({t, x, y, p}) takes events in order of time and returns the decisions of the
+// windows that they complete; advance(t) does so for a silent sensor, and end() fills the open window with silence.
+function follow({ seed = 0, eachStep = () => {} } = {}) {
+  const { bins, bin_us: length, origin } = binning(), counts = new Uint8Array(contract.input.shape.reduce((a, b) => a * b, 1));
+  const outside = nothingOutside();
+  let network = null, start = origin === 'first' ? null : 0, bin = 0, touched = false;
+
+  // Complete all bins before `stop`. A window begins at rest; its number selects the noise of a stochastic network.
+  function complete(stop) {
+    const decisions = [];
+    for (; bin < stop; bin++) {
+      if (bin % bins === 0) network = create({ seed, sample: bin / bins });
+      eachStep(network.step(counts));
+      counts.fill(0);
+      touched = false;
+      if ((bin + 1) % bins === 0) decisions.push({ ...network.decision(), window: (bin + 1) / bins - 1, memberLogits: network.memberLogits() });
+    }
+    return decisions;
+  }
+
+  function push(events) {
+    const decisions = [];
+    cellsOf(events).forEach((cell, i) => {
+      if (typeof cell === 'string') return outside[cell]++;
+      start ??= events.t[i];
+      const at = Math.floor((events.t[i] - start) / length);
+      if (at < 0) return outside.before++;
+      if (at < bin) return outside.late++;
+      decisions.push(...complete(at));
+      counts[cell] = Math.min(counts[cell] + 1, limit());
+      touched = true;
+      return null;
+    });
+    return decisions;
+  }
+
+  const advance = (t) => (start === null ? [] : complete(Math.floor((t - start) / length)));
+  const end = () => complete(bin === 0 || touched || bin % bins ? (Math.floor(bin / bins) + 1) * bins : bin);
+  return { push, advance, end, outside };
 }
 
 function whole(name, value, most) {

@@ -159,18 +159,14 @@ function readDat(data, [xBits, yBits], sensor) {
   return fromRows(rows, sensor);
 }
 
-// Map events from the sensor of training to the network's: pixel x of W becomes pixel ⌊(2x + 1)·V / 2W⌋ of V.
+// Refuse a recording of another sensor. One that states the network's own sensor is `fitted`: it stays as it is.
 function fitRecording(recording, { input }) {
   if (input.binning === null) throw new TypeError('this network takes frames, not events: its contract defines no event binning');
-  const target = input.binning.sensor, fit = input.fit, sensor = recording.sensor;
-  const same = fit && (sensor === null || (sensor.width === fit.sensor.width && sensor.height === fit.sensor.height));
-  if (!same) {
-    if (sensor && (sensor.width > target.width || sensor.height > target.height)) {
-      throw new RangeError(`the recording's sensor is ${sensor.width}×${sensor.height}, but the network expects ${target.width}×${target.height}: resize the events first`);
-    }
-    return recording;
+  const own = input.binning.sensor, device = input.fit?.sensor ?? own, { sensor } = recording;
+  const equals = (other) => sensor.width === other.width && sensor.height === other.height;
+  if (sensor === null || equals(device)) return recording;
+  if (sensor.width > own.width || sensor.height > own.height) {
+    throw new RangeError(`the recording's sensor is ${sensor.width}×${sensor.height}, but the network expects ${device.width}×${device.height}: resize the events first`);
   }
-  const move = (values, first, size, to) => Array.from(values, (value) => (value >= first && value < first + size ? Math.floor((2 * (value - first) + 1) * to / (2 * size)) : -1));
-  const y = recording.y ?? new Float64Array(recording.x.length);
-  return { ...recording, x: move(recording.x, fit.left, fit.width, target.width), y: move(y, fit.top, fit.height, target.height) };
+  return { ...recording, fitted: true };
 }

@@ -1,19 +1,66 @@
-// node run.mjs RECORDING: print the decision on a recording of events, and its logits.
+// node run.mjs [--windows] RECORDING: print the decision on a recording of events, or on each of its windows, and logits.
+// AXONNX_KEEP_LAYERS=1 also prints, after each step, which neurons fired: axonnx verify compares them.
 import { readFileSync } from 'node:fs';
-import { contract, create } from './network.js';
+import { contract, create, follow, selftest } from './network.js';
 import { fitRecording, readRecording } from './recordings.js';
 
-const path = process.argv[2];
+const words = process.argv.slice(2), windows = words[0] === '--windows', path = words[windows ? 1 : 0];
 if (path === undefined) {
-  console.error('usage: node run.mjs RECORDING    (npz, npy, csv, EVT 2.0, DAT or N-MNIST)');
+  console.error('usage: node run.mjs [--windows] RECORDING    (npz, npy, csv, EVT 2.0, DAT or N-MNIST; frames as csv)');
   process.exit(2);
 }
+
+function printSpikes(network) {
+  if (!process.env.AXONNX_KEEP_LAYERS) return;
+  for (const layer of network.layers) console.log(['spikes', ...Array.from(layer.spikes.keys()).filter((i) => layer.spikes[i])].join(' '));
+}
+
+function print(found, members, told) {
+  console.log(`${found.label}  ${(100 * found.probability).toFixed(1)} %  (${told}, ${found.steps} steps)`);
+  for (const member of members) console.log(`logits ${Array.from(member, (value) => value.toPrecision(9)).join(' ')}`);
+}
+
+function refuseStrangers(count, all) {
+  const { width, height } = contract.input.fit?.sensor ?? contract.input.binning.sensor;
+  if (count) throw new RangeError(`${count} of ${all} events are off the ${width} x ${height} sensor that the network expects: this is another sensor's recording`);
+}
+
+function sorted(recording) {
+  const order = Array.from(recording.t.keys()).sort((a, b) => recording.t[a] - recording.t[b]);
+  const moved = (column) => column && order.map((i) => column[i]);
+  return { ...recording, t: moved(recording.t), x: moved(recording.x), y: moved(recording.y), p: moved(recording.p) };
+}
+
+async function runEvents() {
+  const recording = fitRecording(await readRecording(readFileSync(path), path), contract), network = create();
+  const count = recording.t.length;
+  if (windows) {
+    const stream = follow({ eachStep: printSpikes }), decisions = [...stream.push(sorted(recording)), ...stream.end()];
+    refuseStrangers(stream.outside.off_sensor, count);
+    for (const found of decisions) print(found, found.memberLogits, `window ${found.window}`);
+    return;
+  }
+  const found = network.run(recording, printSpikes), beyond = Object.values(found.outside).reduce((a, b) => a + b);
+  refuseStrangers(found.outside.off_sensor, count);
+  print(found, network.memberLogits(), `${count} events, ${beyond} left out`);
+}
+
+function runFrames() {
+  const rows = readFileSync(path, 'utf8').trim().split(/\r?\n/), network = create(), steps = contract.input.steps ?? 1;
+  if (rows.length !== steps) throw new TypeError(`found ${rows.length} lines; expected ${steps}, one frame in each`);
+  for (const row of rows) printSpikes(network.step(Float32Array.from(row.split(','), Number)));
+  print(network.decision(), network.memberLogits(), `${rows.length} frames`);
+}
+
 try {
-  const recording = await readRecording(readFileSync(path), path), network = create();
-  const found = network.run(fitRecording(recording, contract));
-  const outside = Object.values(found.outside).reduce((a, b) => a + b);
-  console.log(`${found.label}  ${(100 * found.probability).toFixed(1)} %  (${recording.t.length} events, ${outside} left out, ${found.steps} steps)`);
-  console.log(`logits ${Array.from(network.logits(), (value) => value.toPrecision(9)).join(' ')}`);
+  selftest();
+} catch (fault) {
+  console.error(fault.message);
+  process.exit(1);
+}
+try {
+  if (contract.input.binning) await runEvents();
+  else runFrames();
 } catch (fault) {
   console.error(`${path}: ${fault.message}`);
   process.exit(2);

@@ -14,30 +14,55 @@
 static uint64_t board_count(void) { return 0; }
 #endif
 
-#if !NETWORK_TAKES_EVENTS
-#define NETWORK_BINS NETWORK_STEPS
-#define NETWORK_BIN_US INT64_C(1)
-#define NETWORK_FROM_FIRST 0
-#endif
-
-#define LINE 1024
-
-typedef struct {
-    int64_t t, x, y, p;
-} event;
-
-static network_state network;
-static int16_t counts[NETWORK_BINS][NETWORK_INPUTS]; /* frames of a recording's first window */
-static float frame[NETWORK_INPUTS];
-static char line[LINE];
-static long events, left_out;
-static int columns[8], width; /* which of t, x, y, p each column holds */
+static int all_windows;
 
 static int fail(const char *path, long number, const char *why)
 {
     fprintf(stderr, "%s: line %ld: %s\n", path, number, why);
     return 2;
 }
+
+static void print_logits(const network_state *n)
+{
+    float logits[NETWORK_MEMBERS][NETWORK_CLASSES];
+    network_logits(n, logits);
+    for (int m = 0; m < NETWORK_MEMBERS; m++) {
+        printf("logits");
+        for (int c = 0; c < NETWORK_CLASSES; c++) printf(" %.9g", (double)logits[m][c]);
+        printf("\n");
+    }
+}
+
+/* axonnx verify builds the program with AXONNX_KEEP_LAYERS and compares which places of a layer's trace are not zero. */
+static void print_spikes(const network_state *n)
+{
+#ifdef AXONNX_KEEP_LAYERS
+    for (const network_layer *layer = network_layers; layer->name; layer++) {
+        printf("spikes");
+        for (int i = 0; i < layer->places; i++)
+            if (n->trace[layer->spikes + i] != 0.0f) printf(" %d", i);
+        printf("\n");
+    }
+#else
+    (void)n;
+#endif
+}
+
+#if NETWORK_TAKES_EVENTS
+
+#define LINE 1024
+
+typedef struct {
+    int64_t t;
+    int x, y, p;
+} event;
+
+static network_stream stream;
+#define network stream.network
+static char line[LINE];
+static event *events; /* of one recording, in order of time */
+static size_t held, room;
+static int columns[4], width; /* which of t, x, y, p each column holds */
 
 static int read_header(void)
 {
@@ -50,6 +75,12 @@ static int read_header(void)
     int seen = 0;
     for (int i = 0; i < width; i++) seen |= 1 << columns[i];
     return (seen & 3) == 3; /* t and x are needed */
+}
+
+/* A coordinate that no sensor has becomes -1. */
+static int pixel(int64_t value)
+{
+    return value < 0 || value > INT32_MAX ? -1 : (int)value;
 }
 
 static int read_event(event *e)
@@ -65,111 +96,144 @@ static int read_event(event *e)
         if (*end != (i + 1 < width ? ',' : '\0')) return 0;
         at = end + 1;
     }
-    e->t = values[0], e->x = values[1], e->y = values[2], e->p = values[3];
+    *e = (event){values[0], pixel(values[1]), pixel(values[2]), pixel(values[3])};
     return 1;
 }
 
-static int cell_of(const event *e)
+static int earlier(const void *a, const void *b)
 {
-    const int64_t most = INT32_MAX;
-    if (e->x < 0 || e->y < 0 || e->p < 0 || e->x > most || e->y > most || e->p > most) return -1;
-    return network_cell((int)e->x, (int)e->y, (int)e->p);
+    const int64_t one = ((const event *)a)->t, other = ((const event *)b)->t;
+    return (one > other) - (one < other);
 }
 
-/* Start of bin 0: time zero, or the first event on the sensor. */
-static int find_start(FILE *file, int64_t *start)
+static int read_events(FILE *file, const char *path)
 {
-    event e;
-    *start = NETWORK_FROM_FIRST ? INT64_MAX : 0;
-    while (NETWORK_FROM_FIRST && fgets(line, LINE, file))
-        if (read_event(&e) && cell_of(&e) >= 0 && e.t < *start) *start = e.t;
-    rewind(file);
-    return fgets(line, LINE, file) && read_header();
-}
-
-static int count_events(FILE *file, const char *path)
-{
-    int64_t start;
-    event e;
-    if (!fgets(line, LINE, file) || !read_header() || !find_start(file, &start))
+    held = 0;
+    if (!fgets(line, LINE, file) || !read_header())
         return fail(path, 1, "expected the columns t,x,y,p; t and x are required");
     for (long number = 2; fgets(line, LINE, file); number++) {
-        if (!read_event(&e)) return fail(path, number, "expected a whole number for each column");
-        const int cell = cell_of(&e);
-        const uint64_t bin = ((uint64_t)e.t - (uint64_t)start) / (uint64_t)NETWORK_BIN_US; /* cannot overflow */
-        events++;
-        if (cell < 0 || e.t < start || bin >= NETWORK_BINS) left_out++;
-        else if ((float)counts[bin][cell] < NETWORK_CLIP) counts[bin][cell]++;
-    }
-    return 0;
-}
-
-static int read_frames(FILE *file, const char *path)
-{
-    for (long number = 0; number < NETWORK_BINS; number++)
-        for (int i = 0; i < NETWORK_INPUTS; i++) {
-            int value;
-            if (fscanf(file, " %d ,", &value) != 1 || value < INT16_MIN || value > INT16_MAX)
-                return fail(path, number + 1, "expected whole numbers, one frame in each line");
-            counts[number][i] = (int16_t)value;
+        if (held == room) {
+            event *const larger = realloc(events, (room = 2 * room + 1024) * sizeof *events);
+            if (!larger) return fail(path, number, "there is no memory for so many events; cut the recording");
+            events = larger;
         }
+        if (!read_event(&events[held++])) return fail(path, number, "expected a whole number for each column");
+    }
+    qsort(events, held, sizeof *events, earlier);
     return 0;
 }
 
-static void print_logits(void)
+/* Events of another sensor would give the decision on something else. */
+static int refuse_strangers(const char *path)
 {
-    float logits[NETWORK_MEMBERS][NETWORK_CLASSES];
-    network_logits(&network, logits);
-    for (int m = 0; m < NETWORK_MEMBERS; m++) {
-        printf("logits");
-        for (int c = 0; c < NETWORK_CLASSES; c++) printf(" %.9g", (double)logits[m][c]);
-        printf("\n");
-    }
+    unsigned long off = 0;
+    for (size_t i = 0; i < held; i++) off += network_cell(events[i].x, events[i].y, events[i].p) == NETWORK_OFF_SENSOR;
+    if (!off) return 0;
+    fprintf(stderr, "%s: %lu of %lu events are off the %d x %d sensor that the network expects: this is another sensor's "
+            "recording\n", path, off, (unsigned long)held, NETWORK_SENSOR_WIDTH, NETWORK_SENSOR_HEIGHT);
+    return 2;
 }
+
+/* Report a complete bin, and a complete window with its decision. Returns whether this was the last one that is wanted. */
+static int report(int code, size_t counted, uint64_t spent)
+{
+    const network_state *const n = &network;
+    print_spikes(n);
+    if (code != NETWORK_DECIDED) return 0;
+    printf("%s  (", network_labels[network_decision(n)]);
+    if (all_windows) printf("window %lu", (unsigned long)(stream.bin / NETWORK_STEPS - 1));
+    else printf("%lu events, %lu left out", (unsigned long)held, (unsigned long)(held - counted));
+    printf(", %d steps", NETWORK_STEPS);
+    if (spent) printf(", %lu instructions a step", (unsigned long)(spent / NETWORK_STEPS));
+    printf(")\n");
+    print_logits(n);
+    return !all_windows;
+}
+
+/* Run the first window, or all of them. */
+static int follow(const char *path)
+{
+    size_t next = 0, counted = 0;
+    uint64_t spent = 0;
+    int code = NETWORK_STEPPED;
+    network_stream_init(&stream, 0);
+    while (next < held || code > 0) {
+        const event *const e = &events[next];
+        const uint64_t before = board_count();
+        code = next < held ? network_stream_event(&stream, e->t, e->x, e->y, e->p) : network_stream_end(&stream);
+        if (code < 0 && code > NETWORK_OFF_SENSOR) return fail(path, 0, "found a value that the contract does not allow");
+        if (code > 0) {
+            spent += board_count() - before;
+            if (report(code, counted, spent)) return 0;
+            if (code == NETWORK_DECIDED) spent = 0;
+        } else if (next < held) {
+            counted += code == NETWORK_COUNTED;
+            if (++next == held) code = NETWORK_STEPPED; /* then the open window is filled */
+        }
+    }
+    return 0;
+}
+
+static int run_file(FILE *file, const char *path)
+{
+    const int refused = read_events(file, path);
+    if (refused) return refused;
+    return refuse_strangers(path) ? 2 : follow(path);
+}
+
+#else
+
+static network_state network;
+static float frame[NETWORK_INPUTS];
+
+static int run_file(FILE *file, const char *path)
+{
+    uint64_t spent = 0;
+    network_init(&network, 0, 0);
+    for (int step = 0; step < NETWORK_STEPS; step++) {
+        for (int i = 0; i < NETWORK_INPUTS; i++)
+            if (fscanf(file, " %f ,", &frame[i]) != 1)
+                return fail(path, step + 1, "expected whole numbers, one frame in each line");
+        const uint64_t before = board_count();
+        if (network_step(&network, frame)) return fail(path, step + 1, "found a value that the contract does not allow");
+        spent += board_count() - before;
+        print_spikes(&network);
+    }
+    printf("%s  (%d steps", network_labels[network_decision(&network)], NETWORK_STEPS);
+    if (spent) printf(", %lu instructions a step", (unsigned long)(spent / NETWORK_STEPS));
+    printf(")\n");
+    print_logits(&network);
+    return 0;
+}
+
+#endif
 
 static int run(const char *path)
 {
     FILE *const file = fopen(path, "r");
     if (!file) return fail(path, 0, "cannot be opened");
-    memset(counts, 0, sizeof counts);
-    events = left_out = 0;
-    const int refused = NETWORK_TAKES_EVENTS ? count_events(file, path) : read_frames(file, path);
+    const int code = run_file(file, path);
     fclose(file);
-    if (refused) return refused;
-    network_init(&network, 0, 0);
-    uint64_t spent = 0;
-    for (int bin = 0; bin < NETWORK_BINS; bin++) {
-        for (int i = 0; i < NETWORK_INPUTS; i++) frame[i] = (float)counts[bin][i];
-        const uint64_t before = board_count();
-        if (network_step(&network, frame)) return fail(path, bin + 1, "found a value that the contract does not allow");
-        spent += board_count() - before;
-    }
-#if NETWORK_TAKES_EVENTS
-    if (2 * left_out > events)
-        fprintf(stderr, "%s: most events are off the %d x %d sensor or outside the window; map the events of a larger "
-                "camera to this sensor first\n", path, NETWORK_SENSOR_WIDTH, NETWORK_SENSOR_HEIGHT);
-#endif
-    printf("%s  (%ld events, %ld left out, %d steps", network_labels[network_decision(&network)], events, left_out,
-           NETWORK_BINS);
-    if (spent) printf(", %lu instructions a step", (unsigned long)(spent / NETWORK_BINS));
-    printf(")\n");
-    print_logits();
-    return 0;
+    return code;
 }
 
-/* Whether the compiler fused operations: such a build would give other bits and must not be used. */
+/* A compiler that fuses operations gives other bits; the self-test finds every other difference from the file. */
 static int check(void)
 {
-    if (network_fuses()) fprintf(stderr, "the compiler fused products with additions: add -ffp-contract=off to its flags\n");
-    return network_fuses();
+    const int failed = network_selftest(&network);
+    if (failed == NETWORK_FUSED) fprintf(stderr, "the compiler fused products with additions: add -ffp-contract=off to its flags\n");
+    else if (failed) fprintf(stderr, "the self-test failed (%d): this is not the network of the file; compile it again\n", failed);
+    return failed != 0;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[1], "--check") == 0) return check();
-    int worst = argc < 2 ? 2 : 0;
-    if (worst) fprintf(stderr, "usage: %s RECORDING.csv ...\n", argc ? argv[0] : "network");
-    for (int i = 1; i < argc; i++) {
+    if (check()) return 1;
+    if (argc == 2 && strcmp(argv[1], "--check") == 0) return 0;
+    all_windows = argc > 1 && strcmp(argv[1], "--windows") == 0;
+    int worst = argc < 2 + all_windows ? 2 : 0;
+    if (worst) fprintf(stderr, "usage: %s [--windows] RECORDING.csv ...\n", argc ? argv[0] : "network");
+    for (int i = 1 + all_windows; i < argc; i++) {
         const int code = run(argv[i]);
         worst = code > worst ? code : worst;
     }

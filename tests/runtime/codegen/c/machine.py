@@ -19,11 +19,14 @@ from ....compilers import find_compiler, needs_compiler
 __all__ = ["Machine", "Network", "needs_compiler"]
 
 ARRAYS = ("MEMORY", "OUTSIDE", "EVENTS")  # before the bits and packed inputs of a state
-STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-psabi", "-fPIC", "-shared")
+STRICT = ("-DAXONNX_KEEP_LAYERS", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-psabi", "-fPIC", "-shared")
 
 
 class Layer(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), *((field, ctypes.c_int) for field in ("size", "spikes", "membrane"))]
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        *((field, ctypes.c_int) for field in ("size", "places", "spikes", "membrane")),
+    ]
 
 
 class Machine:
@@ -34,7 +37,7 @@ class Machine:
 
     def __init__(self, programs: Mapping[str, Program], quick: bool = False, vectors: bool = False) -> None:
         self.programs, self.padding = programs, LANES if vectors else 1
-        self.texts = {name: c_source(program, name, vectors, True) for name, program in programs.items()}
+        self.texts = {name: c_source(program, name, vectors) for name, program in programs.items()}
         with TemporaryDirectory() as folder:
             for files in self.texts.values():
                 for file, text in files.items():
@@ -69,7 +72,8 @@ class Network:
 
     def __init__(self, machine: Machine, name: str, seed: int, sample: int) -> None:
         self.machine, self.name, self.program = machine, name, machine.programs[name]
-        sizes = dict(re.findall(rf"#define {name.upper()}_([A-Z]+) (\d+)", machine.texts[name][f"{name}.h"]))
+        found = re.findall(rf"#define {name.upper()}_([A-Z]+) (\d+)", machine.texts[name][f"{name}.h"])
+        sizes = dict(reversed(found))  # the first of TRACE is that of kept layers
         floats, self.traced = (sum(int(sizes[key]) for key in keys) for keys in (ARRAYS, ("TRACE",)))
         self.trace_at = floats + (int(sizes["BITS"]) + int(sizes["PACKED"]) + 1) // 2
         whole = self.trace_at + self.traced + 2 * int(sizes["ROWS"]) + 16

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from axonnx.base.errors import AxonnxError
+from axonnx.runtime.binning import Binning, bin_events
 from axonnx.runtime.codegen.js.module_text import library
 from axonnx.runtime.events.arrays import EVENT
 from axonnx.runtime.events.sensor import Sensor
@@ -25,7 +26,9 @@ __all__ = ["real"]
 MODULE = f"{library('recordings.js')}\nexport {{ fitRecording, readRecording }};"
 
 
-def in_node(data: bytes, name: str, then: str = "found", kind: str = "Uint8Array") -> SimpleNamespace:
+def in_node(
+    data: bytes, name: str, then: str = "found", kind: str = "Uint8Array", text: str = MODULE
+) -> SimpleNamespace:
     """What the reader makes of a file's bytes, or what it says."""
     script = f"""
     const bytes = {kind}.from(Uint8Array.from(atob('{b64encode(data).decode()}'), (letter) => letter.charCodeAt(0)));
@@ -36,7 +39,7 @@ def in_node(data: bytes, name: str, then: str = "found", kind: str = "Uint8Array
       return plain({then});
     }} catch (fault) {{ return {{ fault: fault.message }}; }}
     """
-    return SimpleNamespace(**node().ask(MODULE, script))
+    return SimpleNamespace(**node().ask(text, script))
 
 
 def npz(events, **more) -> bytes:
@@ -109,14 +112,22 @@ def test_other_files_are_refused_with_the_reason(data, name, text):
 
 
 @needs_node
-@pytest.mark.parametrize("stated", [None, (128, 128), (40, 30)])
+@pytest.mark.parametrize("stated", [None, (128, 128), (32, 16), (40, 30)])
 def test_recordings_come_onto_the_networks_sensor_as_in_training(stated):
-    """A sensor that is neither training's nor fits is refused in both."""
+    """A sensor that is neither training's nor the network's is refused in both."""
     events, target = random_events(300), Sensor(width=32, height=16)
+    if stated == (32, 16):
+        events = events[(events["x"] < 32) & (events["y"] < 16)]
     rule = FitContract(sensor=Sensor(width=128, height=128), left=10, top=20, width=90, height=70)
-    contract = {"input": {"binning": {"sensor": target.model_dump()}, "fit": rule.model_dump()}}
+    made = Binning(sensor=target, bins=1, bin_us=2**40, downsample=2)
+    contract = {"input": {"shape": made.frame_shape, "binning": made.model_dump(), "fit": rule.model_dump()}}
+    script = f"const contract = {json.dumps(contract)};\n{library('events.js')}\n{MODULE}"
+    script += "\nexport { binRecording, contract };"
     more = {} if stated is None else {"sensor": np.array([*stated, 2])}
-    found = in_node(npz(events, **more), "a.npz", f"module.fitRecording(found, {json.dumps(contract)})")
+    read = "module.binRecording(module.fitRecording(found, module.contract))"
+    found = in_node(
+        npz(events, **more), "a.npz", f"({{outside: {read}.outside, frame: [...{read}.frames[0]]}})", text=script
+    )
     sensor = None if stated is None else Sensor(width=stated[0], height=stated[1])
     source = FileSource("memory", Recording(events, "memory", sensor))
     if stated == (40, 30):
@@ -124,11 +135,11 @@ def test_recordings_come_onto_the_networks_sensor_as_in_training(stated):
             Fit().adapter(source, target, rule)
         assert "40×30" in found.fault
         return
-    expected = Fit().adapter(source, target, rule)(events)
-    kept = (np.array(found.x) >= 0) & (np.array(found.y) >= 0)
-    assert np.array_equal(np.array(found.x)[kept], expected["x"])
-    assert np.array_equal(np.array(found.y)[kept], expected["y"])
-    assert 0 < kept.sum() < 300
+    adapter = Fit().adapter(source, target, rule)
+    expected = bin_events(adapter(events), made)
+    assert np.array_equal(np.array(found.frame), expected.frames.ravel())
+    assert found.outside["cropped"] == adapter.dropped["cropped"]
+    assert expected.frames.any()
 
 
 @needs_node
