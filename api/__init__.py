@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from axonnx.export.convert.bayesian import regulariser as regularizer
     from axonnx.loading import describe_data, load_data
     from axonnx.model import Model, load, write_events
-    from axonnx.run import Run, import_network
     from axonnx.runtime.readers import read_events
     from axonnx.train.callbacks import Callback, LightningLogger, MLflow, TensorBoard, WandB
+    from axonnx.trained_run import Run, import_network
 
     __version__: str
     completion_script: Any
@@ -46,14 +46,14 @@ _HOMES = {
     "MLflow": "train.callbacks",
     "Model": "model",
     "Progress": "base.progress",
-    "Run": "run",
+    "Run": "trained_run",
     "TensorBoard": "train.callbacks",
     "WandB": "train.callbacks",
     "bayesian": "export.convert.bayesian",
     "completion_script": "cli.tools",
     "describe_data": "loading",
     "examine": "examination",
-    "import_network": "run",
+    "import_network": "trained_run",
     "load": "model",
     "load_data": "loading",
     "read_events": "runtime.readers",

@@ -26,8 +26,8 @@ def _same(name: str, home: str, instead: str) -> Any:
 
 train_run = _same("train_run", "axonnx.train.run", "axonnx.Run.train")
 open_run = _same("open_run", "axonnx.train.trained", "axonnx.Run(folder).trained")
-export_run = _same("export_run", "axonnx.export.run", "axonnx.Run(folder).export")
-export_network = _same("export_network", "axonnx.export.run", "axonnx.Run(folder).export")
+export_run = _same("export_run", "axonnx.export.exporting", "axonnx.Run(folder).export")
+export_network = _same("export_network", "axonnx.export.exporting", "axonnx.Run(folder).export")
 verify_file = _same("verify_file", "axonnx.export.verify.stages", "axonnx.load(file).verify(run)")
 
 

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from torch import nn
 
     from axonnx.compiling import Compiled
-    from axonnx.run import Run
     from axonnx.runtime.measure.energy import Hardware
     from axonnx.runtime.measure.engine_result import EngineResult
     from axonnx.runtime.measure.evaluation import Evaluation
     from axonnx.runtime.measure.inspection import Inspection
     from axonnx.runtime.measure.profile_result import ProfileResult
     from axonnx.runtime.measure.verify_result import VerifyResult
+    from axonnx.trained_run import Run
 
 PathLike = str | os.PathLike[str]
 Natural = Annotated[int, 0]  # the number is the least that is allowed

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from axonnx.compiling import compile_to
-from axonnx.export.run import export_run
+from axonnx.export.exporting import export_run
 from axonnx.runtime import load
 from axonnx.train.data.sets.registry import load_data_set
 from axonnx.train.run import train_run

@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from axonnx.export.run import export_network
+from axonnx.export.exporting import export_network
 from axonnx.runtime.readers import write_npz
 from axonnx.train.arriving import input_contract
 from axonnx.train.build import make_network, prepare

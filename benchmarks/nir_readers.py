@@ -24,7 +24,7 @@ from torch import Tensor
 
 import axonnx
 from axonnx.export.convert.nir_out import write_nir
-from axonnx.export.run import export_network
+from axonnx.export.exporting import export_network
 from axonnx.models import variant
 from axonnx.models.described import DescribedNetwork
 from axonnx.runtime.format.contract import InputContract

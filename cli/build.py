@@ -20,9 +20,9 @@ from axonnx.cli.show.advice import advice
 from axonnx.cli.show.live_view import picture_rows
 from axonnx.loading import describe_data
 from axonnx.model import Model
-from axonnx.run import Run, import_network
 from axonnx.runtime.format.network_input import describe_input
 from axonnx.runtime.measure.ways import way_text
+from axonnx.trained_run import Run, import_network
 
 if TYPE_CHECKING:
     from axonnx.export.convert.importing import Imported

@@ -12,7 +12,6 @@ from axonnx.base.palette import FIGURE_STYLE, groups_of_series
 from axonnx.cli.guard import FAILED, FINE
 from axonnx.cli.options import Options, set_torch_threads
 from axonnx.model import load, verify_file
-from axonnx.run import Run
 from axonnx.runtime.format.contract import AccuracyContract, Contract, LayerContract
 from axonnx.runtime.format.network_input import describe_device, describe_input
 from axonnx.runtime.measure.agreement import agreement_of
@@ -23,6 +22,7 @@ from axonnx.runtime.measure.profile_result import ProfileResult
 from axonnx.runtime.measure.verify_result import Accuracy, VerifyResult
 from axonnx.runtime.measure.ways import way_text
 from axonnx.runtime.report.pictures import agreement_picture
+from axonnx.trained_run import Run
 
 NOT_COMPARED = "the training network was not part of this: axonnx verify FILE --run RUN compares the file with it"
 FIGURES = (("accuracy", "accuracy", 100, " %"), ("NLL", "nll", 1, ""), ("Brier", "brier", 1, ""), ("ECE", "ece", 1, ""))

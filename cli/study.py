@@ -6,8 +6,8 @@ from pathlib import Path
 
 from axonnx.cli.guard import FINE
 from axonnx.cli.options import Options
-from axonnx.run import Run
 from axonnx.train.sweep.search import FIGURE, SweepPoint, SweepResult, written
+from axonnx.trained_run import Run
 
 
 def sweep(options: Options) -> int:

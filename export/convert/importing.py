@@ -19,8 +19,8 @@ from axonnx.export.convert.nir_source import nir_source
 from axonnx.export.convert.plan import Plan
 from axonnx.export.convert.proof import Proof, prove
 from axonnx.export.convert.source import Source, torch_source
+from axonnx.export.exporting import Exported, export_run
 from axonnx.export.grid.place import Stored
-from axonnx.export.run import Exported, export_run
 from axonnx.models import Network
 from axonnx.models.described import INPUT
 from axonnx.train.build import make_network, prepare

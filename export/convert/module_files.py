@@ -20,9 +20,9 @@ from axonnx.export.collapse.network import Mode
 from axonnx.export.convert.bayesian import BayesianModule, bayesian
 from axonnx.export.convert.importing import grid_weights
 from axonnx.export.convert.proof import compare, of_file
+from axonnx.export.exporting import Exported, export_network
 from axonnx.export.graph.assemble import Form
 from axonnx.export.grid.place import DEFAULT_WEIGHTS, Stored
-from axonnx.export.run import Exported, export_network
 from axonnx.export.verify.stages import VerifySettings, verify_origin
 from axonnx.export.verify.structure import open_subject
 from axonnx.models import GaussianPosterior, Network

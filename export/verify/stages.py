@@ -30,7 +30,7 @@ from axonnx.export.verify.free_running import (
     draw_noise,
 )
 from axonnx.export.verify.plain.calibration import CALIBRATED_ON, check_calibration
-from axonnx.export.verify.recordings import check_recordings
+from axonnx.export.verify.recordings_check import check_recordings
 from axonnx.export.verify.reference import references
 from axonnx.export.verify.structure import Findings, Subject, check_structure, open_subject
 from axonnx.export.ways import Sampled

@@ -170,7 +170,11 @@ def run_python(code: str) -> subprocess.CompletedProcess[str]:
 def modules_without_torch() -> list[str]:
     paths = [path for folder in ("api/base", "runtime") for path in (ROOT / folder).rglob("*.py")]
     named = (".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths)
-    verbs = [f"axonnx.cli.{verb}" for verb in VERBS_WITHOUT_TORCH] + ["axonnx.model", "axonnx.run", "axonnx.loading"]
+    verbs = [f"axonnx.cli.{verb}" for verb in VERBS_WITHOUT_TORCH] + [
+        "axonnx.model",
+        "axonnx.trained_run",
+        "axonnx.loading",
+    ]
     return sorted("axonnx." + name.removeprefix("api.").removesuffix(".__init__") for name in named) + verbs
 
 

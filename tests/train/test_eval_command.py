@@ -13,12 +13,12 @@ from axonnx.cli import main as axonnx
 from axonnx.cli.build import metrics_table
 from axonnx.cli.command import run_verb
 from axonnx.models import MEAN_FIELD
-from axonnx.run import Run
 from axonnx.train import evaluate
 from axonnx.train.distributed import World
 from axonnx.train.evaluate import predict_bayesian, predict_mean_field
 from axonnx.train.loop import make_feeds
 from axonnx.train.run import restore_run
+from axonnx.trained_run import Run
 
 from .tiny_runs import same_bits, weights_of, write_config
 

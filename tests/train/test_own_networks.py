@@ -10,7 +10,7 @@ import torch
 
 import axonnx
 from axonnx.base.errors import AxonnxError
-from axonnx.export.run import export_network
+from axonnx.export.exporting import export_network
 from axonnx.models import SpikingNetwork
 from axonnx.train.config.read import read_config
 from axonnx.train.output.progress import Silent

@@ -13,7 +13,7 @@ import axonnx
 from axonnx.base.errors import AxonnxError
 from axonnx.export.convert.bayesian import BayesianModule
 from axonnx.export.convert.module_files import arriving_of
-from axonnx.export.run import export_network
+from axonnx.export.exporting import export_network
 from axonnx.models import LIF, BinaryNeuron, GaussianPosterior, Sample, SpikingMLP
 
 from .foreign import CASES, made

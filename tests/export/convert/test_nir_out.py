@@ -10,7 +10,7 @@ from axonnx.cli import main
 from axonnx.export.convert.importing import fill, grid_weights
 from axonnx.export.convert.nir_out import write_nir
 from axonnx.export.convert.nir_source import nir_source
-from axonnx.export.run import export_network
+from axonnx.export.exporting import export_network
 from axonnx.models import LIFSettings, SpikingMLP, variant
 from axonnx.models.described import DescribedNetwork
 from axonnx.runtime.format.contract import InputContract

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from axonnx.export.run import export_run
+from axonnx.export.exporting import export_run
 from axonnx.export.verify.stages import verify_file
 from axonnx.models.normalisation import ChannelScale
 from axonnx.train.build import make_network, prepare

@@ -211,7 +211,7 @@ class Run:
             >>> model.contract.collapse.members
             2
         """
-        from axonnx.export.run import export_run
+        from axonnx.export.exporting import export_run
 
         place = Path(output)
         done = export_run(
