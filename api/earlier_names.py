@@ -14,7 +14,7 @@ def _warn(name: str, instead: str) -> None:
 
 
 def _same(name: str, home: str, instead: str) -> Any:
-    """The function as it was, with the warning."""
+    """Return the function as it was, with the warning."""
 
     def earlier(*given: Any, **named: Any) -> Any:
         _warn(name, instead)

@@ -52,7 +52,7 @@ def place_of(data: Any) -> str:
 
 
 def _by_jobs(task: FileTask, model: Model, count: int, pool: Pool, watch: Watch | None) -> list[Answers]:
-    """The answers to all pieces, some at a time."""
+    """Return the answers to all pieces, some at a time."""
     edges = [*range(0, count, PIECES), count]
     numbers = edges  # of first samples
     if model.engine.program.noises:  # a sample's noise follows from its number, and files may hold several
@@ -66,19 +66,19 @@ def _by_jobs(task: FileTask, model: Model, count: int, pool: Pool, watch: Watch 
 
 
 def answers_of(task: FileTask, first: int, last: int, number: int) -> dict[str, Any]:
-    """A job: the answers to some pieces of the data."""
+    """Answer, as a job, for some pieces of the data."""
     model, data = _opened(task)
     return answers(model, data, first, last, number, task.seed).model_dump()
 
 
 def samples_of(task: FileTask, first: int, last: int) -> int:
-    """A job: how many samples are in some pieces of the data."""
+    """Count, as a job, the samples in some pieces of the data."""
     return len(_opened(task)[1].labels(first, last))
 
 
 @lru_cache(maxsize=1)
 def _opened(task: FileTask) -> tuple[Model, Samples]:
-    """The network and the data, once in each process."""
+    """Open the network and the data once in each process."""
     task.check()
     model = load(task.model, cast(EngineName, task.engine), task.threads)
     return model, samples_for(task.data, model.contract, task.part, task.fit)

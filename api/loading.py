@@ -106,7 +106,7 @@ def _named(name: str, contract: Contract, part: str | None, fit: Fit | None, lab
 
 
 def _training_data(contract: Contract) -> dict[str, Any]:
-    """The data section of the configuration that the network was trained with, if the file has it."""
+    """Return the data section of the configuration that the network was trained with, if the file has it."""
     data: dict[str, Any] = tomllib.loads(contract.provenance.config or "").get("data", {})
     return data
 
@@ -118,7 +118,7 @@ def _part(name: str, parts: dict[str, Data], part: str) -> Data:
 
 
 def _data_set(name: str, contract: Contract, part: str, fit: Fit | None) -> Samples:
-    """A part of a data set by name, loaded as in the file's own training if that was on it."""
+    """Open a part of a data set by name, loaded as in the file's own training if that was on it."""
     from axonnx.train.data.sets.registry import load_data_set
 
     trained = _training_data(contract)
@@ -128,7 +128,7 @@ def _data_set(name: str, contract: Contract, part: str, fit: Fit | None) -> Samp
 
 
 def _of_part(data: Data, source: str, contract: Contract, fit: Fit | None, name: str = "") -> Samples:
-    """The samples of the network's classes, with the numbers that these classes have in the network."""
+    """Keep the samples of the network's classes, with the numbers that these classes have in the network."""
     strangers = [each for each in contract.classes if each not in data.classes]
     if strangers:
         raise AxonnxError(
@@ -167,7 +167,7 @@ def _frames(
 
 
 def _of_run(run: Path, contract: Contract, part: str) -> Samples:
-    """A part of the data of a run, prepared as in its training."""
+    """Open a part of the data of a run, prepared as in its training."""
     from axonnx.train.build import prepare
     from axonnx.train.data.batches import Batches
     from axonnx.train.output.checkpoint import read_index

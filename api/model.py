@@ -567,7 +567,7 @@ class Model(runtime.Model):
         )
 
     def _measuring(self) -> str:
-        """The engine that was asked for, if it counts what it does."""
+        """Return the engine that was asked for if it counts what it does, else auto."""
         return self.asked[0] if self.asked[0] in MEASURING else "auto"
 
 

@@ -112,7 +112,7 @@ def _inputs(
 
 
 def _labels(task: FileTask | None, samples: Samples, edges: list[int], pool: Pool | None) -> list[NDArray[np.int64]]:
-    """The labels of every stretch of pieces; those of files are known only once the files are read."""
+    """Return the labels of every stretch of pieces; those of files are known only once the files are read."""
     if pool is None or samples.known is not None:
         return [samples.labels(low, high) for low, high in pairwise(edges)]
     jobs = [Job(f"labels {low}", labels_of, (task, low, high)) for low, high in pairwise(edges)]

@@ -74,7 +74,7 @@ def _check(output: str | os.PathLike[str], shown: int, limit: int) -> None:
 
 
 def _own(kind: type[Result], given: Result | str | os.PathLike[str], model: Path) -> Result:
-    """A result, or what a JSON file holds; one of another file is refused."""
+    """Return a result, or read it from a JSON file; a result of another file is refused."""
     result = read_result(kind, Path(given)) if isinstance(given, str | os.PathLike) else given
     check_belongs(str(given) if isinstance(given, str | os.PathLike) else "the result", result, model)
     return result

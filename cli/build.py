@@ -65,7 +65,7 @@ def _listing() -> str:
 
 
 def metrics_table(metrics: Mapping[str, Any], classes: Sequence[str]) -> str:
-    """A line for each part, and the confusion that happened most often."""
+    """Return a line for each part, and the confusion that happened most often."""
     lines = [f"{'part':<18}{'samples':>8}{'accuracy':>10}  {'95 % interval':<16}{'NLL':>8}{'ECE':>8}{'Brier':>8}"]
     for name, found in metrics.items():
         low, high = found["accuracy_interval"]
@@ -109,7 +109,7 @@ def data(options: Options) -> int:
 
 
 def draw(look: Look, output: str) -> None:
-    """Samples of each class as an SVG file."""
+    """Draw samples of each class into an SVG file."""
     from axonnx.runtime.report.pictures import contact_sheet
 
     if not output.endswith(".svg"):
@@ -122,7 +122,7 @@ def draw(look: Look, output: str) -> None:
 
 
 def command(look: Look) -> str:
-    """A command that trains on this data."""
+    """Return a command that trains on this data."""
     plain = {key: "unset" if v is None else f"{v:g}" if isinstance(v, float) else str(v)
              for key, v in look.settings().items()}  # fmt: skip
     words = [f"--{key} {shlex.quote(value)}" for key, value in plain.items()]

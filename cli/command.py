@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _plain_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
-    """A warning as people read it; those of other libraries keep their name."""
+    """Format a warning for people; those of other libraries keep their category."""
     return f"{message}\n" if issubclass(category, UserWarning) else f"{category.__name__}: {message}\n"
 
 

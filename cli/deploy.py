@@ -82,7 +82,7 @@ def _print(stream: Stream, model: Model, source: str, options: Options) -> None:
 
 @contextmanager
 def _writing(place: str | None) -> Iterator[Callable[[Mapping[str, Any], Callable[[], str]], None]]:
-    """What prints a fact as text, or as JSON with --json; with --json FILE it writes JSON and prints text."""
+    """Give a function that prints a fact as text, or as JSON with --json; --json FILE writes JSON and prints text."""
     if place in (None, "-"):
         yield lambda fact, text: print(json.dumps(fact) if place == "-" else text(), flush=True)
         return
@@ -96,7 +96,7 @@ def _writing(place: str | None) -> Iterator[Callable[[Mapping[str, Any], Callabl
 
 
 def run_many(options: Options) -> int:
-    """The verb on many files: exit code 1 if one of them failed, 0 otherwise."""
+    """Run the verb on many files: exit code 1 if one of them failed, 0 otherwise."""
     for name in ONE_AT_A_TIME:
         if getattr(options, name) not in (None, False):
             raise AxonnxError(f"--{name} is for one recording; many have one answer each")
@@ -117,7 +117,7 @@ def run_many(options: Options) -> int:
 
 
 def _counted(outcomes: Iterable[Outcome], total: int, journal: Journal | None, options: Options) -> Iterator[Outcome]:
-    """The same outcomes, counted; what the journal had comes first, and says nothing of the time that is left."""
+    """Pass the outcomes on and count them; those that the journal had come first and do not change the time left."""
     before = 0 if journal is None else len(journal.done)
     options.progress.begin("recordings", total)
     for number, outcome in enumerate(outcomes):
@@ -129,7 +129,7 @@ def _counted(outcomes: Iterable[Outcome], total: int, journal: Journal | None, o
 
 
 def _question(options: Options) -> Question:
-    """What every recording is asked."""
+    """Collect what is asked of every recording."""
     return Question(
         options.path,
         sha256_of(options.path),
@@ -167,7 +167,7 @@ def _rows(outcomes: Iterable[Outcome], summary: Summary) -> Iterator[Row]:
 
 
 def row_line(row: Mapping[str, Any]) -> str:
-    """Recording, label, probability, entropy; the true class where it is known and another."""
+    """Return recording, label, probability and entropy, and the true class if it is known and differs."""
     number = f"[{row['index']}]" if "index" in row else ""
     name = _cut(f"{row['recording']}{number}")
     if "error" in row:
@@ -178,7 +178,7 @@ def row_line(row: Mapping[str, Any]) -> str:
 
 
 def summary_text(facts: Mapping[str, Any]) -> str:
-    """The counts for people."""
+    """Return the counts for people."""
     counts = ", ".join(f"{label} {count:,}" for label, count in facts["labels"].items())
     lines = ["", f"recordings  {facts['recordings']:,}, by the engine {facts['engine']}"]
     if facts["events"]:
@@ -223,7 +223,7 @@ def _mark(decision: Decision, length: int) -> str:
 
 
 def _summary_lines(facts: Mapping[str, Any]) -> str:
-    """The same facts for people."""
+    """Return the same facts for people."""
     lines = []
     if "events" in facts:
         lines.append(f"events     {facts['events']:,} read, {facts['binned']:,} binned{_events(facts)}")

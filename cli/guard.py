@@ -20,7 +20,7 @@ REPORT = "this is a fault of axonnx, not of yours: please report it with the lin
 
 
 def guarded(name: str, action: Callable[[], int]) -> int:
-    """The exit code of ``action``, whose output has left the process when this returns."""
+    """Run ``action`` and return its exit code; its output has left the process when this returns."""
     _replace_what_cannot_be_encoded()
     try:
         try:
@@ -51,7 +51,7 @@ def _flags(options: Sequence[str]) -> str:
 
 
 def _settings(settings: Mapping[str, object]) -> str:
-    """Settings that are missing, ready to copy behind the command."""
+    """Return settings that are missing, ready to copy behind the command."""
     words = [
         f"--{key} {value:g}" if isinstance(value, float) else f"--{key} {value}" for key, value in settings.items()
     ]
@@ -65,7 +65,7 @@ def _say(line: str, code: int) -> int:
 
 
 def _input_output(fault: OSError) -> str:
-    """The file and the system's reason; a device without a name is standard output."""
+    """Return the file and the system's reason; a device without a name is standard output."""
     reason = fault.strerror or str(fault) or type(fault).__name__
     return f"{fault.filename if fault.filename is not None else 'input or output'}: {reason}"
 
@@ -80,13 +80,13 @@ def _missing_package(name: str, missing: ModuleNotFoundError) -> int:
 
 
 def _replace_what_cannot_be_encoded() -> None:
-    """A terminal without our characters gets question marks in their place."""
+    """Print question marks for characters that the terminal does not have."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
 
 
 def _discard_output() -> None:
-    """What is still buffered has nowhere to go: the interpreter must not try again at its end."""
+    """Discard what is still buffered: it has nowhere to go, and the interpreter must not try again at its end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -115,7 +115,7 @@ def make_parser(
 
 
 def _description(place: str) -> str:
-    """What the function does, as its docstring says."""
+    """Return what the function does, as its docstring says."""
     return re.split(r"\n\n(?:Args|Returns|Raises|Examples):", inspect.getdoc(function_of(place)) or "")[0]
 
 
@@ -168,14 +168,14 @@ def parameters(function: Callable[..., Any]) -> Iterator[Parameter]:
 
 
 def _descriptions(doc: str) -> dict[str, str]:
-    """The texts below Args: by name."""
+    """Return the texts below Args: by name."""
     part = re.search(r"^Args:\n(.*?)(?=^\S|\Z)", doc, re.MULTILINE | re.DOTALL)
     found = re.findall(r"^ {4}(\w+): (.*?)(?=^ {4}\w|\Z)", part[1] if part else "", re.MULTILINE | re.DOTALL)
     return {name: " ".join(text.split()) for name, text in found}
 
 
 def _kinds(function: Callable[..., Any], annotation: str) -> tuple[Any, ...]:
-    """The types that a value may have; a type that is imported for checkers alone is read as text."""
+    """Return the types that a value may have; a type that is imported for checkers alone is read as text."""
     names = vars(inspect.getmodule(function) or typing)
     found = [_evaluated(part.strip(), names) for part in re.split(r"\|(?![^\[]*\])", annotation)]
     flat = [kind for each in found for kind in (typing.get_args(each) if _is_union(each) else (each,))]
@@ -198,7 +198,7 @@ def _choices(kind: Any) -> tuple[Any, ...]:
 
 
 def _reader(kinds: Sequence[Any]) -> Callable[[str], Any]:
-    """What reads a word as the first of these types that it can be."""
+    """Return a reader that takes a word as the first of these types that it can be."""
     readers = [_one(kind) for kind in kinds if not _choices(kind)]
     words = [choice for kind in kinds for choice in _choices(kind)]
 

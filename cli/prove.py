@@ -38,7 +38,7 @@ def verify(options: Options) -> int:
 
 
 def verify_table(result: VerifyResult) -> str:
-    """The result for people."""
+    """Return the result for people."""
     lines = []
     for stage in result.stages:
         lines.append(f"{'ok    ' if stage.ok else 'FAILED'} {stage.name}")
@@ -80,7 +80,7 @@ def _verdict(result: VerifyResult) -> str:
 
 
 def engines_table(found: EngineResult) -> str:
-    """What was compared, and the verdict."""
+    """Return what was compared, and the verdict."""
     lines = [f"{found.model}  sha256 {found.file_sha256[:16]}…"]
     if found.refusal is not None:
         return "\n".join([*lines, f"FAILED structure: {found.refusal}", NOT_COMPARED])
@@ -133,7 +133,7 @@ def _evaluate_run(target: str, options: Options) -> int:
 
 
 def evaluation_table(result: Evaluation) -> str:
-    """The figures as text."""
+    """Return the figures as text."""
     lines = [f"{result.model} on {result.data}: {result.samples} samples, engine {result.engine}", ""]
     for name, key, factor, unit in FIGURES:
         low, high = (factor * value for value in getattr(result.intervals, key))
@@ -229,7 +229,7 @@ def _costs_side_by_side(results: Sequence[ProfileResult]) -> str:
 
 
 def _draw_trade_off(path: str, results: Sequence[ProfileResult]) -> None:
-    """A picture: accuracy against energy of every file, and decision time against accuracy."""
+    """Draw accuracy against energy of every file, and decision time against accuracy."""
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -267,7 +267,7 @@ def inspect(options: Options) -> int:
 
 
 def describe(found: Inspection) -> str:
-    """The same for people."""
+    """Return the same for people."""
     contract, sizes = found.contract, found.sizes
     zeros = 1 - sizes.weights_not_zero / max(1, sizes.weights)
     lines = [
@@ -317,7 +317,7 @@ def _layers(layers: Sequence[LayerContract]) -> list[str]:
 
 
 def _range(constant: float | tuple[float, float] | None) -> str:
-    """A layer's threshold or decay, or between which its neurons' own lie."""
+    """Return a layer's threshold or decay, or the range of its neurons' values."""
     if constant is None:
         return ""
     if isinstance(constant, tuple):

@@ -18,7 +18,7 @@ def sweep(options: Options) -> int:
 
 
 def table(result: SweepResult) -> str:
-    """A row for each combination, the best marked, and what was chosen on what."""
+    """Return a row for each combination, the best marked, and what was chosen on what."""
     keys = list(result.axes)
     head = [*keys, "accuracy", "NLL", "seeds"]
     rows = [[*(written({key: point.settings[key]}).partition("=")[2] for key in keys), *_cells(point)] for point in

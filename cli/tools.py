@@ -120,7 +120,7 @@ def doctor(options: Options) -> int:
 
 
 def text(found: Diagnosis) -> str:
-    """The same for people."""
+    """Return the same for people."""
     processor = found.processor
     memory = "" if processor.memory_bytes is None else f", {processor.memory_bytes / 2**30:.1f} GiB of memory"
     lines = [

@@ -64,7 +64,7 @@ class Beginnings:
         self.known: dict[str, tuple[Path, list[str]]] = {}
 
     def run(self, block: Block, folder: Path) -> list[str]:
-        """What its commands print, with ``folder`` as they leave it."""
+        """Return what its commands print, with ``folder`` as they leave it."""
         lines = [command for command, _ in commands(block.text)]
         key = "\n".join(lines)
         if key not in self.known:
@@ -76,7 +76,7 @@ class Beginnings:
 
 
 def blocks(page: str) -> list[Block]:
-    """The fenced blocks of a page in order."""
+    """Return the fenced blocks of a page in order."""
     return [
         Block(m["kind"], m["title"], m["text"], m.start("text"), m.end("text"), m["mark"], m["why"] or "")
         for m in FENCE.finditer(page)
@@ -84,7 +84,7 @@ def blocks(page: str) -> list[Block]:
 
 
 def execute(page: str, folder: Path, begun: Beginnings | None = None) -> str:
-    """The page with what its blocks print now."""
+    """Return the page with what its blocks print now."""
     before = list(sys.path)
     try:
         return _executed(page, folder, begun)
@@ -141,7 +141,7 @@ def _console(block: Block, folder: Path, begun: Beginnings | None) -> list[str]:
 
 
 def _printed(command: str, folder: Path) -> str:
-    """What a command prints, as if ``folder`` were the reader's."""
+    """Return what a command prints, as if ``folder`` were the reader's."""
     return _run(command, folder).replace(str(folder.resolve()), HOME)
 
 
@@ -173,7 +173,7 @@ def _python(text: str, names: dict[str, Any], folder: Path) -> str:
 
 
 def shortened(printed: str, shown: str) -> str:
-    """What was printed, without the lines that ``shown`` leaves out at its ``…``."""
+    """Return what was printed, without the lines that ``shown`` leaves out at its ``…``."""
     if LEFT_OUT not in shown.splitlines():
         return printed
     before, after = (part.count("\n") for part in shown.split(f"{LEFT_OUT}\n", 1))
@@ -182,7 +182,7 @@ def shortened(printed: str, shown: str) -> str:
 
 
 def masked(page: str) -> str:
-    """The page without what another processor or another moment changes: numbers and the width of columns."""
+    """Remove what another processor or another moment changes: numbers and the width of columns."""
     return re.sub(r"[ \t]+|─+|-{3,}", " ", re.sub(r"-?\d[\d.,:]*(?:e-?\d+)?", "#", page))
 
 
@@ -198,7 +198,7 @@ def run_notebook(book: Any, folder: Path) -> None:
 
 
 def code_of(book: Any) -> list[Any]:
-    """The cells that hold code."""
+    """Return the cells that hold code."""
     return [cell for cell in book.cells if cell.cell_type == "code"]
 
 

@@ -27,7 +27,7 @@ DOCUMENTS = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md
 
 @event_priority(100)  # before mkdocstrings looks where modules are
 def on_config(config: MkDocsConfig) -> None:
-    """Called by mkdocs first: the package's modules under their names, for mkdocstrings, which reads files."""
+    """Show mkdocstrings, which reads files, the package's modules under their names; mkdocs calls this first."""
     package = ROOT / "build" / "package"
     shutil.rmtree(package, ignore_errors=True)
     mapped = runpy.run_path(str(ROOT / "setup.py"))["package_folders"]()
@@ -39,7 +39,7 @@ def on_config(config: MkDocsConfig) -> None:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Called by mkdocs once it has found the pages that are written by hand."""
+    """Add generated pages to those written by hand; mkdocs calls this once it has found them."""
     for path, text in pages().items():
         files.append(File.generated(config, path, content=text))
     return files
@@ -57,7 +57,7 @@ def pages() -> dict[str, str]:
 
 
 def command_line() -> str:
-    """What ``axonnx VERB --help`` prints, for every verb."""
+    """Return what ``axonnx VERB --help`` prints, for every verb."""
     parts = ["# Command line", "`axonnx VERB --help` prints the same."]
     for name, verb in VERBS.items():
         parts += [f"## axonnx {name}", f"{verb.does[0].upper()}{verb.does[1:]}.", f"```text\n{_help(name)}```"]
@@ -83,7 +83,7 @@ def all_settings() -> str:
 
 
 def public_names() -> str:
-    """The names of ``import axonnx``, rendered by mkdocstrings from their docstrings."""
+    """Return the names of ``import axonnx``, rendered by mkdocstrings from their docstrings."""
     parts = ["# Python", f"```text\n{axonnx.__doc__}```"]
     for name in dir(axonnx):
         if not name.startswith("__"):
@@ -92,13 +92,13 @@ def public_names() -> str:
 
 
 def from_the_root(source: str) -> str:
-    """A document that stands beside the README; its links into ``docs/`` become links of the site."""
+    """Return a document that stands beside the README; its links into ``docs/`` become links of the site."""
     text = (ROOT / source).read_text("utf-8")
     return re.sub(r"\]\((?:docs/)?([^):]+)\)", _link, text)
 
 
 def walk(path: Path) -> str:
-    """A notebook as a page: its text, its code, and what each cell shows."""
+    """Turn a notebook into a page: its text, its code, and what each cell shows."""
     parts = []
     for cell in json.loads(path.read_text("utf-8"))["cells"]:
         text = "".join(cell["source"])
@@ -111,7 +111,7 @@ def walk(path: Path) -> str:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Called by mkdocs for each page: notebooks are pages of the site."""
+    """Turn notebooks into pages of the site; mkdocs calls this for each page."""
     return markdown.replace(".ipynb)", ".md)")
 
 

@@ -33,7 +33,7 @@ def calibrated_thresholds(
     inputs: Sequence[Tensor],
     tell: Callable[[str], None] = lambda _line: None,
 ) -> dict[str, Tensor]:
-    """The thresholds of ``network`` collapsed as ``settings`` say, which also give the seed of its noise."""
+    """Find thresholds for ``network`` collapsed as ``settings`` say, which also give the seed of its noise."""
     plain = collapse_network(network, arriving, settings).network
     return calibrate(network, plain, inputs, seed=settings.seed, tell=tell)
 
@@ -48,7 +48,7 @@ def calibrate(
     seed: int = 0,
     tell: Callable[[str], None] = lambda _line: None,
 ) -> dict[str, Tensor]:
-    """New thresholds for the neurons of ``deterministic``, one for each neuron or channel; it keeps them."""
+    """Return new thresholds for ``deterministic``, one for each neuron or channel; the network keeps them."""
     wanted = firing_rates(noisy, inputs, passes, seed)
     thresholds: dict[str, Tensor] = {}
     for name, rate in wanted.items():
@@ -80,7 +80,7 @@ def _match(network: Network, name: str, neuron: Any, rate: Tensor, inputs: Seque
 
 
 def _observed(network: Network, name: str, inputs: Sequence[Tensor]) -> tuple[Tensor, Tensor, tuple[int, ...]]:
-    """A layer's membranes [neurons or channels, the rest], its rates, and the shape that thresholds broadcast in."""
+    """Return a layer's membranes [neurons or channels, the rest], its rates, and the shape of its thresholds."""
     seen = [network(x).observations[name] for x in inputs]
     membranes = _thinned(torch.cat([_per_channel(part.gap, network) for part in seen], 1))
     spikes = torch.cat([_per_channel(part.spikes, network) for part in seen], 1)
@@ -109,7 +109,7 @@ def _per_channel(values: Tensor, network: Network) -> Tensor:
 
 
 def _threshold_for(membranes: Tensor, rate: Tensor, threshold: Tensor, spiking: bool) -> Tensor:
-    """The value that a share ``rate`` of each neuron's membranes reaches; silent neurons stay silent.
+    """Find the value that a share ``rate`` of each neuron's membranes reaches; silent neurons stay silent.
 
     Halfway between two neighbouring values, so that no membrane lies on the new threshold.
     """

@@ -91,7 +91,7 @@ def collapse_network(
 
 
 def _capture(collapsed: Network, arriving: InputContract) -> Captured:
-    """The network's step, every operator of it known; with sums of squares short enough to be exact."""
+    """Capture the network's step, every operator of it known; sums of squares are short enough to be exact."""
     captured = capture(collapsed, arriving.shape)
     check_operators(captured)
     return capture(collapsed, arriving.shape) if split_activities(collapsed, captured, arriving) else captured

@@ -33,7 +33,7 @@ def make_contract(
     provenance: Provenance | None = None,
     measured: MeasuredOn | None = None,
 ) -> Contract:
-    """The contract of a collapsed network."""
+    """Return the contract of a collapsed network."""
     first = collapsed.members[0]
     spiking = first.captured.signature.spiking
     settings = collapsed.settings

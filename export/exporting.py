@@ -128,7 +128,7 @@ def export_network(
 
 
 def _fed(network: Network, shape: tuple[int, ...], steps: int | None, largest: int, shift: int) -> InputContract:
-    """The contract of an input of this shape."""
+    """Return the contract of an input of this shape."""
     spiking = isinstance(network, SpikingNetwork)
     if spiking == (steps is None):
         wanted = "give steps, their number" if spiking else "leave out steps"

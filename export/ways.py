@@ -59,7 +59,7 @@ def score_training(
     bayesian: bool,
     tell: Callable[[str], None] = lambda _line: None,
 ) -> list[AccuracyContract]:
-    """The ways to run a trained network side by side: Bayesian predictive, mean-field, sampled, stochastic.
+    """Run a trained network in several ways: Bayesian predictive, mean-field, sampled, stochastic.
 
     All are on the finest grid, whatever the file stores, so that the file is compared with the network as trained.
     """

@@ -18,7 +18,7 @@ from axonnx.runtime.format.contract import (
 
 
 def build_model(collapsed: Collapsed, contract: Contract, with_traces: bool = False) -> onnx.ModelProto:
-    """The ONNX model of a collapsed network."""
+    """Return the ONNX model of a collapsed network."""
     step = translate_step(list(collapsed.members), with_traces)
     if contract.collapse.weights != "float32":
         stored = {c.weight: c for c in collapsed.certificates if c.stored_as != "float32"}

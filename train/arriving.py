@@ -12,7 +12,7 @@ from axonnx.train.data.frames import Frames
 
 
 def input_contract(config: Config, prepared: Prepared) -> InputContract:
-    """What the network was fed in training."""
+    """Return what the network was fed in training."""
     return InputContract(
         name="events",
         shape=prepared.shape[-3:],
@@ -28,7 +28,7 @@ def input_contract(config: Config, prepared: Prepared) -> InputContract:
 
 
 def _deployed(prepared: Prepared) -> Binning | None:
-    """The binning of whole recordings: of windows, training knows where each begins, and a device does not."""
+    """Return the binning of whole recordings: training knows where windows begin, and a device does not."""
     binning = prepared.binning
     return None if binning is None else binning.model_copy(update={"origin": prepared.splits.origin})
 

@@ -79,7 +79,7 @@ def _with_validation(splits: DataSplits, how: ValidationConfig) -> DataSplits:
 
 
 def _refuse_idle_settings(config: DataConfig, splits: DataSplits) -> None:
-    """A setting that this kind of data would never look at is a misunderstanding."""
+    """Refuse a setting that this kind of data would never look at."""
     events = splits.kind == "events"
     idle = FRAME_SETTINGS if events else EVENT_SETTINGS
     if not events and config.merge_frames == 1:
@@ -116,7 +116,7 @@ def make_binning(config: DataConfig, splits: DataSplits) -> Binning:
 
 
 def _without_binning(config: DataConfig, splits: DataSplits) -> AxonnxError:
-    """What is missing, with values that fit the recordings."""
+    """Say what is missing, with values that fit the recordings."""
     assert isinstance(splits.train, Recordings)
     found = suggested_binning(splits.train, config.bins, config.duration_ms)
     given = {"data.bins": config.bins, "data.duration_ms": config.duration_ms}
@@ -152,7 +152,7 @@ def _merged(splits: DataSplits, rule: MergingContract) -> DataSplits:
 
 
 def make_variant(config: VariantConfig) -> Variant:
-    """The paper's variant with single settings replaced."""
+    """Return the paper's variant with single settings replaced."""
     with _naming("variant.name"):
         chosen = models.variant(config.name)
     changes: dict[str, Any] = {}
@@ -183,7 +183,7 @@ def _naming(key: str, faults: tuple[type[Exception], ...] = (ValueError,)) -> It
 
 
 def make_network(config: Config, prepared: Prepared, source: OwnSource | None = None) -> Network:
-    """The network for this data, with weights drawn from the run's seed; one's own from its ``source``."""
+    """Make the network for this data, with weights drawn from the run's seed; one's own from its ``source``."""
     torch.manual_seed(config.seed)
     source = source or own_source(config.model, Path())
     if source is not None:
@@ -196,7 +196,7 @@ UNFIT = (ValueError, TypeError, KeyError, IndexError, RuntimeError, OverflowErro
 
 
 def _described(config: Config, prepared: Prepared) -> Network:
-    """The network that model.layers describes."""
+    """Make the network that model.layers describes."""
     model, variant = config.model, make_variant(config.variant)
     idle = [key for key in (*SIZES, *NEURON_SETTINGS, "arguments") if getattr(model, key) is not None]
     if idle:
@@ -303,7 +303,7 @@ NEURON_SETTINGS = ("threshold", "decay", "learn_decay", "time_constants", "learn
 
 
 def _options(model: ModelConfig, kind: str) -> dict[str, Any]:
-    """The sizes that were given, refused where this network has no such size."""
+    """Return the sizes that were given; a size that this network does not have is refused."""
     takes = RESIDUAL_SETTINGS if "resnet" in kind else ("hidden",)
     takes += () if kind.startswith("binary") else ("readout_decay",)
     takes += DELAY_SETTINGS if kind in ("spiking-mlp", "recurrent-snn") else ()

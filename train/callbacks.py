@@ -121,7 +121,7 @@ class MLflow(Callback):
 
 
 class LightningLogger(Callback):
-    """Log to any logger of Lightning: CSVLogger, NeptuneLogger, CometLogger, …"""
+    """Log to any logger of Lightning, such as CSVLogger, NeptuneLogger or CometLogger."""
 
     def __init__(self, logger: Any) -> None:
         self.logger = logger
@@ -182,7 +182,7 @@ def has_tensorboard() -> bool:
 
 
 def flat(tree: Mapping[str, Any], between: str = ".") -> dict[str, Any]:
-    """The leaves of nested tables by their full names."""
+    """Return the leaves of nested tables by their full names."""
     found: dict[str, Any] = {}
     for name, value in tree.items():
         inner = flat(value, between) if isinstance(value, Mapping) else None

@@ -43,7 +43,7 @@ class World:
         return self.rank == 0
 
     def wrap(self, network: nn.Module) -> nn.Module:
-        """The network whose gradients are averaged over all processes."""
+        """Return the network whose gradients are averaged over all processes."""
         return network if self.size == 1 else DistributedDataParallel(network)
 
     def wait(self) -> None:
@@ -59,13 +59,13 @@ class World:
         return everyone
 
     def same_buffers(self, network: nn.Module) -> None:
-        """The first process's buffers (running means of normalisation) in all of them, as they are saved."""
+        """Give all processes the first one's buffers (running means of normalisation), as they are saved."""
         if self.size > 1:
             for buffer in network.buffers():
                 dist.broadcast(buffer, 0)
 
     def sum(self, values: Tensor) -> Tensor:
-        """The sum over all processes, in all of them."""
+        """Sum over all processes, in all of them."""
         if self.size > 1:
             dist.all_reduce(values)
         return values
@@ -76,7 +76,7 @@ class World:
         return dict(zip(values, together.tolist(), strict=True))
 
     def balance(self, samples: int, device: torch.device) -> float:
-        """What makes the mean over processes one over samples: this one's share of the batch, times their number."""
+        """Return what makes a mean over processes one over samples: the share of the batch times the processes."""
         if self.size == 1:
             return 1.0
         everywhere = self.sum(torch.tensor(float(samples), device=device))
@@ -95,7 +95,7 @@ class World:
 
 @contextmanager
 def world() -> Iterator[World]:
-    """The process group that ``torchrun`` describes in the environment, or a world of one."""
+    """Join the process group that ``torchrun`` describes in the environment, or make a world of one."""
     if "WORLD_SIZE" not in os.environ or int(os.environ["WORLD_SIZE"]) == 1:
         yield World()
         return

@@ -23,7 +23,7 @@ class EpochMeans:
         self.totals: dict[str, Tensor] = {}
 
     def add(self, piece: Piece, norms: dict[str, Tensor], total: Tensor) -> None:
-        """A batch, or a piece of one."""
+        """Add a batch, or a piece of one."""
         loss, rates = piece.loss, piece.rates
         self.samples += len(piece.batch.labels)
         self.batches += piece.share
@@ -48,7 +48,7 @@ class EpochMeans:
         return loss * mean, right / self.samples, rate * mean
 
     def means(self, world: World) -> Row:
-        """The row's means, over all processes."""
+        """Return the row's means, over all processes."""
         sums = [torch.as_tensor(total, dtype=torch.float64) for total in (self.right, *self.totals.values())]
         right, *totals = world.sum(torch.stack(sums)).tolist()
         counts = torch.tensor([self.samples, self.batches], dtype=torch.float64, device=sums[0].device)

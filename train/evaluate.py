@@ -40,7 +40,7 @@ class _Piece:
 
 
 def predict_mean_field(network: Network, batches: Iterable[Batch], world: World | None = None) -> Predictions:
-    """What the deterministic network, the one that ships, predicts.
+    """Predict with the deterministic network, the one that ships.
 
     In a ``world`` of several processes each brings its own batches, as ``Feed.part_of`` deals them out, and all get the
     whole: put together in the order of the batches, it has the bits of one process.
@@ -50,13 +50,13 @@ def predict_mean_field(network: Network, batches: Iterable[Batch], world: World 
 
 
 def predict_bayesian(network: Network, batches: Iterable[Batch], passes: int, seed: int = 0) -> Predictions:
-    """The mean of the class probabilities of ``passes`` noisy passes."""
+    """Return the mean of the class probabilities of ``passes`` noisy passes."""
     device = next(network.parameters()).device
     return _together(_pieces(network, batches, Sample(torch.Generator(device).manual_seed(seed)), passes))
 
 
 def _dealt(hands: Sequence[Sequence[_Piece]]) -> Iterator[_Piece]:
-    """The pieces in the order in which they were dealt out."""
+    """Put the pieces into the order in which they were dealt out."""
     rounds = itertools.zip_longest(*hands)
     return (piece for each in rounds for piece in each if piece is not None)
 

@@ -53,7 +53,7 @@ class Feed:
         return len(self.batches)
 
     def epoch(self, epoch: int) -> Waited:
-        """The batches of one epoch; the next is made while this one is used."""
+        """Go through the batches of one epoch; the next is made while this one is used."""
         return Waited(self._ahead(iter(self.batches.epoch(epoch))))
 
     def part_of(self, world: World) -> Iterator[Batch]:

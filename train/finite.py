@@ -35,7 +35,7 @@ def refuse_non_finite(output: Output, loss: Loss, total: Tensor, norms: dict[str
 
 
 def refuse_non_finite_weights(network: Network, when: str) -> None:
-    """The last step of an epoch has no loss after it that would tell."""
+    """Check the last step of an epoch, which has no loss after it that would tell."""
     values = {name: value for name, value in network.state_dict().items() if value.is_floating_point()}
     bad = [name for name, value in values.items() if not torch.isfinite(value).all()]
     if bad:

@@ -18,7 +18,7 @@ REMEDY = (
 
 
 def median_sizes(output: Output) -> dict[str, Tensor]:
-    """The median of |z| in each layer that has noise."""
+    """Return the median of |z| in each layer that has noise."""
     return {
         name: standardise(seen.gap.detach(), seen.variance.detach())[0].abs().median()
         for name, seen in output.observations.items()
@@ -27,7 +27,7 @@ def median_sizes(output: Output) -> dict[str, Tensor]:
 
 
 def new_warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the last epoch shows and the one before did not."""
+    """Return what the last epoch shows and the one before did not."""
     before = _signs(rows[-2]) if len(rows) > 1 else {}
     return [text for kind, text in _signs(rows[-1]).items() if kind not in before]
 

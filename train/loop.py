@@ -52,7 +52,7 @@ class Training:
 
 
 def new_training(network: Network, config: Config, device: torch.device) -> Training:
-    """The start of a run: Adam with one rate for weights and one for scales, and a source of noise."""
+    """Start a run: Adam with one rate for weights and one for scales, and a source of noise."""
     groups = network.to(device).parameter_groups()
     rates = {"weights": config.optimiser.weight_rate, "scales": config.optimiser.scale_rate}
     parameters = [{"params": groups[name], "lr": rate, "full_rate": rate} for name, rate in rates.items()]
@@ -85,7 +85,7 @@ def _learn_feed(prepared: Prepared, config: Config, device: torch.device, world:
 def part_feed(
     prepared: Prepared, config: Config, device: torch.device, part: str, chosen: NDArray[np.int64] | None = None
 ) -> Feed:
-    """A part of the data as it is, in order, for evaluation; of ``chosen`` samples alone where they are given."""
+    """Return a part of the data in order, for evaluation; only the ``chosen`` samples if they are given."""
     data, size = prepared.splits.parts[part], max(config.optimiser.batch_size, 64)
     return Feed(_batches(data, prepared, config, chosen, batch_size=size, shuffle=False), config.data.shift, device)
 
@@ -228,7 +228,7 @@ def _epoch(
 
 
 def _objective(config: Config, variant: Variant, multipliers: dict[str, float]) -> Objective:
-    """What the next step minimises."""
+    """Return what the next step minimises."""
     chosen = config.regulariser
     weight: float | dict[str, float] = multipliers if chosen.weight == "auto" else chosen.weight
     regulariser = Regulariser(chosen.form, chosen.of, chosen.total)
@@ -264,7 +264,7 @@ def _step(
 
 
 def _only_the_last_is_shared(wrapped: nn.Module, left: int) -> AbstractContextManager[None]:
-    """Processes average their gradients once, when all passes have added theirs."""
+    """Let processes average their gradients once, when all passes have added theirs."""
     return wrapped.no_sync() if left and isinstance(wrapped, DistributedDataParallel) else nullcontext()
 
 

@@ -17,7 +17,7 @@ SMALLEST, LARGEST = 1e-6, 10.0  # of no effect beside the cross-entropy; far abo
 
 
 def ascend(weights: Mapping[str, float], squares: Mapping[str, float], target: float, rate: float) -> dict[str, float]:
-    """The multipliers after a step in which layers had these means of r²; a layer without noise keeps its own."""
+    """Return the multipliers after a step with these layer means of r²; a layer without noise keeps its own."""
     return {name: _next(weights.get(name, START), square / target, rate) for name, square in squares.items()}
 
 

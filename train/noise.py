@@ -10,7 +10,7 @@ from axonnx.train.config.settings import Config
 
 
 def refuse_idle_noise(config: Config, variant: Variant) -> None:
-    """Settings of noise have no meaning where training has none."""
+    """Refuse settings of noise if training has none."""
     for key in ("anneal", "mean_field"):
         if getattr(config.noise, key) and variant.fire != "sample":
             raise AxonnxError(
@@ -24,7 +24,7 @@ def refuse_idle_noise(config: Config, variant: Variant) -> None:
 
 
 def noise_scale(progress: float, anneal: float) -> float:
-    """The share of κ that neurons feel: one, and over the last ``anneal`` of training a straight line to zero."""
+    """Return the share of κ that neurons feel: one, then a line to zero over the last ``anneal`` of training."""
     return 1.0 if anneal == 0.0 or progress <= 1.0 - anneal else max(0.0, (1.0 - progress) / anneal)
 
 

@@ -23,7 +23,7 @@ class Objective:
     label_smoothing: float = 0.0
 
     def __call__(self, network: Network, output: Output, labels: Tensor) -> Loss:
-        """The loss of one pass, averaged over the batch."""
+        """Return the loss of one pass, averaged over the batch."""
         fit = nnf.cross_entropy(output.logits, labels, label_smoothing=self.label_smoothing)
         if self.weight == 0.0:
             return Loss(fit, fit.detach(), torch.zeros_like(fit))
@@ -47,7 +47,7 @@ class Loss:
 
 
 def cosine_rate(progress: float, final: float, warmup: float = 0.0) -> float:
-    """The learning rate as a share of its start: a linear rise over ``warmup``, then a cosine down to ``final``."""
+    """Return the learning rate as a share of its start: a linear rise over ``warmup``, then a cosine to ``final``."""
     if progress < warmup:
         return progress / warmup
     along = (progress - warmup) / (1.0 - warmup) if warmup < 1.0 else 1.0

@@ -40,7 +40,7 @@ def load_class(source: OwnSource) -> type[Network]:
 
 
 def reference(kind: type[Network]) -> str:
-    """What a configuration calls this class: its file and its name."""
+    """Return what a configuration calls this class: its file and its name."""
     name, module = kind.__qualname__, sys.modules.get(kind.__module__)
     file = getattr(module, "__file__", None)
     if kind.__module__ == "__main__" or file is None or "." in name:
@@ -54,7 +54,7 @@ def reference(kind: type[Network]) -> str:
 def build(
     source: OwnSource, given: Mapping[str, Any], arguments: Mapping[str, Any], needed: Mapping[str, str]
 ) -> Network:
-    """The network, of those things ``given`` that its constructor takes, and its own ``arguments``.
+    """Make the network from those things ``given`` that its constructor takes, and its own ``arguments``.
 
     ``needed``: those that it must take, each with the setting that would otherwise mean nothing.
     """
@@ -80,7 +80,7 @@ def build(
 def constructor_arguments(
     kind: type[Network], given: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What the constructor is called with; refused by name where something is missing or unknown."""
+    """Return what the constructor is called with; what is missing or unknown is refused by name."""
     parameters = inspect.signature(kind).parameters
     takes = {name: found for name, found in parameters.items() if found.kind in BY_NAME}
     anything = any(found.kind is inspect.Parameter.VAR_KEYWORD for found in parameters.values())
@@ -102,7 +102,7 @@ def constructor_arguments(
 
 
 def _module(source: OwnSource) -> ModuleType:
-    """The module that the source makes; the same bytes make one module."""
+    """Return the module that the source makes; the same bytes make one module."""
     name = _module_name(source)
     if name in sys.modules:
         return sys.modules[name]

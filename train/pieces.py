@@ -45,7 +45,7 @@ def pieces_of(batch: Batch, count: int) -> list[Piece]:
 
 
 def mean_squares(pieces: Sequence[Piece]) -> dict[str, Tensor]:
-    """The mean r² of layers over the whole batch."""
+    """Return the mean r² of layers over the whole batch."""
     names = pieces[0].loss.squares
     return {name: torch.stack([each.share * each.loss.squares[name] for each in pieces]).sum() for name in names}
 

@@ -145,7 +145,7 @@ NAMING = ("data.name", "model.network", "variant.name")  # settings by which a c
 
 
 def _started(folder: RunFolder, configuration: Configuration, settings: Mapping[str, Any] | None) -> Config:
-    """The settings of the run that was started; a command that asks for others is refused, and told which."""
+    """Return the settings of the run that was started; a command that asks for others is refused."""
     kept = folder.config()
     over = as_tree(settings or {})
     asked = list(flat(over))
@@ -168,7 +168,7 @@ def _started(folder: RunFolder, configuration: Configuration, settings: Mapping[
 
 
 def _value(config: Config, key: str) -> Any:
-    """A setting by its dotted name, also inside of a table."""
+    """Return a setting by its dotted name, also inside a table."""
     value: Any = config.model_dump()
     for part in key.split("."):
         value = value.get(part) if isinstance(value, dict) else None
@@ -183,7 +183,7 @@ def _own_network(configuration: Configuration) -> str | None:
 
 
 def _source(folder: RunFolder, configuration: Configuration, config: Config, resume: bool) -> OwnSource | None:
-    """The source of one's own network: a run's own copy, or what the configuration names."""
+    """Find the source of one's own network: a run's own copy, or what the configuration names."""
     if resume:
         return kept_source(config.model, folder.path)
     return own_source(config.model, Path(configuration).parent if isinstance(configuration, str | Path) else Path())
@@ -283,7 +283,7 @@ def _tell_data(folder: RunFolder, prepared: Prepared, progress: Progress) -> Non
 
 
 def _stopped(folder: RunFolder, training: Training, fault: NonFiniteError, here: World) -> str:
-    """What to do after a stop; also in the log."""
+    """Say, also in the log, what to do after a stop."""
     kept = f"The checkpoint after epoch {training.epochs_done} is intact"
     begin = f"{kept}: change {folder.path}/config.toml and resume"
     text = f"{fault}. " + (begin if training.epochs_done else "No epoch was finished: begin again and overwrite")
@@ -293,7 +293,7 @@ def _stopped(folder: RunFolder, training: Training, fault: NonFiniteError, here:
 
 
 def write_run(path: str | Path, config: Config, prepared: Prepared, network: Network, overwrite: bool = False) -> Path:
-    """A run folder of a network whose weights were made elsewhere, as training leaves one before its first epoch."""
+    """Write a run folder of a network whose weights were made elsewhere, as training does before its first epoch."""
     folder = RunFolder(Path(path))
     training = new_training(network, config, torch.device("cpu"))
     folder.create(config, overwrite)
@@ -308,7 +308,7 @@ def write_run(path: str | Path, config: Config, prepared: Prepared, network: Net
 
 
 def restore_run(path: str | Path, device: str | None = None) -> tuple[Config, Prepared, Network]:
-    """A finished (or interrupted) run: its configuration, its data and its network with the last weights."""
+    """Restore a finished (or interrupted) run: its configuration, its data and its network with the last weights."""
     folder = RunFolder(Path(path))
     config = folder.config()
     prepared = prepare(config.data)
@@ -319,7 +319,7 @@ def restore_run(path: str | Path, device: str | None = None) -> tuple[Config, Pr
 
 @torch.no_grad()
 def final_metrics(network: Network, prepared: Prepared, config: Config, here: World | None = None) -> dict[str, Any]:
-    """The figures of every part, as in metrics.json; those of noisy passes only in the process that leads."""
+    """Measure the figures of every part, as in metrics.json; noisy passes only in the process that leads."""
     device = next(network.parameters()).device
     predictions = final_predictions(network, prepared, config, device, here)
     return {name: {**found.metrics().as_dict(), "rates": found.rates} for name, found in predictions.items()}

@@ -37,7 +37,7 @@ def temper(network: Network, feed: Feed, epoch: int, most: float, seed: int) -> 
 
 
 def largest_scale(share_right: Callable[[float], float], most: float) -> float:
-    """The largest s = 2^(−k/2) whose share of right decisions is at most ``most`` below that of s = 0."""
+    """Find the largest s = 2^(−k/2) whose share of right decisions is at most ``most`` below that of s = 0."""
     least = share_right(0.0) - most
     scales = [math.pow(2.0, -k / 2) for k in range(STEPS + 1)]
     return next((scale for scale in scales if share_right(scale) >= least), scales[-1])
@@ -45,7 +45,7 @@ def largest_scale(share_right: Callable[[float], float], most: float) -> float:
 
 @torch.no_grad()
 def right(network: Network, batches: Iterable[Batch], fire: Fire) -> float:
-    """The share of right decisions."""
+    """Return the share of right decisions."""
     training = network.training
     network.eval()
     found = [(network(batch.x, fire).logits.argmax(-1) == batch.labels).float() for batch in batches]

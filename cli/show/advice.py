@@ -19,7 +19,7 @@ TRAINED = (
 
 
 def advice(scores: Sequence[AccuracyContract], mode: str, calibrated: bool) -> str | None:
-    """What the file, the last of ``scores``, loses against the best way to run the network, and the remedy."""
+    """Say what the file, the last of ``scores``, loses against the best way to run the network, and the remedy."""
     shipped, best = scores[-1], max(scores, key=lambda way: way.accuracy)
     lost = (best.right - shipped.right) / shipped.samples
     if lost <= NOTABLE:
@@ -31,7 +31,7 @@ def advice(scores: Sequence[AccuracyContract], mode: str, calibrated: bool) -> s
 
 
 def _other_collapse(scores: Sequence[AccuracyContract]) -> str:
-    """The best collapse that keeps noise or members, where it is notably better than this file."""
+    """Name the best collapse that keeps noise or members, if it is notably better than this file."""
     others = [way for way in scores if way.way in ("sampled", "stochastic")]
     other = max(others, key=lambda way: way.accuracy, default=scores[-1])
     if other.right - scores[-1].right <= NOTABLE * other.samples:

@@ -55,7 +55,7 @@ def show(decisions: Iterable[Decision], seen: EventHistory, out: TextIO, seconds
 
 
 def picture_rows(frame: NDArray[np.generic]) -> list[str]:
-    """A frame [C, H, W] as rows of coloured characters, 32 × 64 at the most: squares of larger ones become one."""
+    """Draw a frame [C, H, W] as rows of coloured characters, 32 × 64 at the most; larger frames are shrunk."""
     active = _shrunk(frame != 0)
     on, off = active[-1], active[0] if len(active) > 1 else np.zeros_like(active[0])
     return [
@@ -74,7 +74,7 @@ def _shrunk(active: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def bar_rows(probabilities: NDArray[np.floating], classes: Sequence[str], most: int = 12) -> list[str]:
-    """The likeliest classes with a bar each, in the order of the classes."""
+    """Draw the likeliest classes with a bar each, in the order of the classes."""
     shown = sorted(np.argsort(-probabilities)[:most].tolist())
     width = max(len(classes[i]) for i in shown)
     best = int(probabilities.argmax())

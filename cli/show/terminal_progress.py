@@ -69,7 +69,7 @@ class Shown(Progress):
         return True
 
     def _cut(self, line: str) -> str:
-        """A line that does not wrap."""
+        """Cut a line so that it does not wrap."""
         width = shutil.get_terminal_size().columns - 1
         return line if not self.terminal or len(line) <= width else f"{line[: width - 1]}…"
 

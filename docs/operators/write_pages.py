@@ -61,7 +61,7 @@ STATELESS = {
 
 
 def page(op: SpikeOp) -> str:
-    """The page of one operator, in the form of ONNX's own."""
+    """Return the page of one operator, in the form of ONNX's own."""
     sections = [
         f"# {DOMAIN}::{op.name}\n\n{op.about}",
         f"## Version\n\nSince version {VERSION} of `{DOMAIN}`. Its body is of ONNX opset {ONNX_OPSET}.",
@@ -102,7 +102,7 @@ def _ties(op: SpikeOp) -> str:
 
 
 def _order(op: SpikeOp) -> str:
-    """The body's nodes one by one; constants are not operations."""
+    """List the body's nodes one by one; constants are not operations."""
     nodes = [node for node in function(op.name).node if node.op_type != "Constant"]
     steps = [f"{n}. `{node.output[0]}` = {node.op_type}({', '.join(node.input)})" for n, node in enumerate(nodes, 1)]
     rule = "Each is rounded to float32. An engine may not reorder them, nor join a product and a sum into one rounding."
@@ -110,14 +110,14 @@ def _order(op: SpikeOp) -> str:
 
 
 def index() -> str:
-    """The list of all operators."""
+    """Return the list of all operators."""
     rows = [f"| [{op.name}]({op.name}.md) | `{_in_cell(op.formula)}` |" for op in OPS.values()]
     head = f"# Operators of `{DOMAIN}`, version {VERSION}\n\nWritten by `python docs/operators/write_pages.py`.\n"
     return "\n".join([head, "| operator | formula |", "| --- | --- |", *rows]) + "\n"
 
 
 def _in_cell(text: str) -> str:
-    """A bar would end the cell."""
+    """Escape bars, which would end the cell."""
     return text.replace("|", "\\|")
 
 

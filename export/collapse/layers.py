@@ -61,7 +61,7 @@ class ConstantSynapse(nn.Module):
         self.register_buffer("step_gain", per_step[0] * per_step[0] if noisy and per_step is not None else None)
 
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """The linear map, on the last axis or on the last three."""
+        """Apply the linear map to the last axis or the last three."""
         if weight.dim() == 2:
             return nnf.linear(x, weight, bias)
         flat = x.flatten(0, -4) if x.dim() > 4 else x
@@ -69,7 +69,7 @@ class ConstantSynapse(nn.Module):
         return out.unflatten(0, x.shape[:-3]) if x.dim() > 4 else out
 
     def forward(self, x: Tensor, run: Run) -> Current:
-        """The current that ``x`` causes."""
+        """Return the current that ``x`` causes."""
         mean = self.product(x, self.weight, self.bias)
         if self.step_scale is not None and self.step_bias is not None:
             mean = mean * self._rows(self.step_scale, mean, run) + self._rows(self.step_bias, mean, run)
@@ -78,7 +78,7 @@ class ConstantSynapse(nn.Module):
         return self._per_step(Current(mean, None if self.spread is None else self.product(x * x, self.spread)), run)
 
     def _per_step(self, current: Current, run: Run) -> Current:
-        """The current with the variance of this time step's scale."""
+        """Return the current with the variance of this time step's scale."""
         variance = current.variance
         if self.step_gain is None or variance is None:
             return current
@@ -103,7 +103,7 @@ class ConstantSynapse(nn.Module):
         return total
 
     def _rows(self, table: Tensor, like: Tensor, run: Run) -> Tensor:
-        """The rows of this pass's time steps, to broadcast over [(T,) B, C, …]."""
+        """Return the rows of this pass's time steps, to broadcast over [(T,) B, C, …]."""
         spatial = self.weight.dim() - 2
         if run.clock is not None:
             row = torch.index_select(table, 0, run.clock)
@@ -168,7 +168,7 @@ class OperatorNeurons(nn.Module):
         return dict.fromkeys(self.states, torch.zeros_like(like)) if state is None else state._asdict()
 
     def _moments(self, current: Current, run: Run) -> Sequence[Current]:
-        """The current of each time step, with its variance where that is needed."""
+        """Return the current of each time step, with its variance if that is needed."""
         if not run.sequence:
             return (current,)
         variance = current.variance if self.stochastic else None
@@ -197,7 +197,7 @@ class OperatorNeurons(nn.Module):
         return after, Observation(membrane, variance, spikes)
 
     def _arriving(self, variance: Tensor, state: Mapping[str, Tensor]) -> Tensor:
-        """The variance of all that arrives, from the layer itself too."""
+        """Return the variance of all that arrives, from the layer itself too."""
         if self.recurrent_gain is not None:
             activity: Tensor = ops.OPERATORS["RecurrentActivity"](state["spikes"])
             return variance + self.recurrent_gain * activity

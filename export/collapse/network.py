@@ -34,12 +34,12 @@ class WeightChoice:
     prune: float | None = None
 
     def __call__(self, posterior: GaussianPosterior) -> Tensor:
-        """The weight tensor."""
+        """Return the weight tensor."""
         weight = posterior.mean.detach() if self.generator is None else posterior.sample(self.generator)
         return weight.clone() if self.prune is None else weight * self.kept(posterior)
 
     def kept(self, posterior: GaussianPosterior) -> Tensor:
-        """The pruning mask: 1 for weights that stay, 0 where |mean|/std is below the limit."""
+        """Return the pruning mask: 1 for weights that stay, 0 where |mean|/std is below the limit."""
         if posterior.log_std is None or self.prune is None:
             return torch.ones_like(posterior.raw_mean)
         return (posterior.mean.abs() >= self.prune * posterior.std).to(posterior.raw_mean.dtype).detach()
@@ -53,7 +53,7 @@ class Constants:
     stochastic: bool
 
     def operator(self, name: str) -> Callable[..., Any]:
-        """The operator of that name."""
+        """Return the operator of that name."""
         return partial(_apply, name)
 
     def synapse(self, synapse: Synapse, **geometry: Any) -> ConstantSynapse:
@@ -97,7 +97,7 @@ def _apply(name: str, *inputs: Tensor) -> Any:
 
 @torch.no_grad()
 def collapse(network: Network, choose: WeightChoice, stochastic: bool = False) -> Network:
-    """A copy of ``network`` in which every layer is a constant; ``compute`` and all names stay as they are."""
+    """Copy ``network`` with a constant for every layer; ``compute`` and all names stay as they are."""
     _refuse_second_names(network)
     collapsed, constants = copy.deepcopy(network).cpu().float().eval(), Constants(choose, stochastic)
     for name, module in list(collapsed.named_modules()):

@@ -29,12 +29,12 @@ OPERATIONS: dict[str, Callable[..., Tensor]] = {
 
 
 def operator_of(target: object) -> str | None:
-    """The name of the spike operator that a captured node calls."""
+    """Return the name of the spike operator that a captured node calls."""
     return _NAMES.get(str(target))
 
 
 def _neurons(op: SpikeOp) -> Callable[..., Any]:
-    """A neuron operator, operation by operation as its definition has them."""
+    """Compute a neuron operator, operation by operation as its definition has them."""
     body = assignments(op)
 
     def run(*inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
@@ -60,7 +60,7 @@ OTHERS: dict[str, Callable[..., Any]] = {"RecurrentActivity": _recurrent_activit
 
 
 def _shapes(op: SpikeOp) -> Callable[..., Any]:
-    """What a captured graph knows of the results: each has the shape of the first input, but for a pooling."""
+    """Tell the capture the shape of results: that of the first input, except for a pooling."""
 
     def run(first: Tensor, *rest: Tensor) -> Tensor | tuple[Tensor, ...]:
         *lead, height, width = (*first.shape,) if op.name == "PoolPairs" else (*first.shape, 0, 0)

@@ -78,7 +78,7 @@ def step_model(step: Step, contract: Contract) -> onnx.ModelProto:
 
 
 def sequence_model(step: Step, contract: Contract) -> onnx.ModelProto:
-    """A Scan over time whose states begin at zero; logits are the read-out's sum over the number of steps."""
+    """Make a Scan over time whose states begin at zero; logits are the read-out's sum over the number of steps."""
     signature = step.signature
     scan_inputs = [INPUT, *(slot.name for slot in step.noises)]
     inner = {name: f"{name}/now" for name in scan_inputs}
@@ -183,7 +183,7 @@ def _model(
 
 
 def _split(outputs: Any, signature: Signature) -> tuple[list[Any], list[Any], list[Any]]:
-    """The captured outputs, which come flat: states, logits of binary networks, traces."""
+    """Name the captured outputs, which come flat: states, logits of binary networks, traces."""
     flat = list(outputs)
     states, logits = len(signature.states), 0 if signature.spiking else 1
     return flat[:states], flat[states : states + logits], flat[states + logits :]

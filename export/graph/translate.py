@@ -43,14 +43,14 @@ class Body:
         self.nodes.append(helper.make_node(op, inputs, outputs, name=name, domain=domain, **attributes))
 
     def constant(self, name: str, value: NDArray[Any]) -> str:
-        """A constant of the graph; the same name is the same value."""
+        """Return a constant of the graph; the same name is the same value."""
         if name in self.constants:
             assert np.array_equal(self.constants[name], value), name
         self.constants[name] = value
         return name
 
     def initialisers(self) -> list[onnx.TensorProto]:
-        """The constants as ONNX tensors."""
+        """Return the constants as ONNX tensors."""
         return [numpy_helper.from_array(value, name) for name, value in self.constants.items()]
 
 
@@ -78,7 +78,7 @@ class Translation:
         return [self.value(node) for node in wanted]
 
     def value(self, argument: Any) -> str:
-        """The ONNX name of an operand: a value, a buffer or a number."""
+        """Return the ONNX name of an operand: a value, a buffer or a number."""
         if not isinstance(argument, fx.Node):
             number = float(argument)
             return self.body.constant(f"number/{number!r}", np.array(number, np.float32))
@@ -89,7 +89,7 @@ class Translation:
         return self.values[argument]
 
     def name(self, node: fx.Node, op: str) -> str:
-        """A unique node name: a layer's neurons, or its synapses where it has no neurons, have the layer's own."""
+        """Choose a unique node name: a layer's neurons, or its synapses if it has no neurons, have the layer's own."""
         layer = self.captured.layer(node)
         base = self.body.prefix + (layer or "network")
         named = (op in NEURONS and not self._beside(op, layer)) or (
@@ -139,7 +139,7 @@ class Translation:
         return output
 
     def integers(self, values: list[int]) -> str:
-        """A constant vector of integers."""
+        """Return a constant vector of integers."""
         text = "_".join(str(value) for value in values)
         return self.body.constant(f"integers/{text}", np.array(values, np.int64))
 
@@ -149,7 +149,7 @@ NEURONS = {op.name for op in OPS.values() if op.neurons}
 
 
 def _shape(node: Any) -> list[int]:
-    """The shape without the batch, which stays open."""
+    """Return the shape without the batch, which stays open."""
     return [int(size) for size in node.meta["val"].shape[1:]]
 
 
@@ -166,7 +166,7 @@ def _linear(t: Translation, node: fx.Node) -> str:
 
 
 def _conv2d(t: Translation, node: fx.Node) -> str:
-    """A convolution, and a reshape that changes nothing.
+    """Translate a convolution, and a reshape that changes nothing.
 
     onnxruntime joins a convolution with the sum or the product behind it: it begins to add up at the other summand
     (a membrane, a residual stream), or multiplies the weights by the factor, and both leave the grid. It joins
@@ -318,7 +318,7 @@ def _is_item(node: fx.Node) -> bool:
 
 
 def _is_size(node: fx.Node) -> bool:
-    """The number of samples, which no rule asks for."""
+    """Return the number of samples, which no rule asks for."""
     return isinstance(node.meta.get("val"), torch.SymInt)
 
 

@@ -99,7 +99,7 @@ def _recurrent(captured: Captured, terms: list[fx.Node]) -> bool:
 
 
 def _names(captured: Captured, node: fx.Node) -> tuple[str, str | None]:
-    """The names of a synapse call's weight and bias."""
+    """Return the names of a synapse call's weight and bias."""
     _, weight, bias = (*operands(node), None)[:3]
     name = captured.constant_of(weight)
     assert name is not None, "a synapse's weight is a constant"

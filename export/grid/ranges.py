@@ -64,7 +64,7 @@ def input_ranges(captured: Captured, network_input: Range) -> dict[str, Range | 
 
 
 def _either(one: Range | None, other: Range | None) -> Range | None:
-    """What holds for both: a synapse may be used twice."""
+    """Return the range that holds for both: a synapse may be used twice."""
     if one is None or other is None:
         return None
     return Range(max(one.largest, other.largest), max(one.bits, other.bits))
@@ -78,7 +78,7 @@ def _same(node: fx.Node, known: Known) -> Range | None:
 
 
 def _sum(node: fx.Node, known: Known) -> Range | None:
-    """A sum or a difference: of their magnitudes there is only one."""
+    """Return the range of a sum or a difference: of their magnitudes there is only one."""
     terms = [_operand(argument, known) for argument in operands(node)]
     if any(term is None for term in terms):
         return None
@@ -181,7 +181,7 @@ def _range(node: fx.Node, known: Known, captured: Captured) -> Range | None:
 
 
 def _operand(argument: Any, known: Known) -> Range | None:
-    """A tensor's range, or that of a dyadic number in the graph."""
+    """Return a tensor's range, or that of a dyadic number in the graph."""
     if isinstance(argument, fx.Node):
         return known[argument]
     if isinstance(argument, int):

@@ -38,7 +38,7 @@ class Part:
 
 
 def finest_grid(parts: list[Part], largest_integer: int | None = None, where: str = "weights") -> int:
-    """The largest s at which the sum of all ``parts`` is exact once they are rounded to it.
+    """Find the largest s at which the sum of all ``parts`` is exact once they are rounded to it.
 
     ``largest_integer`` bounds |w| · 2^s as well: 127 for weights that are stored in 8 bits. ``where`` is what an
     error text calls them.
@@ -72,7 +72,7 @@ def on_grid(tensor: Tensor, s: int) -> Tensor:
 
 
 def units(parts: list[Part], s: int) -> float:
-    """The largest possible partial sum of ``parts`` on the grid, in units of the last place that can occur."""
+    """Find the largest possible partial sum of ``parts`` on the grid, in units of the last place that can occur."""
     bits = max(part.reached_by.bits for part in parts)
     return sum(part.bound() for part in parts) * 2.0 ** (s + bits)
 

@@ -28,21 +28,21 @@ class Captured:
         return [node for node in found if node.meta.get("val") is not None]
 
     def layer(self, node: fx.Node) -> str:
-        """The module that made this call, in the network's own names; empty for compute() itself."""
+        """Return the module that made this call, in the network's own names; empty for compute() itself."""
         stack = node.meta.get("nn_module_stack") or {}
         path = str(next(reversed(stack.values()))[0]) if stack else ""
         return path.partition(".")[2]
 
     def where(self, node: fx.Node) -> str:
-        """What an error text calls the place of this call."""
+        """Return what an error text calls the place of this call."""
         return self.layer(node) or "compute()"
 
     def constant_of(self, operand: Any) -> str | None:
-        """The name of the buffer that an operand is; None for other operands and for none."""
+        """Return the name of the buffer that an operand is; None for other operands and for none."""
         return self.constants.get(operand.name) if isinstance(operand, fx.Node) else None
 
     def calls(self) -> list[fx.Node]:
-        """The operator calls in order."""
+        """Return the operator calls in order."""
         return [node for node in self.graph.nodes if node.op == "call_function"]
 
 
@@ -97,12 +97,12 @@ def _dynamic(signature: Signature, batch: Any) -> tuple[Any, ...]:
 
 
 def operands(node: fx.Node) -> tuple[Any, ...]:
-    """A call's positional arguments."""
+    """Return a call's positional arguments."""
     return node.args
 
 
 def constant(network: Network, name: str) -> Tensor:
-    """The buffer called ``name``."""
+    """Return the buffer called ``name``."""
     owner, _, last = name.rpartition(".")
     value: Tensor = getattr(network.get_submodule(owner), last)
     return value

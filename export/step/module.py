@@ -54,7 +54,7 @@ class StepModule(nn.Module):
     def forward(
         self, x: Tensor, states: Sequence[Tensor], noises: Sequence[Tensor], clock: Tensor | None
     ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-        """New states; logits (binary networks only); spikes and membranes of every layer."""
+        """Return new states, logits (binary networks only), and spikes and membranes of every layer."""
         run = self._run(states, noises, clock)
         seen: list[Tensor] = []
         readout = self.network.get_submodule(self.signature.readout)
@@ -122,7 +122,7 @@ class _Noise:
     drawn: dict[str, Tensor]
 
     def noise(self, name: str, like: Tensor, step: int) -> Tensor:
-        """The layer's noise."""
+        """Return the layer's noise."""
         return self.drawn[name] if name in self.drawn else torch.zeros_like(like)
 
     def forced(self, name: str, like: Tensor, step: int) -> None:

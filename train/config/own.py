@@ -38,7 +38,7 @@ class OwnSource:
 
 
 def own_source(model: ModelConfig, base: Path) -> OwnSource | None:
-    """The source of an own network, looked for below ``base`` first; None of a shipped network."""
+    """Find the source of an own network, below ``base`` first; None for a shipped network."""
     if model.network in SHIPPED_NETWORKS:
         return None
     place, _, name = model.network.rpartition(":")
@@ -47,7 +47,7 @@ def own_source(model: ModelConfig, base: Path) -> OwnSource | None:
 
 
 def kept_source(model: ModelConfig, folder: Path) -> OwnSource | None:
-    """The copy that a run folder holds of its own network's source; None of a shipped network."""
+    """Return the copy that a run folder holds of its own network's source; None for a shipped network."""
     if model.network in SHIPPED_NETWORKS:
         return None
     place, _, name = model.network.rpartition(":")

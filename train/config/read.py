@@ -59,7 +59,7 @@ def shipped() -> dict[str, Tree]:
 
 
 def read_config(source: str, settings: Mapping[str, Any] | None = None) -> Config:
-    """The configuration called ``source`` (a shipped name or a TOML file), with ``settings`` in it."""
+    """Read the configuration called ``source`` (a shipped name or a TOML file), with ``settings`` in it."""
     base, over = _tree(source), as_tree(settings or {})
     if source in shipped() and _names_own_network(over):
         base = {key: value for key, value in base.items() if key != "model"}  # sizes of another network
@@ -87,7 +87,7 @@ def as_tree(settings: Mapping[str, Any]) -> Tree:
 
 
 def flat(tree: Mapping[str, Any], place: str = "") -> Iterator[str]:
-    """The dotted keys of a tree's values."""
+    """Go through the dotted keys of a tree's values."""
     for key, value in tree.items():
         if isinstance(value, Mapping) and not isinstance(value, Whole):
             yield from flat(value, f"{place}{key}.")
@@ -103,12 +103,12 @@ def full_name(key: str) -> str:
 
 
 def parse_config(text: str, where: str) -> Config:
-    """A configuration from the text of its TOML file."""
+    """Read a configuration from the text of its TOML file."""
     return check_config(_parsed(text, where), where)
 
 
 def check_config(tree: Tree, where: str) -> Config:
-    """A ``Config`` from its tree; all faults at once, each with the nearest known name or what was expected."""
+    """Check a tree as a ``Config``; all faults at once, each with the nearest known name or what is expected."""
     try:
         return Config.model_validate(with_present_names(merged({}, tree), where))
     except ValidationError as fault:
@@ -117,7 +117,7 @@ def check_config(tree: Tree, where: str) -> Config:
 
 
 def to_toml(config: Config) -> str:
-    """The resolved configuration, as a file that gives the same run again."""
+    """Return the resolved configuration, as a file that gives the same run again."""
     lines: list[str] = []
     _write_table(config.model_dump(exclude_none=True), (), lines)
     return "\n".join(lines).strip() + "\n"
@@ -194,7 +194,7 @@ def _key(name: str) -> str:
 
 
 def _literal(value: Any) -> str:
-    """A TOML literal: JSON's, but for tables within lists, the character DEL and numbers that are not finite."""
+    """Return a TOML literal: JSON's, except for tables within lists, the character DEL and numbers not finite."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_key(key)} = {_literal(part)}" for key, part in value.items()) + "}"
     if isinstance(value, list | tuple):
@@ -254,7 +254,7 @@ def explain(error: Any) -> str:
 
 
 def _meant(place: Sequence[str]) -> str:
-    """The same name in another section, else the nearest name here, else the nearest anywhere, else all names here."""
+    """Suggest this name in another section, else the nearest name here, else the nearest anywhere, else all here."""
     *section, name = place
     elsewhere: dict[str, list[str]] = {}
     for key, _ in fields():

@@ -195,7 +195,7 @@ class ModelConfig(Section):
 
 
 def _named(value: Any) -> Any:
-    """A name alone as the table that it stands for."""
+    """Read a name alone as the table that it stands for."""
     return {"name": value} if isinstance(value, str) else value
 
 

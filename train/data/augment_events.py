@@ -77,7 +77,7 @@ class _Plan(NamedTuple):
 def augment_events(
     data: Recordings, indices: NDArray[np.int64], how: Augmentation, seed: int, epoch: int
 ) -> AugmentedEvents:
-    """The recordings with these ``indices``, changed each in its own way; those of ``data`` stay as they are."""
+    """Change the recordings with these ``indices``, each in its own way; those of ``data`` stay as they are."""
     how.check("events")
     drawn = Draws(seed, epoch, indices)
     native = find_function("change", ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
@@ -140,7 +140,7 @@ def _partners(labels: NDArray[np.int64], indices: NDArray[np.int64], drawn: Draw
 def _native(
     native: Any, plan: _Plan, sensor: Sensor, how: Augmentation, drawn: Draws, at: int, room: Events
 ) -> tuple[Events, int]:
-    """The changed events and how many fell off the sensor, by the core, which leaves Python to other threads."""
+    """Change events in the core, which leaves Python to other threads, and count those that fell off the sensor."""
     own, other = np.ascontiguousarray(plan.own), np.ascontiguousarray(plan.other)
     change = _Change(
         own=address_of(own),
@@ -169,7 +169,7 @@ def _native(
 
 
 def _plain(plan: _Plan, sensor: Sensor, how: Augmentation, drawn: Draws, at: int) -> tuple[Events, int]:
-    """The same in numpy."""
+    """Do the same in numpy."""
     parts = [
         _part(events, move, stream, plan, sensor, how, drawn, at)
         for events, move, stream in ((plan.own, (0, 0, 0), OWN), (plan.other, plan.move, OTHER))

@@ -19,7 +19,7 @@ ALL = 2**16  # events kept of so many; half a random word decides on each
 def augment_frames(
     frames: NDArray[np.uint8], indices: NDArray[np.int64], how: Augmentation, seed: int, epoch: int
 ) -> NDArray[np.uint8]:
-    """The samples with these ``indices``, [B, …, H, W], changed each in its own way; what comes in is zero.
+    """Change the samples with these ``indices``, [B, …, H, W], each in its own way; what comes in is zero.
 
     Cutting an image out of one padded by k pixels is moving it by up to k: a crop is a shift of both axes.
     All frames of a sequence move alike, and every sample loses a share of its events drawn between 0 and ``drop``.

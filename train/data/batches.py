@@ -70,7 +70,7 @@ class Batches:
         return len(self._edges) - 1
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
-        """The batches of one epoch from number `start` on."""
+        """Go through the batches of one epoch from number `start` on."""
         if not 0 <= start <= len(self):
             raise AxonnxError(f"batches: cannot start at batch {start}; an epoch has {len(self)}")
         order = self.order(epoch)
@@ -81,7 +81,7 @@ class Batches:
         return self._make(epoch, range(len(self))[number], self.order(epoch))
 
     def order(self, epoch: int) -> NDArray[np.int64]:
-        """The samples of all shards in the order of this epoch."""
+        """Return the samples of all shards in the order of this epoch."""
         if not self.shuffle:
             return np.arange(len(self.data))
         return np.random.default_rng([self.seed, ORDER, epoch]).permutation(len(self.data))
@@ -130,7 +130,7 @@ class Batches:
         return made.frames, lost + np.array([each.total for each in made.outside], np.int64)
 
     def _numbers(self, frames: NDArray[np.uint8]) -> Input:
-        """The input's numbers; a difference of small integers is exact in float32."""
+        """Return the input's numbers; a difference of small integers is exact in float32."""
         if self.dtype == "uint8":
             return np.ascontiguousarray(frames)
         values = frames.astype(np.float32, order="C")

@@ -85,7 +85,7 @@ def _bin(recordings: Recordings, binning: Binning) -> Kept:
 
 
 def in_blocks(recordings: Recordings, binning: Binning) -> Iterator[tuple[NDArray[np.int64], BatchBinned]]:
-    """Some recordings at a time, by number: binning needs several numbers for every event and frame it is given."""
+    """Take some recordings at a time, by number: binning needs several numbers for each event and frame."""
     cost = np.cumsum(recordings.sizes + binning.bins * binning.cells // 16) // EVENTS_AT_ONCE
     for number in np.unique(cost):
         chosen = np.flatnonzero(cost == number)
@@ -93,7 +93,7 @@ def in_blocks(recordings: Recordings, binning: Binning) -> Iterator[tuple[NDArra
 
 
 def _read(path: Path, shape: tuple[int, ...]) -> Kept | None:
-    """What the file holds, or None and a line in the log when that cannot be trusted."""
+    """Return what the file holds, or None and a line in the log if it cannot be trusted."""
     try:
         reasons, clipped, checksum = read_arrays(path, ["reasons"], ["clipped"], ["checksum"])
         frames = mapped_array(path, "frames")  # of which a process holds what its batches touch

@@ -44,7 +44,7 @@ class Draws:
         return found
 
     def whole(self, what: int, most: int) -> NDArray[np.int64]:
-        """A whole number from −most to most for each sample."""
+        """Draw a whole number from −most to most for each sample."""
         return np.floor((2 * most + 1) * self.unit[:, what]).astype(np.int64) - most
 
     def words(self, at: int, stream: int, count: int) -> tuple[Words, ...]:
@@ -56,7 +56,7 @@ class Draws:
 
 
 def to_unit(words: Words) -> NDArray[np.float64]:
-    """The middle of the 2^32 parts of the unit interval that a word names."""
+    """Return the middle of that one of 2^32 parts of the unit interval which a word names."""
     return (words.astype(np.float64) + 0.5) * UNIT
 
 

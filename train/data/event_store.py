@@ -77,7 +77,7 @@ class EventStore:
         sensor: Sensor,
         **known: Any,
     ) -> Recordings:
-        """The recordings of the source files, mapped from disk; `convert` is called where they are not there yet.
+        """Open the recordings of the source files from disk; `convert` is called if they are not there yet.
 
         What is `known` beside the events (origin, places) goes into them as it is.
         """
@@ -85,11 +85,11 @@ class EventStore:
         return Recordings(found.events, found.offsets, found.columns["label"], classes, sensor, found.groups, **known)
 
     def keep(self, sources: Sequence[Path], convert: Convert, how: Any = None) -> Stored:
-        """The samples of the source files, converted as `how` says; only where they are not there yet."""
+        """Open the samples of the source files, converted as `how` says if they are not there yet."""
         return self.keep_as(_key(sources, how), convert)
 
     def keep_as(self, key: str, convert: Convert) -> Stored:
-        """The samples that are known by this key; `convert` makes them, one at a time, and may note facts."""
+        """Open the samples known by this key; `convert` makes them, one at a time, and may note facts."""
         place = self.folder / f"events-{key[:32]}"
         if place.is_dir():
             try:
@@ -161,7 +161,7 @@ def _checksum(
 
 
 def _mapped(place: Path, count: int) -> NDArray[np.void]:
-    """The events as an array that is read from disk as it is used."""
+    """Map the events as an array that is read from disk as it is used."""
     path = place / EVENTS
     size = path.stat().st_size if path.is_file() else -1
     if size != count * EVENT.itemsize:

@@ -13,7 +13,7 @@ ROOT_VARIABLE = "AXONNX_DATA"
 
 
 def data_root(root: str | Path | None, data_set: str) -> Path:
-    """The folder that holds data sets: the argument, else the environment variable AXONNX_DATA."""
+    """Return the folder that holds data sets: the argument, else the environment variable AXONNX_DATA."""
     chosen = root if root is not None else os.environ.get(ROOT_VARIABLE)
     advice = f"pass its root or set {ROOT_VARIABLE} to the folder that holds the data"
     if not chosen:
@@ -27,7 +27,7 @@ def data_root(root: str | Path | None, data_set: str) -> Path:
 def find_files(
     root: Path, names: Sequence[str], *, folders: Sequence[str] = (".",), data_set: str, how: str
 ) -> list[Path]:
-    """The paths of all `names`, in the first of the folders below `root` that holds every one."""
+    """Return the paths of all `names`, in the first of the folders below `root` that holds every one."""
     places = [root / folder for folder in folders]
     for place in places:
         if all((place / name).is_file() for name in names):
@@ -38,7 +38,7 @@ def find_files(
 
 
 def missing_files(data_set: str, expected: Iterable[object], looked_in: Iterable[object], how: str) -> AxonnxError:
-    """An error that says which files are expected, where they were looked for and how to get them."""
+    """Return an error that says which files are expected, where they were looked for and how to get them."""
     return AxonnxError(
         f"{data_set}: data files are missing"
         f"\n  expected: {', '.join(map(str, expected))}"

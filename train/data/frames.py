@@ -52,7 +52,7 @@ class Frames:
         return int(self.frames.shape[-3])
 
     def subset(self, indices: ArrayLike) -> Frames:
-        """These samples only, in this order."""
+        """Take these samples only, in this order."""
         chosen = np.asarray(indices, dtype=np.int64)
         groups = None if self.groups is None else self.groups[chosen]
         return Frames(self.frames[chosen], self.labels[chosen], self.classes, groups)

@@ -21,7 +21,7 @@ class Piece(NamedTuple):
 
 
 def label_files(folder: Path, name: str) -> list[Path]:
-    """The label files that `name` means: one of that name, or with * one beside each recording."""
+    """Find the label files that `name` means: one of that name, or with * one beside each recording."""
     found = sorted(folder.rglob(name)) if "*" in name else [folder / name]
     if not found or not found[0].is_file():
         raise AxonnxError(
@@ -32,7 +32,7 @@ def label_files(folder: Path, name: str) -> list[Path]:
 
 
 def read_pieces(folder: Path, name: str, recordings: Sequence[Path]) -> dict[Path, list[Piece]]:
-    """The pieces of every recording that has some."""
+    """Read the pieces of every recording that has some."""
     files = label_files(folder, name)
     if "*" in name:
         before, after = name.rsplit("/", 1)[-1].split("*", 1)
@@ -44,7 +44,7 @@ def read_pieces(folder: Path, name: str, recordings: Sequence[Path]) -> dict[Pat
 
 
 def _of_all(file: Path, folder: Path, recordings: Sequence[Path]) -> dict[Path, list[Piece]]:
-    """The rows of one file for all recordings, by its column file."""
+    """Read the rows of one file for all recordings, by its column file."""
     known = {str(path.relative_to(folder)): path for path in recordings} | {path.name: path for path in recordings}
     found: dict[Path, list[Piece]] = {}
     for row, piece in _read(file):
@@ -61,7 +61,7 @@ def _of_all(file: Path, folder: Path, recordings: Sequence[Path]) -> dict[Path, 
 
 
 def _read(file: Path) -> list[tuple[Mapping[str, str], Piece]]:
-    """The rows of a label file; a row that is none is refused with its line."""
+    """Read the rows of a label file; a row that is none is refused with its line."""
     try:
         with open(file, encoding="utf-8-sig", newline="") as stream:
             rows = list(csv.reader(stream))

@@ -67,7 +67,7 @@ def _outside_and_clipped(data: Recordings, binning: Binning) -> tuple[Outside, i
 
 
 def classes_left_out(splits: DataSplits) -> list[str]:
-    """A line for each part that has no sample of some classes."""
+    """Return a line for each part that has no sample of some classes."""
     counts = {part: np.bincount(data.labels, minlength=len(splits.classes)) for part, data in splits.parts.items()}
     lines = []
     for part, found in counts.items():

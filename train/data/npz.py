@@ -24,7 +24,7 @@ def read_arrays(path: Path, *choices: Sequence[str]) -> list[NDArray[Any]]:
 
 
 def mapped_array(path: Path, name: str) -> NDArray[Any]:
-    """An array of an npz that is not compressed: read from disk as it is used, and shared by all processes."""
+    """Map an array of an npz that is not compressed: read from disk as it is used, shared by all processes."""
     try:
         with path.open("rb") as file:
             with zipfile.ZipFile(file) as archive:

@@ -45,7 +45,7 @@ def write_objects(data: Any, folder: Path) -> None:
 
 
 def options_of(data: Any) -> dict[str, Any]:
-    """The settings that name the classes, if frames have a list of them."""
+    """Return the settings that name the classes, if frames have a list of them."""
     one = _whole(data[0] if _is_pair(data) else data)
     names = getattr(one, "classes", None)
     if names is None or np.asarray(next(_items(one))[0]).dtype.names is not None:
@@ -59,7 +59,7 @@ def _is_pair(data: Any) -> bool:
 
 
 def _whole(data: Any) -> Any:
-    """The data set behind a loader."""
+    """Return the data set behind a loader."""
     return data.dataset if hasattr(data, "dataset") and hasattr(data, "batch_size") else data
 
 

@@ -34,7 +34,7 @@ class Place(NamedTuple):
     stop: int | None = None
 
     def read(self) -> Recording:
-        """The events of this place, on the clock of the file and in the order of time."""
+        """Read the events of this place, on the clock of the file and in the order of time."""
         found = _of_file(self.path)[self.number]
         events = sort_events(found.events)
         if self.start is not None and self.stop is not None:
@@ -84,7 +84,7 @@ class Recordings:
         return len(self.labels)
 
     def __getitem__(self, index: int) -> NDArray[np.void]:
-        """The events of one recording."""
+        """Return the events of one recording."""
         place = range(len(self))[index]
         at = place if self.chosen is None else self.chosen[place]
         return self.events[self.offsets[at] : self.offsets[at + 1]]
@@ -112,7 +112,7 @@ class Recordings:
         return join_events(parts)
 
     def subset(self, indices: ArrayLike) -> Recordings:
-        """These recordings only, in this order; events on disk stay there."""
+        """Take these recordings only, in this order; events on disk stay there."""
         chosen = np.asarray(indices, dtype=np.int64)
         about = {name: _at(getattr(self, name), chosen) for name in ("labels", "groups", "units")}
         places = None if self.places is None else tuple(self.places[index] for index in chosen)
@@ -136,7 +136,7 @@ class Recordings:
         return bin_batch(*self.take(range(len(self))), binning).frames
 
     def original(self, index: int) -> Recording:
-        """The recording read again from its file, on the clock of its file; without one, the events as they are here.
+        """Read the recording again, on the clock of its file; without a file, return the events as they are here.
 
         Binned from `origin` (a window: from its start), both give the frames that training sees.
         """
@@ -166,7 +166,7 @@ def _of_file(path: Path) -> list[Recording]:
 
 
 def join_events(parts: Iterable[NDArray[np.void]]) -> tuple[NDArray[np.void], NDArray[np.int64]]:
-    """Recordings one after the other, and where each begins [N + 1]."""
+    """Return recordings one after the other, and where each begins [N + 1]."""
     kept = list(parts)
     offsets = np.zeros(len(kept) + 1, np.int64)
     np.cumsum([len(part) for part in kept], out=offsets[1:])
@@ -174,7 +174,7 @@ def join_events(parts: Iterable[NDArray[np.void]]) -> tuple[NDArray[np.void], ND
 
 
 def from_first_event(events: NDArray[np.void]) -> NDArray[np.void]:
-    """The events by time, counted from the first: many cameras count from when they were switched on."""
+    """Sort events and count time from the first: many cameras count from when they were switched on."""
     moved = sort_events(events).copy()
     if len(moved):
         moved["t"] -= moved["t"][0]
@@ -195,7 +195,7 @@ def _check_offsets(offsets: NDArray[np.int64], events: int, recordings: int) -> 
 
 
 def _check_block(block: NDArray[np.void], first: int, data: Recordings) -> None:
-    """Times and places of some events, the first of which is event number `first`."""
+    """Check times and places of some events, the first of which is event number `first`."""
     sensor, times = data.sensor, block["t"]
     _refuse(times < 0, first, data, "has a negative time")
     _refuse(block["x"] >= sensor.width, first, data, f"lies outside the sensor's width {sensor.width}")

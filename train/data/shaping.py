@@ -42,14 +42,14 @@ class Shaping:
         return {"resize": self.resize, "crop": self.crop, "windows": self.windows.model_dump()}
 
     def fit(self, sensor: Sensor) -> FitContract | None:
-        """The region of this sensor that is taken; None where it is taken as it is."""
+        """Return the region of this sensor that is taken; None if it is taken as it is."""
         if self.crop is None and self.resize is None:
             return None
         region = Region(0, 0, sensor.width, sensor.height) if self.crop is None else _region(self.crop, sensor)
         return FitContract(sensor=sensor, **region._asdict())
 
     def target(self, sensor: Sensor) -> Sensor:
-        """The sensor that samples are on."""
+        """Return the sensor that samples are on."""
         fit = self.fit(sensor)
         if fit is None:
             return sensor
@@ -96,7 +96,7 @@ def _region(crop: Crop, sensor: Sensor) -> Region:
 
 
 def shaped(splits: DataSplits, how: Shaping) -> DataSplits:
-    """The same data set with recordings brought onto another sensor and cut into windows; kept on disk."""
+    """Bring the recordings of a data set onto another sensor and cut them into windows; the result is kept on disk."""
     if how.is_off:
         return splits
     if splits.kind != "events":

@@ -14,7 +14,7 @@ from axonnx.base.errors import AxonnxError
 def stratified_split(
     labels: NDArray[np.int64], names: Sequence[object], held_out: int, seed: int = 0
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Indices kept and indices held out, both ascending; every class gives its share of `held_out` and keeps one."""
+    """Return indices kept and held out, ascending; every class gives its share of `held_out` and keeps one."""
     counts = np.bincount(labels)
     room = len(labels) - np.count_nonzero(counts)
     if not 0 < held_out <= room:
@@ -33,7 +33,7 @@ def stratified_split(
 def split_units(
     labels: NDArray[np.int64], units: NDArray[np.int64], names: Sequence[object], share: float, seed: int = 0
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Samples kept and samples held out, so that no unit (a recording, a person) is in both.
+    """Return samples kept and samples held out, so that no unit (a recording, a person) is in both.
 
     `units` [N] are 0 … U − 1, `names` [U] say which they are. Where every unit is of one class, every class gives its
     share of units; else units are taken in the order of a hash while every class keeps a sample.

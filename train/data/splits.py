@@ -86,7 +86,7 @@ class DataSplits:
         return isinstance(self.train, Recordings) and self.train.units is not None
 
     def with_validation(self, share: float, seed: int = 0, by: SplitBy = "recording") -> DataSplits:
-        """The same with a stratified share of the training part set aside for validation.
+        """Set a stratified share of the training part aside for validation.
 
         Windows of one recording stay together, and with ``by="group"`` all recordings of a speaker or user.
         """
@@ -100,11 +100,11 @@ class DataSplits:
         return self._set_aside(*split_units(self.train.labels, units, range(int(units.max()) + 1), share, seed))
 
     def with_validation_groups(self, groups: Sequence[int]) -> DataSplits:
-        """The same with these speakers or users of the training part set aside for validation."""
+        """Set these speakers or users of the training part aside for validation."""
         return self._set_aside(*self._without_groups(groups, "validation groups"))
 
     def with_test_groups(self, groups: Sequence[int]) -> DataSplits:
-        """The training part alone: judged by these speakers or users, learned from the others.
+        """Keep the training part alone: tested on these speakers or users, learned from the others.
 
         Recipes are chosen on such parts, so that the test part is looked at once, at the end.
         """
@@ -112,7 +112,7 @@ class DataSplits:
         return replace(self, train=self.train.subset(train), test=self.train.subset(out), validation=None)
 
     def with_unseen_groups(self) -> DataSplits:
-        """The same, tested on those speakers or users alone who are not in the training part."""
+        """Test on those speakers or users alone who are not in the training part."""
         if self.test.groups is None:
             raise AxonnxError(f"{self.name}: nothing is known about speakers or users of the test part")
         unseen = np.flatnonzero(~np.isin(self.test.groups, self.groups))
@@ -128,7 +128,7 @@ class DataSplits:
         return [int(group) for group in np.unique(self.train.groups)]
 
     def _without_groups(self, groups: Sequence[int], what: str) -> tuple[np.ndarray, np.ndarray]:
-        """Samples of all other groups, and of these."""
+        """Return samples of all other groups, and of these."""
         missing = sorted(set(groups) - set(self.groups))
         if missing or not groups:
             raise AxonnxError(f"{self.name}: {what} {missing or '[]'}; known: {self.groups}")
@@ -137,7 +137,7 @@ class DataSplits:
         return np.flatnonzero(~out), np.flatnonzero(out)
 
     def with_classes(self, chosen: Sequence[int]) -> DataSplits:
-        """The same with these classes alone, numbered anew in this order."""
+        """Keep these classes alone, numbered anew in this order."""
         if not chosen or len(set(chosen)) != len(chosen) or not set(chosen) <= set(range(len(self.classes))):
             raise AxonnxError(
                 f"{self.name}: classes {list(chosen)}; expected different numbers from 0 to {len(self.classes) - 1}"
@@ -166,7 +166,7 @@ def with_classes(data: Data, chosen: Sequence[int]) -> Data:
 
 
 def kind_of(data: Data) -> Kind:
-    """What a sample of this data is."""
+    """Return what a sample of this data is."""
     if isinstance(data, Recordings):
         return "events"
     return "frames" if data.is_sequence else "images"

@@ -57,7 +57,7 @@ class Window(NamedTuple):
 
 
 def windows_of(times: NDArray[np.int64], piece: Window, how: Windows) -> Iterator[Window]:
-    """The windows of a piece of a recording; `times` of the whole recording never fall. Empty ones are left out."""
+    """Return the windows of a piece of a recording; `times` of the recording never fall. Empty ones are left out."""
     if how.duration_us is not None:
         yield from _by_time(times, piece, how, how.duration_us)
     elif how.events is not None:
@@ -91,7 +91,7 @@ def _by_events(times: NDArray[np.int64], piece: Window, how: Windows, length: in
 
 
 def _edge(times: NDArray[np.int64], event: int, end: int) -> int:
-    """The first event of the same µs."""
+    """Return the first event of the same µs."""
     return end if event >= end else int(np.searchsorted(times, times[event]))
 
 

@@ -42,7 +42,7 @@ SCENES_AT_ONCE = 64
 
 
 def load_static(root: str | Path | None = None) -> DataSplits:
-    """The digits as images [N, 1, 8, 8] of values 0–16."""
+    """Load the digits as images [N, 1, 8, 8] of values 0–16."""
     images, labels = _digits()
     whole = Frames(frames=images[:, None], labels=labels, classes=CLASSES)
     train, test = _split(labels)
@@ -57,7 +57,7 @@ def load_saccade(
     camera: EventCamera | Mapping[str, Any] = EventCamera(),  # noqa: B008 (frozen)
     seed: int = 0,
 ) -> DataSplits:
-    """The digits as events of a `sensor` × `sensor` camera that looks along three saccades."""
+    """Load the digits as events of a `sensor` × `sensor` camera that looks along three saccades."""
     if sensor not in SENSORS:
         raise AxonnxError(f"digits-saccade: sensor is {sensor!r}; it can be {' or '.join(map(str, SENSORS))} pixels")
     whole = _recorded(EventCamera.model_validate(camera), sensor, saccade_us, seed)
@@ -132,7 +132,7 @@ def _weights(sensor: int, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _cubic(distance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The Catmull–Rom kernel."""
+    """Return the Catmull–Rom kernel."""
     near = (1.5 * distance - 2.5) * distance * distance + 1
     far = ((-0.5 * distance + 2.5) * distance - 4) * distance + 2
     return np.where(distance < 1, near, np.where(distance < 2, far, 0.0))

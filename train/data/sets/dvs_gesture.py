@@ -45,7 +45,7 @@ def load_dvs_gesture(root: str | Path | None = None, *, store: str | Path | None
 
 
 def load_dvs_gesture_32x32(root: str | Path | None = None) -> DataSplits:
-    """The gestures as 49 frames of 2×32×32 counts; the test part is the validation users, 19 to 23."""
+    """Load the gestures as 49 frames of 2×32×32 counts; the test part is the validation users, 19 to 23."""
     how = "they are frames made from DVS128 Gesture and not published; use the data set dvs-gesture for the events"
     paths = find_files(data_root(root, "dvs-gesture-32x32"), SMALL, data_set="dvs-gesture-32x32", how=how)
     return DataSplits("dvs-gesture-32x32", *(_read(path) for path in paths))

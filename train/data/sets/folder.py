@@ -36,7 +36,7 @@ def load_folder(
     damaged: Damaged = "refuse",
     shaping: Shaping | None = None,
 ) -> DataSplits:
-    """Recordings of any known format, `<folder>/<class>/<file>`, with a share of each class held out for testing.
+    """Load recordings of any known format, `<folder>/<class>/<file>`, with a share of each class held out for testing.
 
     Many cameras count from when they were switched on, so the time of each recording begins with its first event.
     With `<folder>/train/<class>/…` and `<folder>/test/<class>/…` (and validation) the parts are taken as they are.
@@ -96,7 +96,7 @@ def _classes(listing: Listing, pieces: dict[Path, list[Piece]] | None) -> tuple[
 
 
 def _units(data: Recordings, folder: Path) -> tuple[NDArray[np.int64], list[str]]:
-    """What must not be in two parts, by number for each sample, and a name for each: people, or else recordings."""
+    """Return what must not be in two parts: a number for each sample, and the name of each person or recording."""
     if data.groups is not None:
         people, units = np.unique(data.groups, return_inverse=True)
         return units.astype(np.int64), [str(person) for person in people]

@@ -41,7 +41,7 @@ def load_idx(root: str | Path | None = None) -> DataSplits:
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
-    """The array of one idx file of unsigned bytes."""
+    """Read the array of one idx file of unsigned bytes."""
     content = _content(path)
     if len(content) < 4 or content[:2] != b"\0\0":
         raise AxonnxError(f"{path}: is no idx file; it begins with {content[:4].hex() or 'nothing'}, expected 0000…")
@@ -75,7 +75,7 @@ def _load(name: str, root: Path, folders: tuple[str, ...], classes: tuple[str, .
 
 
 def _pair(name: str, places: list[Path], prefix: str, source: str) -> tuple[Path, Path]:
-    """The files of images and labels of one part."""
+    """Return the files of images and labels of one part."""
     wanted = (f"{prefix}-images-idx3-ubyte", f"{prefix}-labels-idx1-ubyte")
     for place in places:
         images, labels = (_plain_or_gzipped(place / file) for file in wanted)

@@ -30,7 +30,7 @@ class Listing:
         return tuple(folders_in(self.folder))
 
     def notes(self) -> list[str]:
-        """A line about files that are no recordings."""
+        """Return a line about files that are no recordings."""
         if not self.ignored:
             return []
         kinds = Counter(path.suffix.lower() or "no suffix" for path in self.ignored)

@@ -161,7 +161,7 @@ def _of_files(
 
 
 def _extend(look: Look, recording: Recording) -> None:
-    """The sensor, which must be the same for all, and how far events reach."""
+    """Note the sensor, which must be the same for all, and how far events reach."""
     events = recording.events
     if len(events):
         width, height = look.reaches
@@ -184,7 +184,7 @@ def _wanted(look: Look, label: str) -> bool:
 
 
 def _picture(look: Look, recording: Recording) -> NDArray[np.int64]:
-    """Counts [polarity, H, W] of a recording's middle, before motion blurs it; squares of a large sensor are one."""
+    """Count events [polarity, H, W] in a recording's middle, before motion blurs it; large sensors are shrunk."""
     width, height = look.sensor or look.reaches
     side, events = -(-max(width, height) // FINEST), sort_events(recording.events)
     taken = max(FEWEST, len(events) // 10)

@@ -40,7 +40,7 @@ def load_nmnist(root: str | Path | None = None, *, store: str | Path | None = No
 
 
 def load_nmnist_1000(root: str | Path | None = None) -> DataSplits:
-    """The first 1,000 training and 100 test recordings of N-MNIST."""
+    """Load the first 1,000 training and 100 test recordings of N-MNIST."""
     how = "they hold part of N-MNIST and are not published; use the data set nmnist for the whole"
     paths = find_files(data_root(root, "nmnist-1000"), SMALL, data_set="nmnist-1000", how=how)
     return DataSplits("nmnist-1000", *(_read(path) for path in paths))

@@ -23,13 +23,13 @@ class Spikes:
 
     @classmethod
     def joined(cls, parts: list[Spikes]) -> Spikes:
-        """The events of all parts, in the order of the parts."""
+        """Return the events of all parts, in the order of the parts."""
         none = cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_))
         columns = [(part.cell, part.time, part.on) for part in [none, *parts]]
         return cls(*(np.concatenate(column) for column in zip(*columns, strict=True)))
 
     def take(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> Spikes:
-        """The events at these places, or where this mask is true."""
+        """Return the events at these places, or where this mask is true."""
         return Spikes(self.cell[chosen], self.time[chosen], self.on[chosen])
 
 
@@ -61,7 +61,7 @@ class Ramp:
 
     @classmethod
     def between(cls, before: NDArray[np.float64], after: NDArray[np.float64], start: int, end: int) -> Ramp:
-        """The straight line from one frame to the next."""
+        """Move along the straight line from one frame to the next."""
         first, last = before.ravel(), after.ravel()
         return cls(first, last, (last - first) / (end - start), start, end)
 
@@ -85,7 +85,7 @@ def step(pixels: Pixels, ramp: Ramp, refractory_us: int) -> Iterator[Spikes]:
 
 
 def _follow_light(pixels: Pixels, ramp: Ramp, cells: NDArray[np.int64]) -> None:
-    """A pixel in reset sees nothing: it starts again from the light at the moment it is ready."""
+    """Skip crossings during the refractory time: a pixel starts again from the light at the moment it is ready."""
     pixels.reference[cells] = ramp.at(cells, pixels.ready[cells])
 
 

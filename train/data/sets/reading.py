@@ -36,7 +36,7 @@ class FolderReading:
     damaged: Damaged = "refuse"
 
     def listing(self, folder: Path) -> Listing:
-        """What stands there."""
+        """List what stands there."""
         if not folder.is_dir():
             raise AxonnxError(f"{folder}: there is no such folder")
         labels = self.how.windows.labels
@@ -48,7 +48,7 @@ class FolderReading:
         return None if labels is None else read_pieces(listing.folder, labels, [path for _, path in listing.recordings])
 
     def recordings(self, listing: Listing, classes: tuple[str, ...]) -> tuple[Recordings, list[str]]:
-        """The samples, on disk, and what there is to say of them."""
+        """Return the samples, on disk, and what there is to say of them."""
         pieces = self.pieces(listing)
         files = [path for _, path in listing.recordings]
         if not files:
@@ -105,7 +105,7 @@ class FolderReading:
         facts["without"] = facts.get("without", 0) + (used == 0)
 
     def _sensor(self, path: Path, recording: Recording, facts: dict[str, Any]) -> Sensor:
-        """The sensor asked for, or the one that all files agree on; the facts remember it."""
+        """Return the sensor asked for, or the one that all files agree on; the facts remember it."""
         known = self.sensor or recording.sensor
         first = facts.get("sensor")
         if known is None or (first is not None and known.model_dump() != first):
@@ -171,7 +171,7 @@ def _groups(listing: Listing, pattern: str | None) -> list[int]:
 
 
 def _left_out(found: Stored, folder: Path) -> list[str]:
-    """A line about what is in no window."""
+    """Return lines about what is in no window and about what was skipped."""
     facts, lines = found.facts, []
     if skipped := facts.get("skipped"):
         lines.append(f"warning: {folder}: {len(skipped)} recordings cannot be read and are left out: {_few(skipped)}")

@@ -63,7 +63,7 @@ def load_data_set(
     shaping: Shaping | None = None,
     **options: Any,
 ) -> DataSplits:
-    """The data set of that name, or one's own at that path, with the options its loader takes.
+    """Load the data set of that name, or one's own at that path, with the options its loader takes.
 
     `validation` sets aside a share of the training part, `validation_groups` all of these speakers or users. `shaping`
     says how recordings are brought onto another sensor and cut into windows.
@@ -87,7 +87,7 @@ def load_data_set(
 def _load(
     name: str, loader: Callable[..., DataSplits], place: str | Path | None, options: dict[str, Any]
 ) -> DataSplits:
-    """What the loader gives; options of another type than it states are refused."""
+    """Return what the loader gives; options of another type than it states are refused."""
     try:
         splits: DataSplits = validate_call(loader)(place, **options)
     except ValidationError as fault:
@@ -98,7 +98,7 @@ def _load(
 
 
 def _own(name: str) -> Callable[..., DataSplits]:
-    """The loader for what stands at a path."""
+    """Return the loader for what stands at a path."""
     path = Path(name)
     if path.is_dir():
         return load_frames if holds_frames(path) else load_folder

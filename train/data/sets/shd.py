@@ -34,14 +34,14 @@ def load_shd(root: str | Path | None = None) -> DataSplits:
 
 
 def load_regenerated(root: str | Path | None = None) -> DataSplits:
-    """Recordings made again from Heidelberg Digits, the test part a held-out speaker. Not SHD: never report as such."""
+    """Load recordings made again from Heidelberg Digits, tested on a held-out speaker. Never report them as SHD."""
     how = "they are regenerated from the Heidelberg Digits and not published; use the data set shd for the original"
     paths = find_files(data_root(root, "shd-regenerated"), REGENERATED, data_set="shd-regenerated", how=how)
     return DataSplits("shd-regenerated", *(read_regenerated(path) for path in paths))
 
 
 def read_shd(path: Path) -> Recordings:
-    """The recordings of one HDF5 file in SHD's layout."""
+    """Read the recordings of one HDF5 file in SHD's layout."""
     found = readers.read_shd(path)
     labels = [each.label for each in found if each.label is not None]
     if len(labels) != len(found):
@@ -54,7 +54,7 @@ def read_shd(path: Path) -> Recordings:
 
 
 def read_regenerated(path: Path) -> Recordings:
-    """The recordings of one npz file of regenerated digits."""
+    """Read the recordings of one npz file of regenerated digits."""
     names = (["times_f16"], ["units"], ["offsets"], ["label"], ["speaker"])
     times, units, offsets, labels, speakers = read_arrays(path, *names)
     with naming(path):

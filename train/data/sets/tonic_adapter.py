@@ -55,7 +55,7 @@ def tonic_recordings(source: TonicSource, root: Path, part: str, store: EventSto
 
 
 def _files(source: TonicSource, root: Path, part: str) -> list[Path]:
-    """The part's files, all there and of a possible size: otherwise tonic would try to download them."""
+    """Check that the part's files are there and of a possible size; otherwise tonic would try to download them."""
     wanted = source.parts[part]
     folder = root / source.tonic / wanted.folder
     paths = sorted(folder.glob(source.pattern))
@@ -81,7 +81,7 @@ def _opened(tonic_class: str, root: Path, train: bool) -> Any:
 
 
 def _samples(data: Any, source: TonicSource) -> Iterator[Sample]:
-    """The recordings by path: tonic lists them in whatever order the file system does."""
+    """Sort the recordings by path: tonic lists them in whatever order the file system does."""
     groups = getattr(data, "users", [-1] * len(data.data))
     for index in sorted(range(len(data.data)), key=lambda index: str(data.data[index])):
         try:
