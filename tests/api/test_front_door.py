@@ -108,7 +108,8 @@ def test_an_unknown_name_is_no_attribute():
 
 def test_importing_sub_packages_rebinds_no_name():
     code = (
-        "import axonnx, axonnx.train.run, axonnx.export.exporting, axonnx.runtime.report.page, axonnx.trained_run, axonnx.model; "
+        "import axonnx, axonnx.train.run, axonnx.export.exporting, axonnx.runtime.report.page, "
+        "axonnx.trained_run, axonnx.model; "
         "print([name for name in dir(axonnx) if name[0].islower() and not callable(getattr(axonnx, name))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
