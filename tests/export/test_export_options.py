@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from axonnx.cli import main
-from axonnx.export import run as command
+from axonnx.export import exporting as command
 from axonnx.export import ways
 from axonnx.train.trained import open_run
 

@@ -8,7 +8,7 @@ import pytest
 
 from axonnx.base.progress import Progress
 from axonnx.cli.command import run_verb
-from axonnx.cli.show import progress as module
+from axonnx.cli.show import terminal_progress as module
 from axonnx.cli.show.terminal_progress import Shown
 from axonnx.runtime.jobs.work import Outcome
 from axonnx.train.output.progress import Epochs, Silent
