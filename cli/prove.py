@@ -18,7 +18,7 @@ from axonnx.runtime.measure.agreement import agreement_of
 from axonnx.runtime.measure.engine_result import EngineResult
 from axonnx.runtime.measure.evaluation import Evaluation
 from axonnx.runtime.measure.inspection import Certificate, Inspection, inspect_file
-from axonnx.runtime.measure.profile_result import ProfileResult
+from axonnx.runtime.measure.profile_result import DenseEnergy, Energy, ProfileResult
 from axonnx.runtime.measure.verify_result import Accuracy, VerifyResult
 from axonnx.runtime.measure.ways import way_text
 from axonnx.runtime.report.pictures import agreement_picture
@@ -203,10 +203,13 @@ def _profile_table(result: ProfileResult) -> str:
     low, high = (100 * bound for bound in result.accuracy_interval)
     lines += [
         "",
-        f"input events        {totals.events_in:>14,.1f}   activation sparsity {sparsity:.2f} %",
-        f"membrane updates    {totals.membrane_updates:>14,}   footprint {totals.footprint_bytes:,} bytes",
+        f"input events        {totals.events_in:>14,.1f}   in {totals.active_inputs:,.1f} cells",
+        f"membrane updates    {totals.membrane_updates:>14,}   activation sparsity {sparsity:.2f} %",
+        f"footprint           {totals.footprint_bytes:>14,}   bytes; state {totals.state_bytes:,} bytes",
         f"latency             {result.latency_ms_per_step:>11.3f} ms   for each step and sample, in this process",
-        f"energy              {energy.total_nj:>11.1f} nJ   dense {energy.dense_nj:.1f} nJ; {energy.hardware.name}",
+        f"energy              {energy.total_nj:>11.1f} nJ   operations {energy.parts.operations:,.1f} nJ, memory "
+        f"{energy.parts.memory:,.1f} nJ; {energy.hardware.name}, {energy.memory_pj_per_byte:g} pJ a byte",
+        *(_dense(energy, network) for network in energy.dense),
         f"accuracy            {100 * result.accuracy:>12.1f} %   {low:.1f} – {high:.1f} %; ECE {result.ece:.3f}",
     ]
     if result.early_exit:
@@ -215,6 +218,14 @@ def _profile_table(result: ProfileResult) -> str:
         )
         lines.append(f"early exit          {exits}")
     return "\n".join(lines)
+
+
+def _dense(energy: Energy, network: DenseEnergy) -> str:
+    passes = "1 pass" if network.passes == 1 else f"{network.passes} passes"
+    return (
+        f"dense, {passes:<13}{network.parts.total:>11.1f} nJ   {network.activation_bits}-bit activations; "
+        f"fewer joules than it: {energy.verdict(network)}"
+    )
 
 
 def _costs_side_by_side(results: Sequence[ProfileResult]) -> str:

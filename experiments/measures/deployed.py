@@ -37,7 +37,7 @@ def measure(job: Job, runs: Path) -> Record:
         "ece": figures.ece,
         "samples": figures.samples,
         "spikes": figures.spikes_per_inference,
-        "energy_nj": figures.energy.total_nj,
+        "energy_nj": figures.energy.parts.operations,
         "bytes": size,
     }
 

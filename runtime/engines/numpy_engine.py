@@ -75,21 +75,11 @@ class NumpyEngine:
     def _execute(
         self, i: Instruction, values: Mapping[str, Floats], step: int, batch: int, tally: _Tally
     ) -> tuple[Floats, ...]:
-        constants = self.program.constants
-        given = [values[name] if name in values else constants[name] for name in i.reads]
         if isinstance(i, Linear | Conv):
-            out, operations = self._synapse(i, given[0])
+            out, operations = self._synapse(i, values[i.reads[0]])
             tally.operations[i.name] += operations
             return (out,)
-        if isinstance(i, Neurons):
-            parameters = {key: constants[name] for key, name in i.parameters.items()}
-            return ops.KERNELS[i.spike_op](*given, parameters)
-        if isinstance(i, RecurrentActivity | PoolPairs):
-            return ops.KERNELS[type(i).__name__](*given, {})
-        if isinstance(i, StepRow):
-            table = constants[i.table]
-            return (np.broadcast_to(table[step], (batch, *table.shape[1:])),)
-        return (_plain(i, given),)
+        return run_instruction(self.program, i, values, step, batch)
 
     def _synapse(self, i: Linear | Conv, x: Floats) -> tuple[Floats, Counts]:
         constants = self.program.constants
@@ -99,15 +89,27 @@ class NumpyEngine:
         return ops.conv(x, constants[i.weight], bias, i, self.program.buffers[i.writes[0]].shape)
 
 
-def _plain(i: Instruction, given: list[Floats]) -> Floats:
+def run_instruction(
+    program: Program, i: Instruction, values: Mapping[str, Floats], step: int, batch: int
+) -> tuple[Floats, ...]:
+    """Run one instruction without weights on the buffers that it reads, and return what it writes."""
+    constants = program.constants
+    given = [values[name] if name in values else constants[name] for name in i.reads]
+    if isinstance(i, Neurons):
+        return ops.KERNELS[i.spike_op](*given, {key: constants[name] for key, name in i.parameters.items()})
+    if isinstance(i, RecurrentActivity | PoolPairs):
+        return ops.KERNELS[type(i).__name__](*given, {})
+    if isinstance(i, StepRow):
+        table = constants[i.table]
+        return (np.broadcast_to(table[step], (batch, *table.shape[1:])),)
     if isinstance(i, Arithmetic):
-        return ops.arithmetic(i, *given)
+        return (ops.arithmetic(i, *given),)
     if isinstance(i, AveragePool):
-        return ops.average_pool(given[0], i.window)
+        return (ops.average_pool(given[0], i.window),)
     if isinstance(i, MaxPool):
-        return ops.max_pool(given[0], i.window)
+        return (ops.max_pool(given[0], i.window),)
     assert isinstance(i, Move), i
-    return i.apply(given)
+    return (i.apply(given),)
 
 
 class _Tally:

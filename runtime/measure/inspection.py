@@ -9,6 +9,7 @@ from pydantic import NonNegativeInt
 
 from axonnx.runtime.format.contract import Contract, SynapseContract
 from axonnx.runtime.format.values import UNITS
+from axonnx.runtime.measure.profile import constant_bytes, state_bytes
 from axonnx.runtime.measure.result_files import Found
 from axonnx.runtime.program.compilation import compile_file
 from axonnx.runtime.program.instructions import Program
@@ -79,7 +80,7 @@ def _sizes(program: Program, certificates: tuple[Certificate, ...]) -> Sizes:
         weights=sum(each.weights for each in certificates),
         weights_not_zero=sum(each.weights - each.zeros for each in certificates),
         neurons=sum(layer.size for layer in program.layers),
-        constant_bytes=sum(array.nbytes for array in program.constants.values()),
-        state_bytes_per_sample=4 * sum(program.buffers[name].size for name in program.states),
+        constant_bytes=constant_bytes(program),
+        state_bytes_per_sample=state_bytes(program),
         instructions=len(program.instructions),
     )

@@ -1,12 +1,17 @@
 """Measure the cost of running a file: spikes, operations, memory, time and energy.
 
-Definitions follow NeuroBench where it has one. An *effective operation* is one weight used by one non-zero input: an
-accumulate if the input is a spike, a multiply-accumulate if it is graded. *Activation sparsity* is the share of zeros
-among all outputs of all neurons over all time steps. All figures are means per inference.
+Definitions follow NeuroBench where it has one. An *effective operation* is one weight, other than zero, that meets a
+non-zero input: an accumulate if the input is a spike, a multiply-accumulate if it is graded. *Activation sparsity* is
+the share of zeros among all outputs of all neurons over all time steps. All figures are means per inference.
+
+Memory traffic counts what an event-driven processor moves, without any reuse: a row of weights for each active input
+(zeros too, because rows are stored whole), biases and states in every step, and addresses of spikes and input cells,
+written once and read by each synapse. The dense network that it is compared with reads each weight once for a pass.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections import Counter
@@ -18,10 +23,18 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.interface import Chunk, Engine
-from axonnx.runtime.measure.energy import Hardware
+from axonnx.runtime.measure.energy import WIDTHS, Hardware, Width
+from axonnx.runtime.measure.energy_estimate import address_bits, estimate
 from axonnx.runtime.measure.metrics import expected_calibration_error, wilson_interval
-from axonnx.runtime.measure.profile_result import EarlyExit, Energy, LayerCost, ProfileResult, SynapseCost, Totals
-from axonnx.runtime.program.instructions import Conv, Linear, Program
+from axonnx.runtime.measure.operations import SynapseCounter, synapses_of
+from axonnx.runtime.measure.profile_result import (
+    EarlyExit,
+    LayerCost,
+    ProfileResult,
+    SynapseCost,
+    Totals,
+)
+from axonnx.runtime.program.instructions import Conv, Linear, Neurons, Program
 from axonnx.runtime.program.layer_noise import stream_noise
 from axonnx.runtime.streams.probabilities import exit_steps, mean_probabilities
 
@@ -36,8 +49,11 @@ class Counts:
     samples: int = 0
     steps: int = 0  # of one sample
     events: int = 0
+    cells: int = 0  # of the input that are not zero
     spikes: Counter[str] = field(default_factory=Counter)
+    active: Counter[str] = field(default_factory=Counter)  # inputs of each synapse that are not zero
     operations: Counter[str] = field(default_factory=Counter)
+    weights_read: Counter[str] = field(default_factory=Counter)
     over_time: dict[str, list[int]] = field(default_factory=dict)  # spikes of a layer in each step
     seconds: list[float] = field(default_factory=list)
     confidences: list[float] = field(default_factory=list)
@@ -50,8 +66,11 @@ class Counts:
         self.steps = other.steps
         self.samples += other.samples
         self.events += other.events
+        self.cells += other.cells
         self.spikes.update(other.spikes)
+        self.active.update(other.active)
         self.operations.update(other.operations)
+        self.weights_read.update(other.weights_read)
         self.seconds += other.seconds
         self.confidences += other.confidences
         self.right += other.right
@@ -92,11 +111,15 @@ def _add(engine: Engine, counts: Counts, x: Floats, labels: NDArray[np.int64], s
     timed = x if program.contract.kind == "spiking" else x[None]
     batch = timed.shape[1]
     noise = _noise(program, seed, number + counts.samples, batch, len(timed))
-    state, chunks = engine.initial_state(batch), []
+    state, chunks, synapses = engine.initial_state(batch), [], SynapseCounter(program, batch)
     for t in range(len(timed)):
+        given = timed[t : t + 1], {name: value[t : t + 1] for name, value in noise.items()}
         began = time.perf_counter()
-        chunk = engine.advance(state, timed[t : t + 1], {name: value[t : t + 1] for name, value in noise.items()})
+        chunk = engine.advance(state, *given)
         counts.seconds.append((time.perf_counter() - began) / batch)
+        active, operations = synapses.count(given[0], engine.advance(state, *given, trace=True).traces)
+        counts.active.update(active)
+        counts.operations.update(operations)
         state = chunk.state
         chunks.append(chunk)
     _count(counts, program, chunks, timed, labels)
@@ -118,7 +141,8 @@ def _count(counts: Counts, program: Program, chunks: list[Chunk], x: Floats, lab
     found = Counts(
         samples=len(labels),
         steps=len(chunks),
-        events=int((x != 0).sum()),
+        events=_events(program, x),
+        cells=int(np.count_nonzero(x)),
         confidences=probabilities[-1].max(-1).tolist(),
         right=(probabilities[-1].argmax(-1) == labels).tolist(),
         exits={f"{stop:g}": _exits(probabilities, labels, stop) for stop in STOPS},
@@ -130,8 +154,15 @@ def _count(counts: Counts, program: Program, chunks: list[Chunk], x: Floats, lab
             found.spikes[name] += int(spikes.sum())
             found.over_time.setdefault(name, [0] * len(chunks))[t] += int(spikes.sum())
         for name, done in chunk.activity.operations.items():
-            found.operations[name] += int(done.sum())
+            found.weights_read[name] += int(done.sum())
     counts.add(found)
+
+
+def _events(program: Program, x: Floats) -> int:
+    """Return the number of events in an input of counts; an image has as many as it has values other than zero."""
+    contract = program.contract.input
+    counted = contract.shift == contract.centre == 0 and contract.steps is not None and not contract.repeated
+    return int(x.sum(dtype=np.float64)) if counted else int(np.count_nonzero(x))
 
 
 def _exits(probabilities: NDArray[np.float64], labels: NDArray[np.int64], stop: float) -> list[int]:
@@ -146,22 +177,20 @@ def figures_of(program: Program, engine: str, counts: Counts, hardware: Hardware
     if not counts.samples:
         raise AxonnxError("the data has no samples; expected at least one")
     steps = counts.steps
-    neurons = sum(layer.size for layer in program.layers)
-    synapses = tuple(_synapse(program, i, counts, steps) for i in program.instructions if isinstance(i, Linear | Conv))
-    updates = steps * neurons if program.contract.kind == "spiking" else 0
-    totals = _totals(program, synapses, counts, updates, steps * neurons)
-    costs = hardware.cost_nj(totals.accumulates, totals.multiply_accumulates, updates)
-    dense = hardware.cost_nj(0, totals.dense_operations, updates)
+    follows = SynapseCounter(program, 1).follows_spikes
+    synapses = tuple(_synapse(program, i, counts, follows(i)) for i in synapses_of(program))
+    layers = tuple(_layer(layer.name, layer.size, counts, steps) for layer in program.layers)
+    totals = _totals(program, synapses, counts, steps * sum(layer.size for layer in program.layers))
     right = np.array(counts.right)
     return ProfileResult(
         model=program.name,
         samples=counts.samples,
         engine=engine,
         collapse=program.contract.collapse.mode,
-        layers=tuple(_layer(layer.name, layer.size, counts, steps) for layer in program.layers),
+        layers=layers,
         synapses=synapses,
         totals=totals,
-        energy=Energy(hardware=hardware, parts=costs, total_nj=costs.total, dense_nj=dense.total),
+        energy=estimate(hardware, totals, layers, synapses, steps),
         latency_ms_per_step=1e3 * statistics.median(counts.seconds),
         accuracy=float(right.mean()),
         accuracy_interval=wilson_interval(int(right.sum()), len(right)),
@@ -180,31 +209,59 @@ def _layer(name: str, neurons: int, counts: Counts, steps: int) -> LayerCost:
     )
 
 
-def _synapse(program: Program, synapse: Linear | Conv, counts: Counts, steps: int) -> SynapseCost:
+def _synapse(program: Program, synapse: Linear | Conv, counts: Counts, follows_spikes: bool) -> SynapseCost:
     weight = program.constants[synapse.weight]
-    done = counts.operations.get(synapse.name, 0.0) / counts.samples
-    values = program.buffers[synapse.reads[0]].values
-    graded = values.largest > 1 or values.bits > 0  # a product with 0 or ±1 is not counted as a multiplication
+    done = counts.operations[synapse.name] / counts.samples
+    entering = program.buffers[synapse.reads[0]]
+    graded = entering.values.largest > 1 or entering.values.bits > 0  # a product with 0 or ±1 is no multiplication
+    levels = entering.values.largest * 2.0**entering.values.bits + 1
     outputs = program.buffers[synapse.writes[0]].size
     return SynapseCost(
         name=synapse.weight.removesuffix(".weight"),
         weights=int(weight.size),
+        stored_as=widths_of(program)[synapse.weight],
         connection_sparsity=float((weight == 0).mean()),
         accumulates=0.0 if graded else done,
         multiply_accumulates=done if graded else 0.0,
-        dense_operations=steps * outputs * int(np.prod(weight.shape[1:])),
+        dense_operations=counts.steps * outputs * int(np.prod(weight.shape[1:])),
+        weights_read=counts.weights_read[synapse.name] / counts.samples,
+        inputs=entering.size,
+        active_inputs=counts.active[synapse.name] / counts.samples,
+        input_bits=address_bits(entering.size) + (math.ceil(math.log2(levels)) if graded else 0),
+        follows_spikes=follows_spikes,
     )
 
 
-def _totals(program: Program, synapses: Sequence[SynapseCost], counts: Counts, updates: int, outputs: int) -> Totals:
+def widths_of(program: Program) -> dict[str, Width]:
+    """Return how the file stores each tensor of weights."""
+    return {stated.weight: stated.stored_as for stated in program.contract.synapses}
+
+
+def constant_bytes(program: Program) -> int:
+    """Return the bytes of all constants as the file stores them."""
+    widths = widths_of(program)
+    return sum(value.size * WIDTHS[widths.get(name, "float32")] for name, value in program.constants.items())
+
+
+def state_bytes(program: Program) -> int:
+    """Return the bytes of the state of one sample: a bit for each spike, and float32 for everything else."""
+    buffers = [program.buffers[name] for name in program.states]
+    return sum(-(-buffer.size // 8) if buffer.values.kind == "spikes" else 4 * buffer.size for buffer in buffers)
+
+
+def _totals(program: Program, synapses: Sequence[SynapseCost], counts: Counts, outputs: int) -> Totals:
     zeros = sum(entry.weights * entry.connection_sparsity for entry in synapses)
+    neurons = sum(program.buffers[i.writes[0]].size for i in program.instructions if isinstance(i, Neurons))
     return Totals(
         events_in=counts.events / counts.samples,
+        active_inputs=counts.cells / counts.samples,
         accumulates=sum(entry.accumulates for entry in synapses),
         multiply_accumulates=sum(entry.multiply_accumulates for entry in synapses),
         dense_operations=sum(entry.dense_operations for entry in synapses),
-        membrane_updates=updates,
-        footprint_bytes=sum(value.nbytes for value in program.constants.values()),
+        membrane_updates=counts.steps * neurons if program.contract.kind == "spiking" else 0,
+        footprint_bytes=constant_bytes(program),
+        state_bytes=state_bytes(program),
+        biases=sum(program.buffers[i.writes[0]].size for i in synapses_of(program) if i.bias),
         activation_sparsity=(counts.samples * outputs - sum(counts.spikes.values())) / (counts.samples * outputs),
         connection_sparsity=zeros / sum(entry.weights for entry in synapses),
     )

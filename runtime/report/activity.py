@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 def activity_section(material: Material) -> Html:
     """Show rates if they are known, and operations and energy from a profile."""
     profile = material.profile
-    command = f"axonnx profile {material.name} --run {material.run_name} -o profile.json"
+    command = f"axonnx profile {material.name} --data {material.run_name} --json profile.json"
     lead = f"Profiled on {count(profile.samples)} samples, engine {profile.engine}." if profile else None
     return section(
         "activity",
@@ -79,12 +79,12 @@ def _first_member(found: Mapping[str, Value], names: Sequence[str]) -> dict[str,
 def _totals(profile: ProfileResult) -> Html:
     totals = profile.totals
     tiles = [
-        tile("Events in", short(totals.events_in)),
+        tile("Events in", short(totals.events_in), f"in {short(totals.active_inputs)} cells"),
         tile("Accumulates", short(totals.accumulates)),
         tile("Multiply-accumulates", short(totals.multiply_accumulates)),
         tile("Dense equivalent", short(totals.dense_operations)),
         tile("Membrane updates", short(totals.membrane_updates)),
-        tile("Footprint", size(totals.footprint_bytes)),
+        tile("Footprint", size(totals.footprint_bytes), f"state: {size(totals.state_bytes)}"),
         tile("Activation sparsity", percent(totals.activation_sparsity)),
         tile("Connection sparsity", percent(totals.connection_sparsity)),
     ]
@@ -92,29 +92,30 @@ def _totals(profile: ProfileResult) -> Html:
 
 
 def _energy(found: Energy) -> Html:
-    total, dense, hardware = found.total_nj, found.dense_nj, found.hardware
-    shares = {
-        "accumulates": found.parts.accumulates,
-        "multiply-accumulates": found.parts.multiply_accumulates,
-        "membrane updates": found.parts.membrane_updates,
-    }
-    bars = [Bar("this network", total, energy(total), strong=True), Bar("dense", dense, _dense(dense, total))]
-    constants = [
-        ["accumulate", f"{number(hardware.accumulate_pj)} pJ"],
-        ["multiply-accumulate", f"{number(hardware.multiply_accumulate_pj)} pJ"],
-        ["membrane update", f"{number(hardware.membrane_update_pj)} pJ"],
+    total, hardware = found.total_nj, found.hardware
+    shares = {name.replace("_", " "): value for name, value in found.parts if value}
+    networks = [("dense, once" if each.passes == 1 else "dense, every step", each) for each in found.dense]
+    bars = [Bar("this network", total, energy(total), strong=True)]
+    bars += [Bar(name, each.parts.total, energy(each.parts.total)) for name, each in networks]
+    verdicts = [[name, f"{each.activation_bits} bit", found.verdict(each)] for name, each in networks]
+    costs: list[tuple[str, float | None]] = [
+        ("accumulate", hardware.accumulate_pj),
+        ("multiply-accumulate", hardware.multiply_accumulate_pj),
+        ("membrane update", hardware.membrane_update_pj),
+        ("byte read or written", found.memory_pj_per_byte),
     ]
+    constants = [[name, "by the weight's width" if cost is None else f"{number(cost)} pJ"] for name, cost in costs]
     return card(
         element("h3", "Energy of one inference, estimated: ", energy(total)),
         stacked_bar("Energy by part", shares, total, {name: energy(value) for name, value in shares.items()}),
-        bar_chart("Against a dense network of the same shape", bars, linear_axis([total, dense], zero=True)),
+        bar_chart(
+            "Against dense networks of the same shape",
+            bars,
+            linear_axis([total, *(each.parts.total for each in found.dense)], zero=True),
+        ),
+        table(["network", "activations", "fewer joules than it"], verdicts, "Verdicts", hide_caption=True),
         folded(
             f"Constants of the estimate ({hardware.name})",
             table(["operation", "energy"], constants, "Constants", hide_caption=True),
         ),
     )
-
-
-def _dense(dense: float, total: float) -> str:
-    times = f", {dense / total:.1f} × as much" if total > 0 else ""
-    return energy(dense) + times

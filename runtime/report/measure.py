@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.interface import Chunk, Engine
 from axonnx.runtime.format.names import MEMBRANE, SPIKES, under
 from axonnx.runtime.format.network_input import to_input
+from axonnx.runtime.measure.operations import SynapseCounter
 from axonnx.runtime.measure.samples import Chosen
 from axonnx.runtime.program.layer_noise import stream_noise
 from axonnx.runtime.streams.probabilities import mean_probabilities
@@ -73,7 +76,8 @@ def measure(engine: Engine, samples: Chosen, shown: int, seed: int = 0, tell: Te
     probabilities, counts = [], _Counts()
     for start in range(0, len(samples.frames), BATCH):
         numbers = range(start, min(start + BATCH, len(samples.frames)))
-        probabilities.append(np.stack([counts.add(step, chunk, at) for step, chunk, at in batches.through(numbers)], 1))
+        synapses = SynapseCounter(engine.program, len(numbers))
+        probabilities.append(np.stack([counts.add(step, synapses) for step in batches.through(numbers)], 1))
         tell(f"{numbers.stop} of {len(samples.frames)} samples run")
     decided = np.concatenate(probabilities)
     chosen = choose(decided[:, -1].argmax(1), samples.labels, shown)
@@ -99,32 +103,41 @@ def choose(decided: Integers, labels: Integers | None, wanted: int) -> list[int]
     return sorted(ranked[:wanted])
 
 
+class _Step(NamedTuple):
+    """One time step of a batch: its input, its outcome, and the class probabilities so far [B, classes]."""
+
+    number: int
+    x: Floats
+    chunk: Chunk
+    probabilities: Doubles
+
+
 class _Batches:
-    """Batches of samples through an engine, a step at a time."""
+    """Runs batches of samples through an engine, a step at a time."""
 
     def __init__(self, engine: Engine, samples: Chosen, seed: int) -> None:
         self.engine, self.samples = engine, samples
         self.noise = stream_noise(engine.program, seed)
 
-    def through(self, numbers: Sequence[int], trace: bool = False) -> Iterator[tuple[int, Chunk, Doubles]]:
-        """Step, what the engine gave, and the class probabilities so far [B, classes]."""
+    def through(self, numbers: Sequence[int]) -> Iterator[_Step]:
+        """Yield every time step, with traces."""
         contract = self.engine.program.contract
         frames = self.samples.frames[list(numbers)]
         state = self.engine.initial_state(len(numbers))
         for step in range(frames.shape[1]):
             x = to_input(frames[:, step : step + 1].swapaxes(0, 1), contract.input)
-            chunk = self.engine.advance(state, x, self._noise(numbers, step), trace)
+            chunk = self.engine.advance(state, x, self._noise(numbers, step), trace=True)
             state = chunk.state
             logits = chunk.logits if contract.logits == "direct" else chunk.logits / np.float32(step + 1)
-            yield step, chunk, mean_probabilities(logits)
+            yield _Step(step, x, chunk, mean_probabilities(logits))
 
     def in_detail(self, number: int) -> Sample:
         """One sample with all its traces."""
         probabilities, traces = [], []
-        for _, chunk, decided in self.through([number], trace=True):
-            probabilities.append(decided[0])
-            traces.append({name: values[0, 0].ravel() for name, values in chunk.traces.items()})
-        series = {name: np.stack([step[name] for step in traces]) for name in traces[0]}
+        for step in self.through([number]):
+            probabilities.append(step.probabilities[0])
+            traces.append({name: values[0, 0].ravel() for name, values in step.chunk.traces.items()})
+        series = {name: np.stack([each[name] for each in traces]) for name in traces[0]}
         return Sample(
             number,
             None if self.samples.labels is None else int(self.samples.labels[number]),
@@ -146,15 +159,13 @@ class _Counts:
 
     def __init__(self) -> None:
         self.spikes: dict[str, list[int]] = {}
-        self.operations: dict[str, int] = {}
+        self.operations: Counter[str] = Counter()
 
-    def add(self, step: int, chunk: Chunk, probabilities: Doubles) -> Doubles:
-        """Count a step and pass its probabilities on."""
-        assert chunk.activity is not None, "the numpy engine counts"
-        for name, counts in chunk.activity.spikes.items():
+    def add(self, step: _Step, synapses: SynapseCounter) -> Doubles:
+        """Count a step and return its probabilities."""
+        for name, fired in under(SPIKES, step.chunk.traces).items():
             per_step = self.spikes.setdefault(name, [])
-            per_step.extend([0] * (step + 1 - len(per_step)))
-            per_step[step] += int(counts.sum())
-        for name, counts in chunk.activity.operations.items():
-            self.operations[name] = self.operations.get(name, 0) + int(counts.sum())
-        return probabilities
+            per_step.extend([0] * (step.number + 1 - len(per_step)))
+            per_step[step.number] += int(np.count_nonzero(fired))
+        self.operations.update(synapses.count(step.x, step.chunk.traces)[1])
+        return step.probabilities

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from axonnx.export.collapsed import collapse_network
+from axonnx.export.collapsed import CollapseSettings, collapse_network
 from axonnx.export.contract import make_contract
 from axonnx.export.write import build_model, write_model
 from axonnx.models import SpikingMLP
@@ -55,12 +55,12 @@ def _neurobench(network: nn.Module, x: torch.Tensor) -> dict:
     return Benchmark(SNNTorchModel(network), data, [], [], metrics).run(quiet=True)
 
 
-@pytest.mark.parametrize("largest", [1, 4])
-def test_sparsity_and_effective_operations_equal_neurobench(largest, tmp_path):
+@pytest.mark.parametrize(("largest", "prune"), [(1, None), (4, None), (1, 1.0), (4, 1.0)])
+def test_sparsity_and_effective_operations_equal_neurobench(largest, prune, tmp_path):
     torch.manual_seed(3)
     network = SpikingMLP(INPUTS, [20, 16], 5)
     arriving = InputContract(name="events", shape=(INPUTS,), steps=STEPS, largest=largest)
-    collapsed = collapse_network(network, arriving)
+    collapsed = collapse_network(network, arriving, CollapseSettings(prune=prune))
     contract = make_contract(collapsed, tuple("abcde"), "sequence")
     write_model(build_model(collapsed, contract), tmp_path / "twin.onnx")
     x = torch.randint(1, largest + 1, (STEPS, SAMPLES, INPUTS)) * (torch.rand(STEPS, SAMPLES, INPUTS) < 0.3)
@@ -75,4 +75,5 @@ def test_sparsity_and_effective_operations_equal_neurobench(largest, tmp_path):
     assert ours.multiply_accumulates == operations["Effective_MACs"]
     assert ours.dense_operations == operations["Dense"]
     assert ours.connection_sparsity == theirs["ConnectionSparsity"]
+    assert (ours.connection_sparsity > 0.1) == (prune is not None)
     assert (operations["Effective_MACs"] > 0) == (largest > 1)

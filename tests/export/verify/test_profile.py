@@ -53,14 +53,19 @@ def test_sparsity_and_effective_operations_are_those_of_the_definitions(exported
     assert by_name["hidden.1.synapse"].accumulates == pytest.approx(met[1] / samples)
     assert by_name["readout"].accumulates == pytest.approx(met[2] / samples)
     assert found.totals.dense_operations == len(x) * sum(weight.size for weight in weights)
-    assert found.totals.membrane_updates == len(x) * (24 + 16)
-    assert found.totals.events_in == pytest.approx((x != 0).sum() / samples)
+    assert found.totals.membrane_updates == len(x) * (24 + 16 + len(weights[2]))  # of the read-out too
+    assert found.totals.events_in == pytest.approx(x.sum() / samples)
+    assert found.totals.active_inputs == pytest.approx((x != 0).sum() / samples)
+    assert found.totals.events_in > found.totals.active_inputs  # several events in some cells
 
 
 def test_energy_is_operations_times_the_table(exported, tmp_path):
     program = compile_file(exported())
     table = tmp_path / "chip.toml"
-    table.write_text('name = "mine"\naccumulate_pj = 1.0\nmultiply_accumulate_pj = 10.0\nmembrane_update_pj = 100.0\n')
+    table.write_text(
+        'name = "mine"\naccumulate_pj = 1.0\nmultiply_accumulate_pj = 10.0\nmembrane_update_pj = 100.0\n'
+        "memory_pj_per_byte = 0.0\n"
+    )
     x = some_input(program)
     found = profile(NumpyEngine(program), [(x, np.zeros(x.shape[1], np.int64))], read_hardware(str(table)))
     totals = found.totals
@@ -194,18 +199,13 @@ def test_pooled_spikes_are_graded(tmp_path):
     assert found["readout"].multiply_accumulates == 0
 
 
-def test_the_default_table_is_32_bit_floating_point_in_45_nm():
+def test_the_default_table_is_that_of_45_nm():
     """Horowitz 2014: an addition 0.9 pJ, a product 3.7 pJ; decay, charge and reset are a product and two additions."""
-    add, multiply = 0.9, 3.7
-    costs = Hardware().cost_nj(1000, 2000, 3000)
-    assert costs.model_dump() == pytest.approx(
-        {
-            "accumulates": add,
-            "multiply_accumulates": 2 * (multiply + add),
-            "membrane_updates": 3 * (multiply + 2 * add),
-        }
-    )
-    assert costs.total == pytest.approx(sum(costs.model_dump().values()))
+    table = Hardware()
+    assert table.accumulate("float32") == 0.9
+    assert table.multiply_accumulate("float32") == pytest.approx(3.7 + 0.9)
+    assert table.multiply_accumulate("int8") == pytest.approx(0.2 + 0.1)
+    assert table.membrane_update_pj == pytest.approx(3.7 + 2 * 0.9)
 
 
 def without_time(result):

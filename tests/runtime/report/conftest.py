@@ -12,7 +12,7 @@ from axonnx.base.fingerprints import sha256_of
 from axonnx.cli import main
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.format.contract import Contract
-from axonnx.runtime.measure.energy import Hardware
+from axonnx.runtime.measure.energy import EnergyParts, Hardware
 from axonnx.runtime.measure.profile_result import ProfileResult
 from axonnx.runtime.measure.result_files import read_result
 from axonnx.runtime.measure.samples import Chosen, open_samples
@@ -164,19 +164,36 @@ def profile(model: str) -> dict:
         for n in (0, 1)
     ]
     done = {"accumulates": 100.5, "multiply_accumulates": 0.0, "dense_operations": 1000}
+    read = {"weights_read": 120.5, "inputs": 72, "active_inputs": 10.5, "input_bits": 7, "follows_spikes": True}
+    parts = EnergyParts(accumulates=1.5, membrane_updates=0.5, weights=3.0)
     return {
-        "format": 1,
+        "format": 2,
         "model": model,
         "file_sha256": sha256_where(model),
         "samples": 24,
         "engine": "native",
         "collapse": "mfa",
         "layers": layers,
-        "synapses": [{"name": "hidden.0.synapse", "weights": 864, "connection_sparsity": 0.1, **done}],
-        "totals": {"events_in": 77.5, "membrane_updates": 96, "footprint_bytes": 4000}
-        | {"activation_sparsity": 0.8, "connection_sparsity": 0.1, **done},
-        "energy": {"hardware": Hardware().model_dump(), "total_nj": 2.0, "dense_nj": 30.0}
-        | {"parts": {"accumulates": 1.5, "multiply_accumulates": 0.0, "membrane_updates": 0.5}},
+        "synapses": [
+            {
+                "name": "hidden.0.synapse",
+                "weights": 864,
+                "stored_as": "int8",
+                "connection_sparsity": 0.1,
+                **done,
+                **read,
+            }
+        ],
+        "totals": {"events_in": 77.5, "active_inputs": 60.0, "membrane_updates": 96, "footprint_bytes": 4000}
+        | {"state_bytes": 200, "biases": 0, "activation_sparsity": 0.8, "connection_sparsity": 0.1, **done},
+        "energy": {"hardware": Hardware().model_dump(), "total_nj": parts.total, "memory_pj_per_byte": 1.25}
+        | {"parts": parts.model_dump(), "rate": 0.2}
+        | {
+            "dense": [
+                {"passes": STEPS, "activation_bits": 8, "break_even_rate": 0.9, "parts": {"weights": 30.0}},
+                {"passes": 1, "activation_bits": 4, "break_even_rate": 0.1, "parts": {"weights": 3.0}},
+            ]
+        },
         "latency_ms_per_step": 0.01,
         "accuracy": 0.75,
         "accuracy_interval": [0.5, 0.9],
