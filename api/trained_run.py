@@ -358,6 +358,9 @@ def import_network(
     steps: Positive = 50,
     largest: Positive = 1,
     dt: float | None = None,
+    reset: Literal["value", "zero", "subtract", "late-zero", "late-subtract"] = "value",
+    tie: Literal["silent", "fires"] = "silent",
+    witness: Any = None,
     value: Natural = 0,
     classes: Sequence[str] | None = None,
     limit: Positive = 64,
@@ -380,6 +383,9 @@ def import_network(
         steps: Time steps of random input.
         largest: Largest count of random input.
         dt: Time step of a NIR file in seconds; its neurons have time constants.
+        reset: What a spike does to its membrane in a NIR file, which does not state it; late: one step later.
+        tie: Whether a membrane equal to its threshold fires in a NIR file.
+        witness: FILE.py:FUNCTION of the module that a NIR file was made of, or its recorded spikes (npz, NIR data).
         value: Which of the values that the module returns has the classes.
         classes: Names of the classes, with commas between them (random input).
         limit: Samples to compare.
@@ -413,6 +419,9 @@ def import_network(
         steps=steps,
         largest=largest,
         dt=dt,
+        reset=reset,
+        tie=tie,
+        witness=witness,
         value=value,
         classes=classes,
         samples=limit,

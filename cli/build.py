@@ -260,9 +260,14 @@ def _import_report(done: Imported) -> str:
 
 def _verdict(done: Imported) -> str:
     proof = done.proof
-    if proof.same_weights.equal and proof.imported.equal:
-        count = proof.same_weights
-        return f"equal: {count.spikes:,} spikes and {count.samples} decisions, in both comparisons"
-    if proof.equal:
-        return "equal but for rounding: where spikes differ, the first was that close to its threshold"
-    return "NOT EQUAL: the import does not do what its source does"
+    if proof.verdict == "different":
+        return "NOT EQUAL: the import does not do what its source does"
+    if proof.verdict == "not proved":
+        lacking = "; ".join(f"{layer.layer} {layer.lacking}" for layer in proof.reached if layer.lacking)
+        return (
+            f"NOT PROVED: {lacking or 'no neuron fired'} on any input that was searched. Equal silence proves nothing"
+        )
+    if "rounding" in proof.verdict:
+        return f"{proof.verdict}: where spikes differ, the first was that close to its threshold"
+    count = proof.same_weights
+    return f"{proof.verdict}: {count.spikes:,} spikes and {count.samples} decisions in each comparison"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,12 @@ from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
 from axonnx.export.convert.generated import write_images, write_samples
 from axonnx.export.convert.live import load_live
-from axonnx.export.convert.nir_source import nir_source
+from axonnx.export.convert.nir_source import NirSource, nir_source
 from axonnx.export.convert.plan import Plan
 from axonnx.export.convert.proof import Proof, prove
-from axonnx.export.convert.source import Source, torch_source
+from axonnx.export.convert.source import Seen, Source, torch_source
+from axonnx.export.convert.sources.nir_neurons import NIRS_OWN, Assumed, Reset, Tie
+from axonnx.export.convert.witness import RECORDED, recorded, witnessed
 from axonnx.export.exporting import Exported, export_run
 from axonnx.export.grid.place import Stored
 from axonnx.models import Network
@@ -59,6 +61,9 @@ def import_network(
     steps: int = 50,
     largest: int = 1,
     dt: float | None = None,
+    reset: Reset = "value",
+    tie: Tie = "silent",
+    witness: nn.Module | str | Path | None = None,
     value: int = 0,
     classes: Sequence[str] | None = None,
     samples: int = 64,
@@ -72,6 +77,10 @@ def import_network(
     function that returns it, with its weights), or is the path of a NIR file, whose time step ``dt`` is then needed (in
     seconds). Of a module that returns several values, ``value`` has the classes.
 
+    A NIR file states neither its reset nor whether a tie fires: ``reset`` and ``tie`` are assumed, and a ``witness``,
+    the module that the file was made of or its recorded spikes, shows whether that is right. Without a witness the
+    equations of the file are the source.
+
     ``data`` (a data set's name or a path) and ``settings`` (``{"data.bins": 20, …}``) say what the network is fed.
     Without them random events of ``shape`` (C, H, W), with ``steps`` time steps and counts up to ``largest``, take
     their place, labelled with the source's own decisions. ``samples`` are compared, of the data's test part.
@@ -81,7 +90,7 @@ def import_network(
     folder = Path(output).with_suffix("") if run is None else Path(run)
     given = _with_data(settings, data)
     size = _shape(source, shape, given)
-    made = _source(source, size, dt, value)
+    made, seen = _source(source, size, dt, Assumed(reset, tie), witness, value)
     tell(f"{made.name}: {len(made.plan.layers)} layers")
     size = made.plan.shapes[INPUT] if size is None else size
     if not given:
@@ -105,7 +114,8 @@ def import_network(
     exported = export_run(folder, output, weights=weights, tell=tell)
     tell("comparing with the source")
     x = _some(folder, samples)
-    proof = prove(made, network.eval(), str(exported.path), grid_weights(exported.collapsed.network), x)
+    of_file = grid_weights(exported.collapsed.network)
+    proof = prove(made, network.eval(), str(exported.path), of_file, x, exported.contract.input, seen)
     write_text(folder / "import.json", json.dumps({"source": made.name, **proof.as_dict()}, indent=1))
     layers = tuple(f"{layer.name:<20}{layer.kind:<14}hears {', '.join(layer.of)}" for layer in made.plan.layers)
     return Imported(folder, made.name, layers, exported, proof, tuple(dict.fromkeys(made.plan.notes)))
@@ -133,11 +143,23 @@ def grid_weights(network: Network) -> dict[str, Tensor]:
     return found
 
 
-def _source(source: nn.Module | str | Path, size: tuple[int, ...] | None, dt: float | None, value: int) -> Source:
+def _source(
+    source: nn.Module | str | Path,
+    size: tuple[int, ...] | None,
+    dt: float | None,
+    assumed: Assumed,
+    witness: nn.Module | str | Path | None,
+    value: int,
+) -> tuple[Source, tuple[Tensor, Seen] | None]:
+    """Return what is imported, and the spikes that a witness recorded of it."""
     if not isinstance(source, nn.Module) and str(source).endswith((".nir", ".h5", ".hdf5")):
-        return nir_source(Path(source), dt)
-    if dt is not None:
-        raise AxonnxError("a time step is for NIR files, which hold time constants; a torch module has its own")
+        file = nir_source(Path(source), dt, assumed)
+        return _witnessed(file, witness, value)
+    for name, given in (("dt", dt), ("witness", witness), ("reset", assumed if assumed != NIRS_OWN else None)):
+        if given is not None:
+            raise AxonnxError(
+                f"{name} is for NIR files, which do not hold all of a network; a torch module is complete"
+            )
     assert size is not None
     made = torch_source(load_live(source), size, value)
     if made.plan.made:
@@ -145,7 +167,17 @@ def _source(source: nn.Module | str | Path, size: tuple[int, ...] | None, dt: fl
             f"{made.name}: has neurons of Axonnx, which a run folder of layers cannot hold; axonnx.bayesian trains it "
             f"and axonnx.Model.from_module exports it"
         )
-    return made
+    return made, None
+
+
+def _witnessed(
+    file: NirSource, witness: nn.Module | str | Path | None, value: int
+) -> tuple[Source, tuple[Tensor, Seen] | None]:
+    if witness is None:
+        return file, None
+    if isinstance(witness, nn.Module) or not str(witness).endswith(RECORDED):
+        return witnessed(file, witness if isinstance(witness, nn.Module) else str(witness), value), None
+    return replace(file, proves=""), recorded(file, Path(witness))
 
 
 def _shape(

@@ -13,6 +13,7 @@ import torch.nn.functional as nnf
 from torch import Tensor
 
 from axonnx.export.convert.nir_graph import FlatGraph
+from axonnx.export.convert.sources.nir_neurons import Assumed
 
 Weights = Mapping[str, tuple[Tensor, Tensor]]
 
@@ -20,8 +21,8 @@ Weights = Mapping[str, tuple[Tensor, Tensor]]
 class Equations:
     """One graph; ``weights`` replace its own, by name."""
 
-    def __init__(self, graph: FlatGraph, dt: float | None, weights: Weights) -> None:
-        self.graph, self.dt, self.weights = graph, dt, weights
+    def __init__(self, graph: FlatGraph, dt: float | None, weights: Weights, assumed: Assumed) -> None:
+        self.graph, self.dt, self.weights, self.assumed = graph, dt, weights, assumed
         self.state: dict[str, dict[str, Tensor]] = {}
         self.before: dict[str, Tensor] = {}
         self.arrived: dict[str, list[Tensor]] = {}  # at delays, of every step so far
@@ -78,7 +79,7 @@ class Equations:
         if kind == "Delay":
             return self._later(name, node, x)
         if kind == "Threshold":
-            return (x > torch.as_tensor(node.threshold)).double()
+            return self._fires(x, torch.as_tensor(node.threshold)).double()
         return self._neurons(name, node, kind, x)
 
     def _later(self, name: str, node: Any, x: Tensor) -> Tensor:
@@ -117,9 +118,22 @@ class Equations:
         if kind in ("LI", "CubaLI", "I"):
             state["v"] = v
             return v
-        fired = v > p["v_threshold"]
-        state["v"] = torch.where(fired, p.get("v_reset", torch.zeros(()).double()).expand_as(v), v)
+        if self.assumed.late:
+            state["v"] = self._reset(v, state.get("fired", torch.zeros_like(v)).bool(), p)
+            state["fired"] = self._fires(state["v"], p["v_threshold"]).double()
+            return state["fired"]
+        fired = self._fires(v, p["v_threshold"])
+        state["v"] = self._reset(v, fired, p)
         return fired.double()
+
+    def _fires(self, v: Tensor, threshold: Tensor) -> Tensor:
+        return v >= threshold if self.assumed.tie == "fires" else v > threshold
+
+    def _reset(self, v: Tensor, fired: Tensor, p: Mapping[str, Tensor]) -> Tensor:
+        """Membranes after the spikes ``fired``."""
+        at = p.get("v_reset", torch.zeros(()).double())
+        after = {"value": at, "zero": torch.zeros_like(v), "subtract": v - (p["v_threshold"] - at)}
+        return torch.where(fired, after[self.assumed.amount], v)
 
 
 def _numbers(value: Any) -> list[int]:

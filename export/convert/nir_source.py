@@ -17,7 +17,7 @@ from axonnx.export.convert.nir_graph import FlatGraph, read_graph
 from axonnx.export.convert.plan import SYNAPSES, Plan
 from axonnx.export.convert.source import Seen
 from axonnx.export.convert.sources.neuron import wide
-from axonnx.export.convert.sources.nir_neurons import KINDS, neuron_of
+from axonnx.export.convert.sources.nir_neurons import FIRING, KINDS, NIRS_OWN, Assumed, neuron_of
 from axonnx.models.described import INPUT
 
 WEIGHTS = ("Affine", "Linear", "Conv1d", "Conv2d")
@@ -32,6 +32,8 @@ class NirSource:
     plan: Plan
     name: str
     weights: Mapping[str, tuple[Tensor, Tensor]]
+    assumed: Assumed
+    proves: str = "NIR's equations"
 
     @property
     def repeats(self) -> int:
@@ -40,7 +42,7 @@ class NirSource:
 
     def observe(self, x: Tensor) -> Seen:
         """Every neuron's spikes, and what reaches the output."""
-        fired, outputs = Equations(self.graph, self.dt, self.weights).run(x)
+        fired, outputs = Equations(self.graph, self.dt, self.weights, self.assumed).run(x)
         neurons = [layer.name for layer in self.plan.layers if layer.kind == "neurons"]
         spikes = {
             name: fired[self.plan.sources[name]].reshape(*x.shape[:2], *self.plan.shapes[name]).float()
@@ -70,15 +72,15 @@ class NirSource:
                 found[str(recurrent_of(self.graph, source))] = weight, torch.zeros(len(weight))
             for folded in self.plan.folded.get(layer.name, []):
                 found.setdefault(folded, (torch.zeros(()), torch.zeros(())))
-        return NirSource(self.graph, self.dt, self.plan, self.name, found)
+        return replace(self, weights=found)
 
 
-def nir_source(path: Path, dt: float | None) -> NirSource:
+def nir_source(path: Path, dt: float | None, assumed: Assumed = NIRS_OWN) -> NirSource:
     """The network of a NIR file; ``dt`` in seconds."""
     graph = read_graph(path)
     if dt is not None and not 0.0 < dt < float("inf"):
         raise AxonnxError(f"the time step is {dt}; expected seconds, e.g. 1e-3")
-    return NirSource(graph, dt, _Reading(graph, dt).plan(), f"{path.name} (NIR)", {})
+    return NirSource(graph, dt, _Reading(graph, dt, assumed).plan(), f"{path.name} (NIR)", {}, assumed)
 
 
 def recurrent_of(graph: FlatGraph, neuron: str) -> str | None:
@@ -90,8 +92,8 @@ def recurrent_of(graph: FlatGraph, neuron: str) -> str | None:
 class _Reading:
     """Walks from the output back to the input."""
 
-    def __init__(self, graph: FlatGraph, dt: float | None) -> None:
-        self.graph, self.dt, self.made = graph, dt, Plan()
+    def __init__(self, graph: FlatGraph, dt: float | None, assumed: Assumed) -> None:
+        self.graph, self.dt, self.assumed, self.made = graph, dt, assumed, Plan()
         self.done: dict[str, str] = {}
         self.under_way: list[str] = []
         self.late: dict[str, Late] = {}  # delay lines whose delays differ from neuron to neuron
@@ -102,6 +104,8 @@ class _Reading:
         self._heard(end, 1)
         last = self._together(self.graph.heard[end])
         self.made.readout(last)
+        if any(type(node).__name__ in FIRING for node in self.graph.nodes.values()):
+            self.made.notes.append(self.assumed.note())
         return self.made
 
     def _heard(self, name: str, count: int | None = None) -> tuple[str, ...]:
@@ -157,7 +161,7 @@ class _Reading:
         )
 
     def _neurons(self, name: str, node: Any, kind: str) -> str:
-        neuron = neuron_of(node, kind, name, self.dt)
+        neuron = neuron_of(node, kind, name, self.dt, self.assumed)
         loop = recurrent_of(self.graph, name)
         of = self._together(tuple(each for each in self.graph.heard[name] if each != loop))
         found: dict[str, Any] = {}

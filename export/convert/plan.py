@@ -35,6 +35,7 @@ class Plan:
     merged: dict[str, tuple[str, str | None]] = field(default_factory=dict)  # synapse -> the source's second, its bias
     gone: dict[str, str] = field(default_factory=dict)  # layer that was merged -> the source of the other
     folded: dict[str, list[str]] = field(default_factory=dict)  # synapse -> batch norms in its weights
+    exact: set[str] = field(default_factory=set)  # neurons whose gain is a power of two, so that it rounds nothing
     diagonal: set[str] = field(default_factory=set)  # neurons of which each hears itself alone
     made: dict[str, nn.Module] = field(default_factory=dict)  # layers that are used as they are
     notes: list[str] = field(default_factory=list)
@@ -96,6 +97,13 @@ class Plan:
         self, source: str, weight: Tensor, bias: Tensor | None, of: str, shape: tuple[int, ...], **how: Any
     ) -> str:
         """Weights, with zeros where a source has no bias."""
+        for what, given in (("weights", weight), ("bias", bias)):
+            if given is not None and not bool(torch.isfinite(given).all()):
+                bad = int((~torch.isfinite(given)).sum())
+                raise AxonnxError(
+                    f"{source}: {bad} of its {given.numel()} {what} are NaN or infinite; expected finite numbers. "
+                    f"Train the network again with a lower learning rate, or save it again"
+                )
         if of in self.currents:
             return through_integrator(self, source, weight, bias, of)
         if of in self.factors:
@@ -136,6 +144,8 @@ class Plan:
         if neuron.synaptic_decay is not None:
             options["synaptic"] = True
         name = self.add(source, "neurons", (of,), shape, **options)
+        if bool((torch.frexp(wide(neuron.gain)).mantissa == 0.5).all()):
+            self.exact.add(name)
         for key, value in constants.items():
             self.tensors[f"layers.{name}.{key}"] = _fitting(value, shape, source)
         if recurrent is not None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from axonnx.export.convert.coverage import LAYERS, Reached, count_ties, crafted, reached, searched, threshold_of
 from axonnx.export.convert.source import Seen, Source
 from axonnx.models import MEAN_FIELD, Current, Forced, Network
 from axonnx.models.general import DirectReadout
+from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.format.names import MEMBRANE, SPIKES
 from axonnx.runtime.measure.comparison import Comparison, Difference
 from axonnx.runtime.model import load
@@ -20,7 +22,7 @@ from axonnx.runtime.model import load
 UNIT = 2.0**-24  # largest relative error of one float32 operation
 FEW = 16  # operations of a step in which a source may round where we do not
 ORDER, GRID = "a sum in another order", "weights rounded to the grid"
-LAYERS = "layers."  # what names of layers begin with in our network
+FAULT = "no rounding explains this; the layers differ"
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,14 @@ class Compared:
     @property
     def equal(self) -> bool:
         """Whether every spike and every decision is the same, and something fired at all."""
-        return self.spikes_differing == self.decisions_differing == 0 and self.spikes > 0
+        return self.spikes_differing == self.decisions_differing == 0 and self.fired > 0
 
     @property
     def explained(self) -> bool:
         """Whether all is equal, or differs first by a rounding."""
-        return self.equal or (self.first is not None and self.first.reason.startswith("rounding"))
+        if self.first is None:
+            return self.decisions_differing == 0
+        return self.first.reason.startswith("rounding")
 
     def lines(self) -> list[str]:
         """For people."""
@@ -76,33 +80,62 @@ def _told(first: Difference) -> str:
 
 @dataclass(frozen=True)
 class Proof:
-    """``imported``: source and our network, with the source's weights. ``file``: source and file, whose weights are on
-    its grid. ``same_weights``: the file, and the source with the file's weights in it.
+    """Every comparison of an import with its source.
+
+    Attributes:
+        imported: Source and our network, with the source's weights.
+        file: Source and file, whose weights are on its grid.
+        same_weights: The file, and the source with the file's weights in it.
+        crafted: Source and our network without weights, on currents at and beside the thresholds.
+        unexplained: Spikes that no rounding explains, of layers fed with the source's own and on crafted currents.
+        reached: What each layer did.
+        recorded: Recorded spikes and our network, if there are any.
+        proves: What equality proves, if not that of the network itself.
     """
 
     imported: Compared
     file: Compared
     same_weights: Compared
-    unexplained: int  # spikes of our layers, fed with the source's own, that no rounding makes the source's
+    crafted: Compared | None
+    unexplained: int
+    reached: tuple[Reached, ...]
+    recorded: Compared | None = None
+    proves: str = ""
+
+    @property
+    def comparisons(self) -> dict[str, Compared]:
+        """Every comparison by its name."""
+        names = ("imported", "file", "same_weights", "crafted", "recorded")
+        return {name: found for name in names if (found := getattr(self, name)) is not None}
+
+    @property
+    def verdict(self) -> str:
+        """Return "different", "not proved", "equal but for rounding", "equal", or equal to what."""
+        judged = [found for name, found in self.comparisons.items() if name != "file"]
+        if self.unexplained or any(not found.explained for found in judged):
+            return "different"
+        if any(layer.lacking for layer in self.reached) or any(not found.fired for found in judged):
+            return "not proved"
+        same = f"equal to {self.proves}" if self.proves else "equal"
+        return same if all(found.equal for found in judged) else f"{same} but for rounding"
 
     @property
     def equal(self) -> bool:
         """Whether the source with the file's weights fires as the file does, or differs by rounding alone."""
-        return self.unexplained == 0 and self.imported.explained and self.same_weights.explained
+        return self.verdict.startswith("equal")
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        each = {name: getattr(self, name).as_dict() for name in ("imported", "file", "same_weights")}
-        return {**each, "unexplained": self.unexplained}
+        each = {name: found.as_dict() for name, found in self.comparisons.items()}
+        layers = [vars(layer) for layer in self.reached]
+        return {"verdict": self.verdict, **each, "unexplained": self.unexplained, "reached": layers}
 
     def lines(self) -> list[str]:
         """For people."""
-        found = [*self.imported.lines(), *self.file.lines(), *self.same_weights.lines()]
-        if self.imported.spikes_differing:
-            found.append(
-                f"layer by layer, on the source's own spikes: {self.unexplained:,} differ by more than rounding"
-            )
-        return found
+        found = [line for each in self.comparisons.values() for line in each.lines()]
+        if self.imported.spikes_differing or self.unexplained:
+            found.append(f"layer by layer, on equal input: {self.unexplained:,} spikes differ by more than rounding")
+        return [*found, "what the samples reach:", *(f"  {layer}" for layer in self.reached)]
 
 
 @dataclass(frozen=True)
@@ -147,8 +180,7 @@ def of_file(path: str, x: Tensor, network: Network) -> Ours:
             for name, value in chunk.traces.items():
                 if name.startswith(kind):
                     book.setdefault(name.removeprefix(kind + LAYERS), []).append(torch.from_numpy(np.array(value[0])))
-    thresholds = {name: network.get_submodule(LAYERS + name).threshold for name in spikes}
-    gaps = {name: torch.stack(value) - thresholds[name] for name, value in membranes.items()}  # type: ignore[operator]
+    gaps = {name: torch.stack(value) - threshold_of(network, name) for name, value in membranes.items()}
     outputs = torch.stack(totals).diff(dim=0, prepend=torch.zeros(1, *totals[0].shape))
     return Ours({name: torch.stack(value) for name, value in spikes.items()}, gaps, outputs)
 
@@ -197,13 +229,78 @@ def unexplained(network: Network, source: Seen, x: Tensor) -> int:
     return count
 
 
-def prove(source: Source, network: Network, path: str, weights: Mapping[str, Tensor], x: Tensor) -> Proof:
-    """All three comparisons on ``x`` [T, B, C, H, W]."""
-    seen, file = source.observe(x), of_file(path, x, network)
-    fault = "no rounding explains this; the layers differ"
-    return Proof(
-        compare("source and import, the same weights", seen, of_network(network, x), fault),
-        compare("source and file, weights rounded to its grid", seen, file, GRID, GRID),
-        compare("source with the file's weights, and the file", source.with_weights(weights).observe(x), file, fault),
-        unexplained(network, seen, x),
+def prove(
+    source: Source,
+    network: Network,
+    path: str,
+    weights: Mapping[str, Tensor],
+    x: Tensor,
+    arriving: InputContract,
+    recorded: tuple[Tensor, Seen] | None = None,
+) -> Proof:
+    """Make all comparisons on ``x`` [T, B, C, H, W] and on what is searched beside it.
+
+    Args:
+        source: What was imported.
+        network: Our network with the source's weights.
+        path: The file.
+        weights: The weights of the file.
+        x: Samples as the network is fed them.
+        arriving: What the file admits.
+        recorded: Input and spikes that were recorded elsewhere.
+    """
+    x = searched(source, network, x, arriving)
+    seen, ours, file = source.observe(x), of_network(network, x), of_file(path, x, network)
+    probe, odd, ties = _crafted(source, network)
+    witness = (
+        None
+        if recorded is None
+        else compare("recorded spikes and import", recorded[1], of_network(network, recorded[0]), FAULT)
     )
+    return Proof(
+        compare("source and import, the same weights", seen, ours, FAULT),
+        compare("source and file, weights rounded to its grid", seen, file, GRID, GRID),
+        compare("source with the file's weights, and the file", source.with_weights(weights).observe(x), file, FAULT),
+        probe,
+        unexplained(network, seen, x) + odd,
+        reached(seen, count_ties(network, ours.gaps), ties),
+        witness,
+        source.proves,
+    )
+
+
+def _crafted(source: Source, network: Network) -> tuple[Compared | None, int, dict[str, int]]:
+    """Return the comparison on crafted currents, how many spikes no rounding explains, and the ties of each layer."""
+    theirs, ours, odd, exact = [], [], 0, set()
+    for probe in crafted(source, network):
+        exact |= set(probe.exact)
+        theirs.append(probe.source.observe(probe.x))
+        ours.append(of_network(probe.network, probe.x))
+        for name in probe.exact:
+            odd += int((theirs[-1].spikes[name][0] != ours[-1].spikes[name][0]).sum())
+    if not theirs:
+        return None, 0, {}
+    seen = Seen(_joined([each.spikes for each in theirs]), torch.cat([each.outputs for each in theirs], 1))
+    mine = Ours(
+        _joined([each.spikes for each in ours]),
+        _joined([each.gaps for each in ours]),
+        torch.cat([each.outputs for each in ours], 1),
+    )
+    first = {name: gap[:1] for name, gap in mine.gaps.items()}
+    found = compare("on currents at and beside the thresholds", seen, mine, FAULT)
+    told = tuple(
+        each.model_copy(update={"reason": "this step rounds nothing; the tie differs, or the threshold"})
+        if each.step == 0 and each.layer in exact
+        else each
+        for each in found.differences
+    )
+    return (
+        replace(found, decisions_differing=0, differences=told),
+        odd,
+        count_ties(network, first),
+    )  # without weights none is made
+
+
+def _joined(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """Return the samples of all parts, side by side."""
+    return {name: torch.cat([part[name] for part in parts], 1) for name in parts[0]}

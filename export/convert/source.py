@@ -42,6 +42,10 @@ class Source(Protocol):
     def repeats(self) -> int:
         """Time steps in which it shows one image by itself; 0 where it takes every step from outside."""
 
+    @property
+    def proves(self) -> str:
+        """What equality with it proves, if that is not the network itself."""
+
     def observe(self, x: Tensor) -> Seen:
         """What it does on [T, B, C, H, W], from rest."""
 
@@ -56,6 +60,7 @@ class TorchSource:
     network: nn.Module
     form: Form
     plan: Plan
+    proves = ""
 
     @property
     def repeats(self) -> int:

@@ -5,12 +5,14 @@
     IF       v̇ = R I                         β = 1, g = R: a step's input counts once, whatever Δt is
     fires where v > θ, then v = v_reset; membranes count from v_leak, where they begin
 
-LI, CubaLI and I are the same without firing; Threshold has no memory.
+LI, CubaLI and I are the same without firing; Threshold has no memory. A file does not say which reset its authors used,
+when it acts, or whether a membrane equal to θ fires: `Assumed` says so.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
 from axonnx.base.errors import AxonnxError
 from axonnx.export.convert.sources.neuron import Neuron, refuse, wide
@@ -18,12 +20,50 @@ from axonnx.export.convert.sources.neuron import Neuron, refuse, wide
 FIRING = ("LIF", "CubaLIF", "IF", "Threshold")
 INTEGRATING = ("LI", "CubaLI", "I")
 KINDS = (*FIRING, *INTEGRATING)
+Reset = Literal["value", "zero", "subtract", "late-zero", "late-subtract"]
+Tie = Literal["silent", "fires"]
+AMOUNTS = {"value": "sets it to v_reset", "zero": "sets it to 0", "subtract": "takes v_threshold − v_reset from it"}
 
 
-def neuron_of(node: Any, kind: str, where: str, dt: float | None) -> Neuron:
+@dataclass(frozen=True)
+class Assumed:
+    """What a NIR file leaves open: what a spike does to its membrane, when, and whether a membrane equal to θ fires."""
+
+    reset: Reset = "value"
+    tie: Tie = "silent"
+
+    def __post_init__(self) -> None:
+        for name, known in (("reset", get_args(Reset)), ("tie", get_args(Tie))):
+            if getattr(self, name) not in known:
+                raise AxonnxError(f"{name} is {getattr(self, name)!r}; expected one of {', '.join(known)}")
+
+    @property
+    def late(self) -> bool:
+        """Whether a spike acts on its membrane one step later, after the decay and the input."""
+        return self.reset.startswith("late-")
+
+    @property
+    def amount(self) -> str:
+        """The reset without its time: value, zero or subtract."""
+        return self.reset.removeprefix("late-")
+
+    def note(self) -> str:
+        """The assumption as a sentence."""
+        when = "one step later, after decay and input" if self.late else "at once"
+        return (
+            f"reset {self.reset}: a spike {AMOUNTS[self.amount]}, {when}; tie {self.tie}: a membrane equal to its "
+            f"threshold {'fires' if self.tie == 'fires' else 'stays silent'}. The file does not state this"
+        )
+
+
+NIRS_OWN = Assumed()  # NIR's equations as they are written
+
+
+def neuron_of(node: Any, kind: str, where: str, dt: float | None, assumed: Assumed) -> Neuron:
     """The constants of a node of NIR."""
+    strict = assumed.tie == "silent"
     if kind == "Threshold":
-        return Neuron(decay=0.0, threshold=wide(node.threshold), strict=True)
+        return Neuron(decay=0.0, threshold=wide(node.threshold), strict=strict)
     leak = wide(getattr(node, "v_leak", 0.0))
     common = _membrane(node, kind, where, dt)
     if kind in INTEGRATING:
@@ -31,7 +71,11 @@ def neuron_of(node: Any, kind: str, where: str, dt: float | None) -> Neuron:
             raise refuse(where, kind, "v_leak is not 0, and its output is the membrane itself")
         return Neuron(fires=False, **common)
     reset = wide(0.0 if node.v_reset is None else node.v_reset)
-    return Neuron(threshold=wide(node.v_threshold) - leak, strict=True, zeroed=1.0, taken=leak - reset, **common)
+    level, to_zero = wide(node.v_threshold), assumed.amount != "subtract"
+    taken = {"value": leak - reset, "zero": leak, "subtract": level - reset}[assumed.amount]
+    when = "late_" if assumed.late else ""
+    resets: dict[str, Any] = {f"{when}zeroed": 1.0 if to_zero else 0.0, f"{when}taken": taken}
+    return Neuron(threshold=level - leak, strict=strict, **resets, **common)
 
 
 def _membrane(node: Any, kind: str, where: str, dt: float | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.export.convert.importing import fill, import_network
 from axonnx.export.convert.nir_source import nir_source
 from axonnx.export.convert.proof import compare, of_network
+from axonnx.export.convert.source import torch_source
 from axonnx.export.verify.stages import verify_file
 from axonnx.models import variant
 from axonnx.models.described import DescribedNetwork
@@ -201,6 +202,98 @@ def test_the_files_weights_go_back_through_an_integrator(written, tmp_path):
     assert done.proof.equal, done.proof.lines()
     assert any("stands in the weights before 'n1'" in note for note in done.notes)
     assert verify_file(tmp_path / "i.onnx", done.folder, samples=2, limit=4, recordings=2).verdict == "equal"
+
+
+def subtracting(reset_delay=True):
+    """A network of snnTorch whose spikes subtract, and the file that snnTorch makes of it, which does not say so."""
+    snntorch = pytest.importorskip("snntorch", reason="snnTorch is not installed")
+    rng, beta = np.random.default_rng(6), 0.75
+    first, second = (
+        nir.Affine(on_grid(rng, HIDDEN, INPUTS), on_grid(rng, HIDDEN)),
+        nir.Affine(on_grid(rng, CLASSES, HIDDEN), on_grid(rng, CLASSES)),
+    )
+    tau = DT / (1 - beta)
+    neurons = [nir.LIF(full(n, tau), full(n, tau / DT), full(n, 0.0), full(n, 1.0)) for n in (HIDDEN, CLASSES)]
+    layers = []
+    for affine in (first, second):
+        layers.append(torch.nn.Linear(affine.weight.shape[1], affine.weight.shape[0]))
+        layers[-1].weight.data, layers[-1].bias.data = torch.tensor(affine.weight), torch.tensor(affine.bias)
+        layers.append(snntorch.Leaky(beta=beta, init_hidden=True))
+    return chain(first, neurons[0], second, neurons[1]), torch.nn.Sequential(*layers)
+
+
+@pytest.mark.parametrize(
+    ("assumed", "verdict"),
+    [
+        ({"reset": "late-subtract"}, "equal"),
+        ({}, "different"),
+        ({"reset": "subtract"}, "different"),
+        ({"reset": "late-zero"}, "different"),
+        ({"reset": "late-subtract", "tie": "fires"}, "different"),
+    ],
+)
+def test_a_witness_shows_whether_the_assumed_reset_is_the_networks(assumed, verdict, written, tmp_path):
+    graph, network = subtracting()
+    path, how = written(graph), {"dt": DT, "samples": 16, "steps": 20, **assumed}
+    alone = import_network(path, tmp_path / "alone.onnx", **how)
+    assert alone.proof.verdict == "equal to NIR's equations"
+    assert any(f"reset {assumed.get('reset', 'value')}: a spike " in note for note in alone.notes)
+    beside = import_network(path, tmp_path / "beside.onnx", witness=network, **how)
+    assert beside.proof.verdict == verdict, beside.proof.lines()
+    source = torch_source(network, (1, 1, INPUTS))
+    x = (torch.rand(20, 6, 1, 1, INPUTS, generator=torch.Generator().manual_seed(2)) < 0.4).float()
+    seen = source.observe(x)
+    data = {
+        name: spikes.swapaxes(0, 1).numpy() for name, spikes in zip(("n1", "n3"), seen.spikes.values(), strict=True)
+    }
+    data["input"] = x.flatten(2).swapaxes(0, 1).numpy()
+    np.savez(tmp_path / "seen.npz", **data)
+    gridded = {name: nir.TimeGriddedData(value > 0, DT) for name, value in data.items()}
+    parts = {name: nir.NIRNodeData({"spikes": each.to_event(400)}) for name, each in gridded.items()}
+    nir.write_data(tmp_path / "seen.nir", nir.NIRGraphData(parts))
+    recorded_verdict = "equal" if assumed.get("tie") else verdict  # recordings of few samples hold no tie
+    for name in ("seen.npz", "seen.nir"):
+        found = import_network(path, tmp_path / "r.onnx", witness=tmp_path / name, overwrite=True, **how)
+        assert found.proof.verdict == recorded_verdict, found.proof.lines()
+
+
+def test_a_witness_of_another_network_is_refused(written, tmp_path):
+    graph, network = subtracting()
+    with pytest.raises(AxonnxError, match=r"has 1 layers of weights \(.*\), the file 2"):
+        import_network(written(graph), tmp_path / "x.onnx", dt=DT, witness=network[:2])
+    np.savez(tmp_path / "seen.npz", input=np.zeros((2, 5, INPUTS)))
+    with pytest.raises(AxonnxError, match="has no spikes of 'n1'; it has input"):
+        import_network(written(graph), tmp_path / "x.onnx", dt=DT, witness=tmp_path / "seen.npz")
+    with pytest.raises(AxonnxError, match="witness is for NIR files"):
+        import_network(network, tmp_path / "x.onnx", witness=network)
+
+
+def test_a_weight_that_is_no_number_is_refused_by_place(written):
+    graph = GRAPHS["lif"]()
+    graph.nodes["n2"].weight[0, 0] = np.nan
+    with pytest.raises(AxonnxError, match="n2: 1 of its 40 weights are NaN or infinite"):
+        nir_source(written(graph), DT)
+
+
+def test_silence_is_searched_out_of_and_otherwise_not_proved(written, tmp_path):
+    """A layer that random events leave silent fires on an input that is found; one that never can is not proved."""
+    rng = np.random.default_rng(7)
+    weights = np.abs(on_grid(rng, HIDDEN, INPUTS)) * np.where(np.arange(INPUTS) % 2, 1.0, -1.0)
+    deep = [
+        nir.Linear(np.float32(weights)),
+        lif(HIDDEN),
+        nir.Linear(np.abs(on_grid(rng, CLASSES, HIDDEN))),
+        lif(CLASSES),
+    ]
+    deep[1].v_threshold = full(HIDDEN, 12.0)
+    path, how = written(chain(*deep)), {"dt": DT, "samples": 4, "steps": 10}
+    found = import_network(path, tmp_path / "deep.onnx", **how).proof
+    assert found.verdict == "equal to NIR's equations", found.lines()
+    deep[1].v_threshold = full(HIDDEN, 1000.0)
+    found = import_network(written(chain(*deep)), tmp_path / "silent.onnx", **how).proof
+    assert (found.verdict, found.equal) == ("not proved", False)
+    assert [layer.lacking for layer in found.reached] == ["never fired", "never fired"]
+    assert all(layer.crafted_ties for layer in found.reached)
 
 
 def test_a_file_that_is_none_is_refused(tmp_path):
