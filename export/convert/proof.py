@@ -252,11 +252,10 @@ def prove(
     x = searched(source, network, x, arriving)
     seen, ours, file = source.observe(x), of_network(network, x), of_file(path, x, network)
     probe, odd, ties = _crafted(source, network)
-    witness = (
-        None
-        if recorded is None
-        else compare("recorded spikes and import", recorded[1], of_network(network, recorded[0]), FAULT)
-    )
+    witness = None
+    if recorded is not None:
+        witness = compare("recorded spikes and import", recorded[1], of_network(network, recorded[0]), FAULT)
+        odd += unexplained(network, recorded[1], recorded[0])
     return Proof(
         compare("source and import, the same weights", seen, ours, FAULT),
         compare("source and file, weights rounded to its grid", seen, file, GRID, GRID),

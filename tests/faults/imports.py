@@ -8,12 +8,17 @@ it takes two seconds at most, and write a control (``ends(0, …)``) for each ne
 
 from __future__ import annotations
 
+import runpy
+from dataclasses import replace
+from itertools import pairwise
 from textwrap import dedent
 
+import numpy as np
 import pytest
 import torch
 
 from axonnx.export.convert import importing
+from axonnx.export.convert.sources import neuron
 from tests.faults.bench import Bench, Ended, Plant, ends
 
 NETWORK = dedent('''
@@ -78,3 +83,84 @@ def imported_weights_one_per_cent_larger(bench: Bench) -> Ended:
         patch.setattr(importing, "fill", larger)
 
     return imported(bench, plant=plant)
+
+
+SILENT = NETWORK.replace("net.fc1.weight.mul_(3.0)", "net.lif1.threshold.mul_(1000.0)")
+
+
+@ends(1, "lif1 never fired", quick=True)
+def a_network_that_never_fires(bench: Bench) -> Ended:
+    """Equal silence is no proof."""
+    return imported(bench, network=SILENT)
+
+
+@ends(1, "layer 'lif1'")
+def thresholds_a_hundred_times_larger(bench: Bench) -> Ended:
+    """Ours never fires; on random events that are rare, neither need the source."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        constants = neuron.Neuron.constants
+
+        def larger(self, where):
+            found = constants(self, where)
+            return {**found, "threshold": found["threshold"] * 100}
+
+        patch.setattr(neuron.Neuron, "constants", larger)
+
+    return imported(bench, plant=plant)
+
+
+@ends(1, "this step rounds nothing; the tie differs")
+def a_tie_that_fires_in_the_import_alone(bench: Bench) -> Ended:
+    """Weights that are no multiples of anything never meet a tie; crafted currents do."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        constants = neuron.Neuron.constants
+        patch.setattr(neuron.Neuron, "constants", lambda self, where: constants(replace(self, strict=False), where))
+
+    return imported(bench, plant=plant)
+
+
+def from_nir(bench: Bench, *words: str, weight: float = 1.0) -> Ended:
+    """How the import of a NIR file ends, with the network of snnTorch that it was made of beside it."""
+    nir = pytest.importorskip("nir", reason="nir is not installed")
+    source = bench.new("network.py")
+    source.write_text(NETWORK, "utf-8")
+    made = runpy.run_path(str(source))["make"]()
+    nodes: dict[str, object] = {"input": nir.Input(np.array([32]))}
+    for number, (linear, count) in enumerate(((made.fc1, 24), (made.fc2, 4)), 1):
+        weights = linear.weight.detach().numpy().copy()
+        weights[0, 0] *= weight
+        ones = np.ones(count)
+        nodes[f"fc{number}"] = nir.Affine(weights, linear.bias.detach().numpy())
+        nodes[f"lif{number}"] = nir.LIF(4e-4 * ones, 4.0 * ones, 0.0 * ones, ones)
+    nodes["output"] = nir.Output(np.array([4]))
+    path = source.with_suffix(".nir")
+    nir.write(path, nir.NIRGraph(nodes, list(pairwise(nodes))))
+    how = ("--dt", "1e-4", "--limit", "8", "--steps", "20")
+    words = tuple(word.replace("NETWORK", f"{source}:make") for word in words)
+    return bench.axonnx("import", str(path), "-o", str(source.with_suffix(".onnx")), *how, *words)
+
+
+@ends(0, "equal to NIR's equations:", quick=True)
+def a_nir_file_without_a_witness(bench: Bench) -> Ended:
+    """The verdict never says that the file is equal to a network that nobody showed."""
+    return from_nir(bench)
+
+
+@ends(0, "equal:")
+def a_nir_file_with_the_reset_of_its_network(bench: Bench) -> Ended:
+    """The control of the next fault."""
+    return from_nir(bench, "--witness", "NETWORK", "--reset", "late-subtract")
+
+
+@ends(1, "layer 'lif1'", quick=True)
+def a_nir_file_with_another_reset_than_its_network(bench: Bench) -> Ended:
+    """snnTorch subtracts, one step later; NIR's equations set the membrane to zero."""
+    return from_nir(bench, "--witness", "NETWORK")
+
+
+@ends(2, "fc1: 1 of its 768 weights are NaN", quick=True)
+def a_nir_file_whose_weights_hold_a_nan(bench: Bench) -> Ended:
+    """A clear error instead of a traceback."""
+    return from_nir(bench, weight=float("nan"))

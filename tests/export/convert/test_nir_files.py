@@ -251,7 +251,7 @@ def test_a_witness_shows_whether_the_assumed_reset_is_the_networks(assumed, verd
     gridded = {name: nir.TimeGriddedData(value > 0, DT) for name, value in data.items()}
     parts = {name: nir.NIRNodeData({"spikes": each.to_event(400)}) for name, each in gridded.items()}
     nir.write_data(tmp_path / "seen.nir", nir.NIRGraphData(parts))
-    recorded_verdict = "equal" if assumed.get("tie") else verdict  # recordings of few samples hold no tie
+    recorded_verdict = "equal but for rounding" if assumed.get("tie") else verdict  # a tie may be a rounding there
     for name in ("seen.npz", "seen.nir"):
         found = import_network(path, tmp_path / "r.onnx", witness=tmp_path / name, overwrite=True, **how)
         assert found.proof.verdict == recorded_verdict, found.proof.lines()
@@ -288,7 +288,7 @@ def test_silence_is_searched_out_of_and_otherwise_not_proved(written, tmp_path):
     deep[1].v_threshold = full(HIDDEN, 12.0)
     path, how = written(chain(*deep)), {"dt": DT, "samples": 4, "steps": 10}
     found = import_network(path, tmp_path / "deep.onnx", **how).proof
-    assert found.verdict == "equal to NIR's equations", found.lines()
+    assert found.verdict.startswith("equal to NIR's equations"), found.lines()
     deep[1].v_threshold = full(HIDDEN, 1000.0)
     found = import_network(written(chain(*deep)), tmp_path / "silent.onnx", **how).proof
     assert (found.verdict, found.equal) == ("not proved", False)
