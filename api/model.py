@@ -345,7 +345,7 @@ class Model(runtime.Model):
             >>> profile.samples, [layer.name for layer in profile.layers]
             (20, ['hidden.0.neuron', 'hidden.1.neuron'])
         """
-        from axonnx.profiling import profile_model
+        from axonnx.evaluating import profile_model
         from axonnx.runtime.jobs.running import pool_for
 
         found = profile_model(

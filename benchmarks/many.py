@@ -19,8 +19,7 @@ from pathlib import Path
 
 from axonnx.export.exporting import export_network
 from axonnx.runtime.readers import write_npz
-from axonnx.train.arriving import input_contract
-from axonnx.train.build import make_network, prepare
+from axonnx.train.build import input_contract, make_network, prepare
 from axonnx.train.config.read import read_config
 
 from .machine import machine

@@ -1,4 +1,4 @@
-"""The verbs that build: train, data, export, import."""
+"""The verbs that build: train, sweep, data, export, import."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
 from axonnx.cli.guard import FAILED, FINE
 from axonnx.cli.options import Options, set_torch_threads
-from axonnx.cli.show.advice import advice
 from axonnx.cli.show.live_view import picture_rows
 from axonnx.loading import describe_data
 from axonnx.model import Model
@@ -26,10 +25,20 @@ from axonnx.trained_run import Run, import_network
 
 if TYPE_CHECKING:
     from axonnx.export.convert.importing import Imported
-    from axonnx.runtime.format.contract import Contract
+    from axonnx.runtime.format.contract import AccuracyContract, Contract, Way
     from axonnx.train.data.sets.looking import Look
+    from axonnx.train.sweep.search import SweepPoint, SweepResult
 
 SHOWN = 4  # classes that are drawn in a terminal
+NOTABLE, BAD = 0.01, 0.05  # of the test samples
+NOISY = (
+    "its weights were not trained to be drawn: export with --collapse mfa, let σ shrink after training "
+    "(--noise.temper 0.01), or train with noise (--variant.fire sample) and every batch in turn without "
+    "(--noise.mean_field 0.5)"
+)
+TRAINED = (
+    "train with noise that falls to zero (--noise.anneal 0.5), or with a closing mean-field phase (--finetune.epochs 3)"
+)
 
 
 def train(options: Options) -> int:
@@ -271,3 +280,75 @@ def _verdict(done: Imported) -> str:
         return f"{proof.verdict}: where spikes differ, the first was that close to its threshold"
     count = proof.same_weights
     return f"{proof.verdict}: {count.spikes:,} spikes and {count.samples} decisions in each comparison"
+
+
+def sweep(options: Options) -> int:
+    """``axonnx sweep``."""
+    found = Run.sweep(**options.of(), settings=options.settings, progress=options.progress)
+    options.show([found], lambda: table(found))
+    return FINE
+
+
+def table(result: SweepResult) -> str:
+    """Return a row for each combination, the best marked, and what was chosen on what."""
+    from axonnx.train.sweep.search import FIGURE, written
+
+    keys = list(result.axes)
+    head = [*keys, "accuracy", "NLL", "seeds"]
+    rows = [[*(written({key: point.settings[key]}).partition("=")[2] for key in keys), *_cells(point)] for point in
+            result.points]  # fmt: skip
+    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
+    lines = ["  " + "  ".join(name.rjust(width) for name, width in zip(head, widths, strict=True))]
+    for point, row in zip(result.points, rows, strict=True):
+        mark = "* " if point is result.best or point == result.best else "  "
+        lines.append(mark + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
+    figure = Path(result.best_run).parents[2] / FIGURE
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"best        {result.best_settings or 'as configured'}",
+            f"best run    {result.best_run}",
+            f"chosen on   {result.chosen_on} (mean-field, last epoch); no test data had a say",
+            f"test        {100 * result.test_accuracy:.1f} % of the best run, looked at after the choice",
+            f"figure      {figure}",
+        ]
+    )
+
+
+def _cells(point: SweepPoint) -> list[str]:
+    finished = sum(run.failed is None for run in point.runs)
+    count = f"{finished}" if finished == len(point.runs) else f"{finished} ({len(point.runs) - finished} not finite)"
+    if point.accuracy is None or point.nll is None:
+        return ["–", "–", count]
+    std = "" if point.std is None else f" ± {100 * point.std:.1f}"
+    return [f"{100 * point.accuracy:.1f}{std} %", f"{point.nll:.3f}", count]
+
+
+def advice(scores: Sequence[AccuracyContract], mode: str, calibrated: bool) -> str | None:
+    """Say what the file, the last of ``scores``, loses against the best way to run the network, and the remedy."""
+    shipped, best = scores[-1], max(scores, key=lambda way: way.accuracy)
+    lost = (best.right - shipped.right) / shipped.samples
+    if lost <= NOTABLE:
+        return None
+    found = f"this file has {100 * shipped.accuracy:.1f} %, {way_text(best)} {100 * best.accuracy:.1f} %"
+    head = "warning: this collapse is a bad choice" if lost > BAD else "the collapse costs accuracy"
+    remedy = _other_collapse(scores) if mode == "mfa" and best.way != "unreduced" else ""
+    return f"{head}: {found} ({100 * lost:.1f} points less). {remedy}{_remedy(mode, calibrated, best.way)}"
+
+
+def _other_collapse(scores: Sequence[AccuracyContract]) -> str:
+    """Name the best collapse that keeps noise or members, if it is notably better than this file."""
+    others = [way for way in scores if way.way in ("sampled", "stochastic")]
+    other = max(others, key=lambda way: way.accuracy, default=scores[-1])
+    if other.right - scores[-1].right <= NOTABLE * other.samples:
+        return ""
+    return f"--collapse {other.way} has {100 * other.accuracy:.1f} %. "
+
+
+def _remedy(mode: str, calibrated: bool, best: Way) -> str:
+    if best == "unreduced":
+        return "Prune less, or store weights in more bits"
+    if mode != "mfa":
+        return f"For better, {NOISY}" if best == "mean_field" else f"Another --collapse is better, or {TRAINED}"
+    return TRAINED[0].upper() + TRAINED[1:] if calibrated else f"Try --calibrate; for good, {TRAINED}"

@@ -65,7 +65,7 @@ VERBS: dict[str, Verb] = {
     "compile": Verb("deploy", "a file as source code that runs without Python", (LOAD, "axonnx.model:Model.compile"),
                     "deploy:compile_", without=("engine",)),
     "sweep": Verb("study", "train with many settings and seeds, and name the best", ("axonnx.trained_run:Run.sweep",),
-                  "study:sweep", ("json",), settings=True,
+                  "build:sweep", ("json",), settings=True,
                   epilog="Settings have several values: --optimiser.weight_rate 1e-3,3e-3 --variant.name sbnn,bbnn"),
     "demo": Verb("tools", "the whole pipeline on built-in data, in minutes", ("axonnx.cli.tools:run_demo",),
                  "tools:demo"),

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date, time
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
 from axonnx.cli.parsers import JSON, Shared, function_of, make_parser, parameters, split_words
 from axonnx.cli.show.terminal_progress import Shown
@@ -72,12 +75,7 @@ def read(name: str, verb: Verb, words: Sequence[str]) -> Options:
     parser = parser_of(name, verb)
     own, apart = split_words(name, parser, words, verb.settings)
     given = parser.parse_args(own)
-    settings: dict[str, Any] = {}
-    if apart:
-        from axonnx.cli.overrides import pairs
-
-        settings = pairs(apart, many=name == "sweep")
-    return Options(name, verb, given, settings)
+    return Options(name, verb, given, settings_of(apart, many=name == "sweep"))
 
 
 def _json(results: Sequence[BaseModel], indent: int | None = None) -> str:
@@ -98,3 +96,53 @@ def set_torch_threads(threads: int | None) -> None:
         return
     usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     torch.set_num_threads(threads or max(1, usable // 2))
+
+
+def settings_of(words: Sequence[str], many: bool = False) -> dict[str, Any]:
+    """Return ``--section.key value`` as settings by name; of a sweep, which has ``many`` values of each, as lists."""
+    found: dict[str, Any] = {}
+    for word, text in _split(words):
+        key = word.replace("-", "_")
+        if many and key in found:
+            raise AxonnxError(f"--{word} is given twice; put all values into one")
+        found[key] = _values_of(text) if many else _value_of(text)
+    return found
+
+
+def _split(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("--"):
+            raise AxonnxError(f"unexpected word {word!r}; overrides look like --optimiser.epochs 10")
+        key, equals, value = word[2:].partition("=")
+        if not equals:
+            value = next(rest, "--")
+            if value.startswith("--"):
+                raise AxonnxError(f"{word} needs a value, e.g. --optimiser.epochs 10")
+        yield key, value
+
+
+def _values_of(text: str) -> list[Any]:
+    """Read values with commas between them as a TOML list, or else cut the text at its commas: names need no quotes."""
+    try:
+        found: list[Any] = tomllib.loads(f"v = [{text}]")["v"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        found = [_value_of(part.strip()) for part in text.split(",")]
+    return found
+
+
+def _value_of(text: str) -> Any:
+    """Read a value as TOML; what is no TOML value is a string, so that names need no quotes. unset means None."""
+    if text == "unset":
+        return None
+    try:
+        value = tomllib.loads(f"v = {text}")["v"]
+    except tomllib.TOMLDecodeError:
+        return text
+    except RecursionError:
+        raise AxonnxError("an override whose lists or tables stand too deep within each other") from None
+    if isinstance(value, dict):
+        from axonnx.train.config.read import Whole
+
+        return Whole(value)
+    return text if isinstance(value, date | time) else value  # no setting is a date, but a folder may be called one

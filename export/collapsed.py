@@ -13,8 +13,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse.network import Mode, WeightChoice, collapse, needs_posterior
 from axonnx.export.graph.translate import check_operators
 from axonnx.export.grid.place import DEFAULT_WEIGHTS, Stored, put_on_grid, split_activities
-from axonnx.export.step.capture import Captured, capture
-from axonnx.export.step.member import Member
+from axonnx.export.step.capture import Captured, Member, capture
 from axonnx.models import Network
 from axonnx.runtime.format.contract import (
     InputContract,

@@ -9,8 +9,7 @@ from torch import Tensor
 from axonnx.base.errors import AxonnxError
 from axonnx.export.collapsed import Collapsed
 from axonnx.export.graph.assemble import Form
-from axonnx.export.step.capture import constant
-from axonnx.export.step.member import Member
+from axonnx.export.step.capture import Member, constant
 from axonnx.runtime.format.contract import (
     AccuracyContract,
     CollapseContract,

@@ -18,7 +18,7 @@ from axonnx.models import Network, Variant
 from axonnx.models.checking import check_network
 from axonnx.models.described import DescribedNetwork, numbers_in, read_layers
 from axonnx.runtime.binning import Binning
-from axonnx.runtime.format.contract import MergingContract
+from axonnx.runtime.format.contract import InputContract, MergingContract
 from axonnx.runtime.format.network_input import merge_frames
 from axonnx.train import own
 from axonnx.train.config.own import OwnSource, own_source
@@ -330,3 +330,33 @@ def _lif_settings(model: ModelConfig) -> models.LIFSettings:
     given = {key: getattr(model, key) for key in NEURON_SETTINGS}
     with _naming("model"):
         return models.LIFSettings(**{key: value for key, value in given.items() if value is not None})
+
+
+def input_contract(config: Config, prepared: Prepared) -> InputContract:
+    """Return what the network was fed in training."""
+    return InputContract(
+        name="events",
+        shape=prepared.shape[-3:],
+        steps=prepared.steps,
+        binning=_deployed(prepared),
+        fit=prepared.splits.fit,
+        merging=prepared.merging,
+        repeated=prepared.repeated,
+        centre=config.data.centre,
+        shift=config.data.shift,
+        largest=_largest(config, prepared),
+    )
+
+
+def _deployed(prepared: Prepared) -> Binning | None:
+    """Return the binning of whole recordings: training knows where windows begin, and a device does not."""
+    binning = prepared.binning
+    return None if binning is None else binning.model_copy(update={"origin": prepared.splits.origin})
+
+
+def _largest(config: Config, prepared: Prepared) -> int:
+    if prepared.binning is not None:
+        return prepared.binning.limit
+    parts = [data.frames for data in prepared.splits.parts.values() if isinstance(data, Frames)]
+    values = [int(np.max(frames)) for frames in parts] + [int(np.min(frames)) for frames in parts]
+    return max(1, *(abs(value - config.data.centre) for value in values))

@@ -24,16 +24,14 @@ from axonnx.train.data.cache import binned, can_be_kept
 from axonnx.train.data.recordings import Recordings
 from axonnx.train.data.splits import Data
 from axonnx.train.distributed import World
-from axonnx.train.epoch_means import EpochMeans, Row
 from axonnx.train.evaluate import Predictions, predict_bayesian, predict_mean_field
 from axonnx.train.feed import Batch, Feed
 from axonnx.train.finite import refuse_non_finite, refuse_non_finite_weights
 from axonnx.train.health import median_sizes
-from axonnx.train.multipliers import ascend
 from axonnx.train.noise import fire_of_batch
-from axonnx.train.objective import Objective, cosine_rate
+from axonnx.train.objective import Objective, ascend, cosine_rate
 from axonnx.train.output.progress import Progress, Silent
-from axonnx.train.pieces import Piece, mean_squares, pieces_of, refuse_statistics_of_pieces
+from axonnx.train.pieces import EpochMeans, Piece, Row, mean_squares, pieces_of, refuse_statistics_of_pieces
 from axonnx.train.temper import temper
 
 AfterEpoch = Callable[["Training"], None]

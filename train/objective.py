@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import cos, pi
+from math import cos, exp, log, pi
 
 import torch
 import torch.nn.functional as nnf
 from torch import Tensor
 
 from axonnx.models import Network, Output, Regulariser
-from axonnx.train.multipliers import START
 
 
 @dataclass(frozen=True)
@@ -52,3 +51,19 @@ def cosine_rate(progress: float, final: float, warmup: float = 0.0) -> float:
         return progress / warmup
     along = (progress - warmup) / (1.0 - warmup) if warmup < 1.0 else 1.0
     return final + (1.0 - final) * 0.5 * (1.0 + cos(pi * min(along, 1.0)))
+
+
+START = 0.01
+SMALLEST, LARGEST = 1e-6, 10.0  # of no effect beside the cross-entropy; far above it
+
+
+def ascend(weights: Mapping[str, float], squares: Mapping[str, float], target: float, rate: float) -> dict[str, float]:
+    """Return the multipliers after a step with these layer means of r²; a layer without noise keeps its own."""
+    return {name: _next(weights.get(name, START), square / target, rate) for name, square in squares.items()}
+
+
+def _next(weight: float, missed: float, rate: float) -> float:
+    if missed <= 0.0:
+        return weight
+    step = rate * min(1.0, max(-1.0, log(missed)))
+    return min(LARGEST, max(SMALLEST, weight * exp(step)))

@@ -14,8 +14,7 @@ import torch
 from axonnx.base.errors import AxonnxError
 from axonnx.models import Network
 from axonnx.runtime.format.contract import InputContract
-from axonnx.train.arriving import input_contract
-from axonnx.train.build import Prepared, make_network, prepare
+from axonnx.train.build import Prepared, input_contract, make_network, prepare
 from axonnx.train.callbacks import Callback, Callbacks
 from axonnx.train.config.own import OwnSource, kept_source, own_source
 from axonnx.train.config.read import as_tree, check_config, fields, flat, merged, parse_config, read_config, to_toml
@@ -61,17 +60,9 @@ def train_run(
     progress: Progress | None = None,
     here: World | None = None,
 ) -> Finished:
-    """Train as a shipped configuration, a TOML file or a ``Config`` says, and leave everything in the folder ``out``.
+    """Train, and leave everything in the folder ``out``; the arguments are those of ``axonnx.Run.train``.
 
-    Or give the class of your own network, or "FILE.py:Class", and its ``data``; ``settings`` has its arguments:
-    ``train_run(MyNet, "runs/mine", data="frames.npz", settings={"model.arguments": {"hidden": 32}})``.
-
-    ``data`` is a data set's name, a path, or an object: a data set of torch, torchvision or tonic, a DataLoader, or
-    (samples, labels), of which a share is held out for testing; or a pair of them for training and test. The run folder
-    keeps a copy of the samples of an object. ``callbacks`` hear of every epoch; see `axonnx.train.callbacks`.
-
-    ``settings`` replaces single ones: ``{"optimiser.epochs": 3}``. ``resume`` starts the run, or goes on with the one
-    that ``out`` holds, to the same bits; ``overwrite`` discards it. The folder is ``runs/NAME`` unless given.
+    Your own network is its class, or "FILE.py:Class"; its arguments are ``model.arguments`` in ``settings``.
     """
     with nullcontext(here) if here is not None else world() as present:
         folder = RunFolder(_out(configuration, out))

@@ -15,8 +15,7 @@ from torch import Tensor
 from axonnx.models import Network
 from axonnx.runtime.format.contract import InputContract, Provenance
 from axonnx.runtime.measure.sample_choice import choose_samples
-from axonnx.train.arriving import input_contract
-from axonnx.train.build import Prepared, make_variant
+from axonnx.train.build import Prepared, input_contract, make_variant
 from axonnx.train.config.read import to_toml
 from axonnx.train.config.settings import Config
 from axonnx.train.loop import part_feed

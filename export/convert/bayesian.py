@@ -29,7 +29,7 @@ from axonnx.models.described import INPUT, DescribedBinaryNetwork, DescribedNetw
 from axonnx.models.synapses import Synapse
 from axonnx.models.variant import BAYESIAN
 from axonnx.models.variant import variant as named
-from axonnx.train.multipliers import START, ascend
+from axonnx.train.objective import START, ascend
 
 LIKELY_SIDES = (32, 28, 34, 16, 64, 8, 128, 48, 24, 40, 56, 96)  # of images, tried before all others
 LARGEST_SIDE = 256

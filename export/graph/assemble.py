@@ -10,7 +10,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from axonnx.export.graph.translate import Body, Translation
-from axonnx.export.step.member import Member
+from axonnx.export.step.capture import Member
 from axonnx.export.step.module import Signature, Slot
 from axonnx.runtime.format.border import ANY, result_shapes
 from axonnx.runtime.format.contract import METADATA_KEY, Contract

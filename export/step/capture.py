@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, fx
 
 from axonnx.base.errors import AxonnxError
-from axonnx.export.step.module import Signature, StepModule, example, signature_of
+from axonnx.export.step.module import Signature, Slot, StepModule, example, signature_of
 from axonnx.models import Network
 
 
@@ -106,3 +106,17 @@ def constant(network: Network, name: str) -> Tensor:
     owner, _, last = name.rpartition(".")
     value: Tensor = getattr(network.get_submodule(owner), last)
     return value
+
+
+@dataclass(frozen=True)
+class Member:
+    """One collapsed network with its captured step; ``prefix`` keeps the names of an ensemble's members apart."""
+
+    network: Network
+    captured: Captured
+    prefix: str = ""
+
+    def slots(self, kind: Literal["states", "noises", "traces"]) -> list[Slot]:
+        """Slots with the member's own layer names."""
+        found: tuple[Slot, ...] = getattr(self.captured.signature, kind)
+        return [Slot(self.prefix + slot.layer, slot.field, slot.shape) for slot in found]

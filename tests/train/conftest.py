@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from axonnx.cli.overrides import parse_overrides
+from axonnx.cli.options import settings_of
 from axonnx.train import run
 from axonnx.train.build import prepare
 from axonnx.train.config.read import read_config
@@ -68,7 +68,7 @@ def saccade(cache):
     before = os.environ.get("XDG_CACHE_HOME")
     os.environ["XDG_CACHE_HOME"] = str(cache)
     config = read_config(
-        "digits-saccade", parse_overrides(["--data.bins", "6", "--model.hidden", "[24]", "--optimiser.epochs", "2"])
+        "digits-saccade", settings_of(["--data.bins", "6", "--model.hidden", "[24]", "--optimiser.epochs", "2"])
     )
     prepared = prepare(config.data)
     if before is None:

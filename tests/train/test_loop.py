@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from axonnx.cli.overrides import parse_overrides
+from axonnx.cli.options import settings_of
 from axonnx.models import MEAN_FIELD, Sample
 from axonnx.train import loop
 from axonnx.train.build import make_network, prepare
@@ -26,7 +26,7 @@ def weights_after(data, **changes) -> dict[str, torch.Tensor]:
 
 
 def test_a_binary_network_learns_the_embedded_digits():
-    config = read_config("digits-static", parse_overrides(["--optimiser.epochs", "5", "--model.hidden", "[64]"]))
+    config = read_config("digits-static", settings_of(["--optimiser.epochs", "5", "--model.hidden", "[64]"]))
     prepared = prepare(config.data)
     training = fit(make_network(config, prepared), prepared, config)
     assert training.rows[-1]["test_accuracy"] > 0.8  # chance is 0.1

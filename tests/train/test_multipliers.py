@@ -11,8 +11,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.models import BinaryMLP, Regulariser, Sample
 from axonnx.train import loop
 from axonnx.train.config.read import check_config
-from axonnx.train.multipliers import LARGEST, SMALLEST, START, ascend
-from axonnx.train.objective import Objective
+from axonnx.train.objective import LARGEST, SMALLEST, START, Objective, ascend
 from axonnx.train.output.checkpoint import read_index
 from axonnx.train.output.run_folder import RunFolder
 from axonnx.train.run import train_run

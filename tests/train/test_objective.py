@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from axonnx.models import MEAN_FIELD, Regulariser
 from axonnx.train.config.settings import FinetuneConfig, OptimiserConfig
 from axonnx.train.loop import _set_rates, new_training
-from axonnx.train.multipliers import START
-from axonnx.train.objective import Objective, cosine_rate
+from axonnx.train.objective import START, Objective, cosine_rate
 
 from .tiny_runs import STEPS, tiny_config, tiny_network
 

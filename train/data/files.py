@@ -25,10 +25,10 @@ def data_root(root: str | Path | None, data_set: str) -> Path:
 
 
 def find_files(
-    root: Path, names: Sequence[str], *, folders: Sequence[str] = (".",), data_set: str, how: str
+    root: str | Path | None, names: Sequence[str], *, folders: Sequence[str] = (".",), data_set: str, how: str
 ) -> list[Path]:
-    """Return the paths of all `names`, in the first of the folders below `root` that holds every one."""
-    places = [root / folder for folder in folders]
+    """Return the paths of all `names`, in the first of the folders below the data folder that holds every one."""
+    places = [data_root(root, data_set) / folder for folder in folders]
     for place in places:
         if all((place / name).is_file() for name in names):
             return [place / name for name in names]

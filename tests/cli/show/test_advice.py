@@ -2,7 +2,7 @@
 
 import pytest
 
-from axonnx.cli.show.advice import advice
+from axonnx.cli.build import advice
 from axonnx.runtime.format.contract import AccuracyContract
 
 

@@ -6,13 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from axonnx.cli.overrides import parse_overrides
+from axonnx.cli.options import settings_of
 from axonnx.export.calibrate import _threshold_for, calibrate, firing_rates
 from axonnx.export.collapsed import collapse_network
 from axonnx.models import Network, SpikingNetwork
 from axonnx.runtime.format.contract import InputContract
-from axonnx.train.arriving import input_contract
-from axonnx.train.build import make_network, prepare
+from axonnx.train.build import input_contract, make_network, prepare
 from axonnx.train.config.read import read_config
 from axonnx.train.distributed import World
 from axonnx.train.loop import fit, make_feeds
@@ -51,7 +50,7 @@ def digits(tmp_path_factory) -> Calibrated:
     """A network trained by sampling on digits seen by an event camera, with thresholds that are noisy."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        config = read_config("digits-saccade", parse_overrides([*SMALL, "--variant.name", "sbnn", "--device", "cpu"]))
+        config = read_config("digits-saccade", settings_of([*SMALL, "--variant.name", "sbnn", "--device", "cpu"]))
         prepared = prepare(config.data)
         network = make_network(config, prepared)
         fit(network, prepared, config)

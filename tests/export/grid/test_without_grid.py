@@ -8,8 +8,7 @@ from onnx import numpy_helper
 
 from axonnx.export.collapse.network import WeightChoice, collapse
 from axonnx.export.collapsed import Collapsed, CollapseSettings
-from axonnx.export.step.capture import capture
-from axonnx.export.step.member import Member
+from axonnx.export.step.capture import Member, capture
 from axonnx.models import Network, SpikingMLP
 from axonnx.runtime.format.contract import InputContract
 

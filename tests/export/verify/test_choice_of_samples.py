@@ -5,7 +5,7 @@ import json
 import numpy as np
 import torch
 
-from axonnx import profiling
+from axonnx import evaluating
 from axonnx.cli import main
 from axonnx.loading import samples_for
 from axonnx.runtime.measure.metrics import wilson_interval
@@ -30,7 +30,7 @@ def test_a_profile_of_own_data_sorted_by_class_sees_all_classes(exported, tmp_pa
     labels = np.repeat(np.arange(10), 6)
     np.savez(tmp_path / "own.npz", frames=np.zeros((60, contract.steps, *contract.shape), np.uint8), labels=labels)
     seen = []
-    measure = profiling.count
+    measure = evaluating.count
 
     def spy(engine, batches, *options):
         batches = list(batches)
@@ -39,7 +39,7 @@ def test_a_profile_of_own_data_sorted_by_class_sees_all_classes(exported, tmp_pa
 
     model = str(exported())
     capsys.readouterr()
-    monkeypatch.setattr(profiling, "count", spy)
+    monkeypatch.setattr(evaluating, "count", spy)
     words = ["profile", model, "--data", str(tmp_path / "own.npz"), "--limit", "20", "--json"]
     assert main(words) == 0
     assert np.bincount(seen).tolist() == [2] * 10

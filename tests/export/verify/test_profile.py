@@ -10,11 +10,11 @@ import torch
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
 from axonnx.cli import main
+from axonnx.evaluating import profile_model
 from axonnx.export.collapsed import CollapseSettings, collapse_network
 from axonnx.export.contract import make_contract
 from axonnx.export.write import build_model, write_model
 from axonnx.models import LIF, AveragePool2d, Conv2d, LeakyReadout, LIFSettings, Linear, SpikingNetwork, variant
-from axonnx.profiling import profile_model
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.jobs.work import SerialPool
@@ -221,9 +221,9 @@ def test_figures_do_not_depend_on_who_counts(exported, run_folder, tmp_path, mon
         folder.mkdir(parents=True, exist_ok=True)
         write_npz(folder / f"{number}.npz", test[number], test.sensor)
     for given in ({"data": run_folder, "limit": 21}, {"data": tmp_path / "own", "limit": None}):
-        monkeypatch.setattr("axonnx.profiling.PIECES", 64)
+        monkeypatch.setattr("axonnx.evaluating.PIECES", 64)
         alone = profile_model(exported(*options), engine="numpy", **given)
-        monkeypatch.setattr("axonnx.profiling.PIECES", 8)
+        monkeypatch.setattr("axonnx.evaluating.PIECES", 8)
         by_jobs = profile_model(exported(*options), engine="numpy", pool=SerialPool(), **given)
         assert alone.samples == (given["limit"] or 20)
         assert without_time(by_jobs) == without_time(alone)

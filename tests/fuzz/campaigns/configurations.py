@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from axonnx.base.errors import AxonnxError
-from axonnx.cli.overrides import parse_overrides
+from axonnx.cli.options import settings_of
 from axonnx.train.build import Prepared, make_network, prepare
 from axonnx.train.config.read import read_config, settings, shipped, to_toml
 from tests.fuzz.harness import Finding, shared_folder
@@ -57,7 +57,7 @@ def case(seed: int) -> str:
     path = shared_folder() / "case.toml"
     path.write_bytes(text)
     try:
-        config = read_config(str(path), parse_overrides(words))
+        config = read_config(str(path), settings_of(words))
     except AxonnxError:
         return "refused"
     path.write_text(to_toml(config), encoding="utf-8")

@@ -4,7 +4,7 @@ import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main as axonnx
-from axonnx.cli.overrides import parse_overrides
+from axonnx.cli.options import settings_of
 from axonnx.train.config.read import check_config, parse_config, read_config
 
 from ..tiny_runs import tiny_tree
@@ -14,7 +14,7 @@ HERE = "digits-static"
 
 def refusal(*overrides: str, source: str = HERE) -> str:
     with pytest.raises(AxonnxError) as fault:
-        read_config(source, parse_overrides(overrides))
+        read_config(source, settings_of(overrides))
     return str(fault.value)
 
 
@@ -62,7 +62,7 @@ def test_a_key_of_another_section_is_named_with_its_section(override, meant):
     ],
 )
 def test_other_spellings_and_short_names_are_accepted(given, key, value):
-    found = read_config(HERE, parse_overrides([given]))
+    found = read_config(HERE, settings_of([given]))
     for part in key.split("."):
         found = getattr(found, part)
     assert found == value

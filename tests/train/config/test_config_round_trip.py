@@ -5,7 +5,7 @@ import tomllib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axonnx.cli.overrides import parse_overrides
+from axonnx.cli.options import settings_of
 from axonnx.train.config.read import check_config, read_config, to_toml
 
 # Any text that TOML can hold (surrogates are not text), and any value a data set's options may have.
@@ -46,7 +46,7 @@ def literal(value) -> str:
 @given(chosen=st.fixed_dictionaries({}, optional=SETTINGS))
 def test_overrides_survive_the_file(chosen, tmp_path_factory):
     words = [f"--{key}={literal(value)}" for key, value in chosen.items()]
-    config = read_config("digits-saccade", parse_overrides(words))
+    config = read_config("digits-saccade", settings_of(words))
     path = tmp_path_factory.getbasetemp() / "round-trip.toml"
     path.write_text(to_toml(config), "utf-8")
     assert read_config(str(path)) == config
@@ -70,7 +70,7 @@ def test_a_second_round_trip_gives_the_same_text():
 
 
 def test_every_setting_that_has_a_value_is_written():
-    config = read_config("digits-static", parse_overrides(["--optimiser.clip_norm", "2"]))
+    config = read_config("digits-static", settings_of(["--optimiser.clip_norm", "2"]))
     tree = tomllib.loads(to_toml(config))
     assert tree["optimiser"]["clip_norm"] == 2.0
     assert tree["optimiser"]["scale_rate"] == config.optimiser.scale_rate

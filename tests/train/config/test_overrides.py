@@ -8,10 +8,10 @@ import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli.command import run_verb
-from axonnx.cli.overrides import parse_overrides
+from axonnx.cli.options import settings_of
 from axonnx.train import run as running
 from axonnx.train.build import make_network, prepare
-from axonnx.train.config.read import read_config, settings
+from axonnx.train.config.read import as_tree, read_config, settings
 from axonnx.train.config.settings import Config
 from axonnx.train.data.augment import Augmentation
 
@@ -56,7 +56,7 @@ def trained(monkeypatch) -> list[Config]:
     ],
 )
 def test_words_become_a_tree(words, tree):
-    assert parse_overrides(words) == tree
+    assert as_tree(settings_of(words)) == tree
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_words_become_a_tree(words, tree):
 )
 def test_wrong_words_are_refused(words, complaint):
     with pytest.raises(AxonnxError, match=complaint):
-        parse_overrides(words)
+        as_tree(settings_of(words))
 
 
 @pytest.mark.parametrize(
@@ -90,15 +90,15 @@ def test_overrides_stand_anywhere(trained, words):
 
 def test_a_table_given_as_one_value_replaces_the_one_that_was_there():
     assert read_config("shd-cpu").data.augmentation != Augmentation()
-    assert read_config("shd-cpu", parse_overrides(["--data.augmentation", "{}"])).data.augmentation == Augmentation()
-    kept = read_config("shd-cpu", parse_overrides(["--data.augmentation.drop", "0.1"])).data.augmentation
+    assert read_config("shd-cpu", settings_of(["--data.augmentation", "{}"])).data.augmentation == Augmentation()
+    kept = read_config("shd-cpu", settings_of(["--data.augmentation.drop", "0.1"])).data.augmentation
     assert (kept.drop, kept.shift_x) == (0.1, read_config("shd-cpu").data.augmentation.shift_x)
 
 
 def test_an_override_replaces_one_setting_and_leaves_its_neighbours():
     plain, changed = (
         read_config("cifar10-bbnn"),
-        read_config("cifar10-bbnn", parse_overrides(["--data.augmentation.crop", "2"])),
+        read_config("cifar10-bbnn", settings_of(["--data.augmentation.crop", "2"])),
     )
     assert changed.data.augmentation.crop == 2
     assert changed.data.augmentation.flip is plain.data.augmentation.flip is True
@@ -141,7 +141,7 @@ def test_every_listed_setting_can_be_overridden_and_every_default_is_one():
     base = ["--data.name=x", "--model.network=binary-mlp"]
     for key, default, _ in settings():
         if default not in ("required", "unset"):
-            assert read_config("digits-static", parse_overrides([*base, f"--{key}={default}"])), key
+            assert read_config("digits-static", settings_of([*base, f"--{key}={default}"])), key
 
 
 def test_help_explains_overrides(capsys):
@@ -154,7 +154,7 @@ def test_help_explains_overrides(capsys):
 
 def test_values_nested_without_end_are_refused(tmp_path):
     with pytest.raises(AxonnxError, match="too deep within each other"):
-        parse_overrides([f"--model.hidden={'[' * 5000}"])
+        settings_of([f"--model.hidden={'[' * 5000}"])
     path = tmp_path / "deep.toml"
     path.write_text(f"seed = {'[' * 5000}")
     with pytest.raises(AxonnxError, match="too deep within each other"):
@@ -165,7 +165,7 @@ def test_values_nested_without_end_are_refused(tmp_path):
 def test_networks_that_no_machine_can_hold_are_refused(sizes):
     with pytest.raises(AxonnxError, match=r"parameters; at most|less than or equal to"):
         make_network(
-            config := read_config("digits-static", parse_overrides([f"--model.hidden={sizes}"])), prepare(config.data)
+            config := read_config("digits-static", settings_of([f"--model.hidden={sizes}"])), prepare(config.data)
         )
 
 

@@ -11,8 +11,7 @@ from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.format.contract import FitContract
 from axonnx.runtime.readers import write_npz
 from axonnx.runtime.streams.adapt import Adapter
-from axonnx.train.arriving import input_contract
-from axonnx.train.build import prepare
+from axonnx.train.build import input_contract, prepare
 from axonnx.train.config.read import check_config
 from axonnx.train.data import cache
 from axonnx.train.data import recordings as recordings_module

@@ -19,7 +19,7 @@ import torch
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main as axonnx
 from axonnx.cli.command import run_verb
-from axonnx.cli.overrides import parse_overrides
+from axonnx.cli.options import settings_of
 from axonnx.train import run
 from axonnx.train.config.read import read_config, to_toml
 from axonnx.train.output.checkpoint import read_index
@@ -175,9 +175,7 @@ def test_a_setting_changed_by_hand_is_told_in_the_log(config_file, tmp_path):
     out = tmp_path / "run"
     main([config_file(optimiser__epochs=1), "--out", str(out), "--quiet"])
     path = out / "config.toml"
-    path.write_text(
-        to_toml(read_config(str(path), parse_overrides(["--optimiser.epochs=2", "--optimiser.clip_norm=1"])))
-    )
+    path.write_text(to_toml(read_config(str(path), settings_of(["--optimiser.epochs=2", "--optimiser.clip_norm=1"]))))
     main(["--resume", "--out", str(out), "--quiet"])
     assert "resumed after epoch 1; changed since: epochs = 2, clip_norm = 1.0" in (out / "log.txt").read_text()
     assert [row["epoch"] for row in rows_of(out)] == ["1", "2"]

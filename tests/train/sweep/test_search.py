@@ -7,7 +7,7 @@ import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main
-from axonnx.cli.overrides import pairs
+from axonnx.cli.options import settings_of
 from axonnx.runtime.measure.result_files import read_result
 from axonnx.train.sweep import validation
 from axonnx.train.sweep.search import SweepPoint, SweepResult, SweepRun, best_of, sweep_runs
@@ -122,7 +122,7 @@ def test_the_best_has_the_highest_mean_then_the_lowest_nll_then_comes_first():
 
 def test_values_are_read_as_settings_are():
     words = ["a.b=1e-3,0.1", "c=st,iwst", "d=[1],[2,3]", "e=auto,0.5", "f=true", 'g="x, y"']
-    assert pairs([f"--{word}" for word in words], many=True) == {
+    assert settings_of([f"--{word}" for word in words], many=True) == {
         "a.b": [1e-3, 0.1], "c": ["st", "iwst"], "d": [[1], [2, 3]], "e": ["auto", 0.5], "f": [True], "g": ["x, y"],
     }  # fmt: skip
 

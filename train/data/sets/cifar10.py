@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.train.data.files import data_root, find_files, naming
+from axonnx.train.data.files import find_files, naming
 from axonnx.train.data.frames import Frames
 from axonnx.train.data.labels import as_labels
 from axonnx.train.data.npz import read_arrays
@@ -25,9 +25,8 @@ SMALL = ["cifar10_train_5000.npz", "cifar10_test_batch_1000.bin"]
 
 def load_cifar10(root: str | Path | None = None) -> DataSplits:
     """All of CIFAR-10 as images [N, 3, 32, 32]: 50,000 for training, 10,000 for testing."""
-    folder = data_root(root, "cifar10")
     places = ("cifar-10-batches-bin", "cifar10", ".")
-    paths = find_files(folder, FILES, folders=places, data_set="cifar10", how=HOW)
+    paths = find_files(root, FILES, folders=places, data_set="cifar10", how=HOW)
     batches = [read_batch(path, RECORDS) for path in paths]
     images, labels = (np.concatenate(column) for column in zip(*batches[:-1], strict=True))
     return DataSplits("cifar10", Frames(images, labels, CLASSES), Frames(*batches[-1], CLASSES))
@@ -36,7 +35,7 @@ def load_cifar10(root: str | Path | None = None) -> DataSplits:
 def load_cifar10_5000(root: str | Path | None = None) -> DataSplits:
     """500 training and 100 test images a class of CIFAR-10."""
     how = "they hold part of CIFAR-10 and are not published; use the data set cifar10 for the whole"
-    paths = find_files(data_root(root, "cifar10-5000"), SMALL, data_set="cifar10-5000", how=how)
+    paths = find_files(root, SMALL, data_set="cifar10-5000", how=how)
     images, labels = read_arrays(paths[0], ["x"], ["y"])
     if images.shape[1:] != (32, 32, 3):
         raise AxonnxError(f"{paths[0]}: images of shape {images.shape}; expected (N, 32, 32, 3)")

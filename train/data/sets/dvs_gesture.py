@@ -9,13 +9,11 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning import Sensor
-from axonnx.train.data.cache import cache_folder
-from axonnx.train.data.event_store import EventStore
-from axonnx.train.data.files import data_root, find_files, naming
+from axonnx.train.data.files import find_files, naming
 from axonnx.train.data.frames import Frames
 from axonnx.train.data.labels import as_labels
 from axonnx.train.data.npz import read_arrays
-from axonnx.train.data.sets.tonic_adapter import TonicPart, TonicSource, tonic_recordings
+from axonnx.train.data.sets.tonic_adapter import TonicPart, TonicSource, load_through_tonic
 from axonnx.train.data.splits import DataSplits
 
 CLASSES = (
@@ -39,15 +37,13 @@ SMALL = ["dvs_gesture_train_32x32.npz", "dvs_gesture_validation_32x32.npz"]
 
 def load_dvs_gesture(root: str | Path | None = None, *, store: str | Path | None = None) -> DataSplits:
     """DVS128 Gesture cut into 1,077 and 264 recordings; `store` is where they are kept once converted."""
-    folder, kept = data_root(root, "dvs-gesture"), EventStore(Path(store) if store else cache_folder())
-    train, test = (tonic_recordings(SOURCE, folder, part, kept) for part in SOURCE.parts)
-    return DataSplits("dvs-gesture", train, test)
+    return load_through_tonic(SOURCE, root, store)
 
 
 def load_dvs_gesture_32x32(root: str | Path | None = None) -> DataSplits:
     """Load the gestures as 49 frames of 2×32×32 counts; the test part is the validation users, 19 to 23."""
     how = "they are frames made from DVS128 Gesture and not published; use the data set dvs-gesture for the events"
-    paths = find_files(data_root(root, "dvs-gesture-32x32"), SMALL, data_set="dvs-gesture-32x32", how=how)
+    paths = find_files(root, SMALL, data_set="dvs-gesture-32x32", how=how)
     return DataSplits("dvs-gesture-32x32", *(_read(path) for path in paths))
 
 

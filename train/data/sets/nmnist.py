@@ -6,13 +6,11 @@ from pathlib import Path
 
 from axonnx.runtime.binning import Sensor
 from axonnx.runtime.events.arrays import make_events
-from axonnx.train.data.cache import cache_folder
-from axonnx.train.data.event_store import EventStore
-from axonnx.train.data.files import data_root, find_files, naming
+from axonnx.train.data.files import find_files, naming
 from axonnx.train.data.labels import as_labels
 from axonnx.train.data.npz import read_arrays
 from axonnx.train.data.recordings import Place, Recordings
-from axonnx.train.data.sets.tonic_adapter import TonicPart, TonicSource, tonic_recordings
+from axonnx.train.data.sets.tonic_adapter import TonicPart, TonicSource, load_through_tonic
 from axonnx.train.data.splits import DataSplits
 
 CLASSES = tuple("0123456789")
@@ -34,15 +32,13 @@ SMALL = ["nmnist_train_1000.npz", "nmnist_test_100.npz"]
 
 def load_nmnist(root: str | Path | None = None, *, store: str | Path | None = None) -> DataSplits:
     """N-MNIST as published: 60,000 and 10,000 recordings; `store` is where they are kept once converted."""
-    folder, kept = data_root(root, "nmnist"), EventStore(Path(store) if store else cache_folder())
-    train, test = (tonic_recordings(SOURCE, folder, part, kept) for part in SOURCE.parts)
-    return DataSplits("nmnist", train, test)
+    return load_through_tonic(SOURCE, root, store)
 
 
 def load_nmnist_1000(root: str | Path | None = None) -> DataSplits:
     """Load the first 1,000 training and 100 test recordings of N-MNIST."""
     how = "they hold part of N-MNIST and are not published; use the data set nmnist for the whole"
-    paths = find_files(data_root(root, "nmnist-1000"), SMALL, data_set="nmnist-1000", how=how)
+    paths = find_files(root, SMALL, data_set="nmnist-1000", how=how)
     return DataSplits("nmnist-1000", *(_read(path) for path in paths))
 
 

@@ -12,7 +12,7 @@ from axonnx.runtime import readers
 from axonnx.runtime.events.arrays import make_events, sort_events
 from axonnx.runtime.readers.shd import SENSOR as COCHLEA
 from axonnx.runtime.readers.shd import read_speakers
-from axonnx.train.data.files import data_root, find_files, naming
+from axonnx.train.data.files import find_files, naming
 from axonnx.train.data.labels import as_labels
 from axonnx.train.data.npz import read_arrays
 from axonnx.train.data.recordings import Place, Recordings, join_events
@@ -29,14 +29,14 @@ REGENERATED = ["shd_regen_train.npz", "shd_regen_dev.npz"]
 def load_shd(root: str | Path | None = None) -> DataSplits:
     """SHD as published: 8,156 training and 2,264 test recordings of 700 cochlea channels."""
     places = (".", "SHD", "shd")
-    paths = find_files(data_root(root, "shd"), FILES, folders=places, data_set="shd", how=HOW)
+    paths = find_files(root, FILES, folders=places, data_set="shd", how=HOW)
     return DataSplits("shd", *(read_shd(path) for path in paths))
 
 
 def load_regenerated(root: str | Path | None = None) -> DataSplits:
     """Load recordings made again from Heidelberg Digits, tested on a held-out speaker. Never report them as SHD."""
     how = "they are regenerated from the Heidelberg Digits and not published; use the data set shd for the original"
-    paths = find_files(data_root(root, "shd-regenerated"), REGENERATED, data_set="shd-regenerated", how=how)
+    paths = find_files(root, REGENERATED, data_set="shd-regenerated", how=how)
     return DataSplits("shd-regenerated", *(read_regenerated(path) for path in paths))
 
 

@@ -11,9 +11,11 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning.settings import Origin
 from axonnx.runtime.events.arrays import make_events, sort_events
 from axonnx.runtime.events.sensor import Sensor
+from axonnx.train.data.cache import cache_folder
 from axonnx.train.data.event_store import EventStore, Sample
-from axonnx.train.data.files import missing_files
+from axonnx.train.data.files import data_root, missing_files
 from axonnx.train.data.recordings import Place, Recordings, from_first_event
+from axonnx.train.data.splits import DataSplits
 
 UNREADABLE = (OSError, EOFError, ValueError, IndexError, TypeError)
 
@@ -41,6 +43,13 @@ class TonicSource:
     record_bytes: int = 1
     origin: Origin = "zero"
     own_reader: bool = False  # its files are of a format that axonnx.runtime.readers knows
+
+
+def load_through_tonic(source: TonicSource, root: str | Path | None, store: str | Path | None) -> DataSplits:
+    """Load both parts of the data set; ``store`` is where they are kept once converted."""
+    folder, kept = data_root(root, source.name), EventStore(Path(store) if store else cache_folder())
+    train, test = (tonic_recordings(source, folder, part, kept) for part in source.parts)
+    return DataSplits(source.name, train, test)
 
 
 def tonic_recordings(source: TonicSource, root: Path, part: str, store: EventStore) -> Recordings:
