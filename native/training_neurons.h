@@ -42,8 +42,9 @@ typedef struct {
     float *h_grads;                    /* of h*, which are those of the mean current */
     float *v_grads;                    /* of κ², where the variance is a map */
     float *by_activity;
-    float *by_gain, *by_decay, *by_threshold, *by_own; /* of each sample (and term) and padded channel */
-    double *by_base;                                   /* of each sample */
+    float *by_gain;                             /* of each sample, term and padded channel */
+    double *by_decay, *by_threshold, *by_own;   /* of each sample and padded channel */
+    double *by_base;                            /* of each sample */
     float *first_membrane, *first_variance, *first_spikes;
     int64_t estimator;
     float by_log, by_quadratic, option; /* an estimator's p, temperature or width */
@@ -588,12 +589,12 @@ INLINE void backward_first(const int spread, const lif_grads *g, const trail *w,
     }
 }
 
-/* Sums over time and pixels, for each channel of a sample. */
-static void add_channels(const lif *p, const float *from, float *to, int64_t b, int64_t low, int64_t high)
+/* Adds sums over time for each channel of a sample. Terms of many pixels cancel, so they are added as doubles. */
+static void add_channels(const lif *p, const float *from, double *to, int64_t b, int64_t low, int64_t high)
 {
     if (!to) return;
     for (spot s = spot_at(p, low); s.i < high; advance(p, &s))
-        add_to(to + b * padded_of(p) + s.channel, load(from + s.i - low));
+        for (int lane = 0; lane < LANES; lane++) to[b * padded_of(p) + s.channel + lane] += from[s.i - low + lane];
 }
 
 INLINE void backward_part(const int estimator, const int spread, const lif_grads *g, trail *w, int64_t begin,
@@ -602,7 +603,7 @@ INLINE void backward_part(const int estimator, const int spread, const lif_grads
     const lif *p = &g->of;
     const int64_t width = high - low, count = (end - begin) * width;
     float *const sums[3] = {w->decay, w->threshold, w->own};
-    float *const to[3] = {g->by_decay, g->by_threshold, g->by_own};
+    double *const to[3] = {g->by_decay, g->by_threshold, g->by_own};
     const int64_t gains = p->terms * padded_of(p);
     w->samples = end - begin;
     for (int n = 0; n < 3; n++)

@@ -243,8 +243,8 @@ class _LIF(torch.autograd.Function):
         shared = weight_variance is not None and weight_variance.dim() < 2
         map_wanted = noisy and ((gain is None and need[1]) or (weight_variance is not None and not shared))
 
-        def each_channel(wanted: bool, rows: int = 1) -> Tensor | None:
-            return torch.zeros((batch, rows, wide)) if wanted else None
+        def each_channel(wanted: bool, rows: int = 1, dtype: torch.dtype = torch.float64) -> Tensor | None:
+            return torch.zeros((batch, rows, wide), dtype=dtype) if wanted else None
 
         h_grads = core.like(like, torch.float32)
         out = {
@@ -253,7 +253,7 @@ class _LIF(torch.autograd.Function):
             "by_activity": torch.zeros_like(core.channels_last(activity))
             if noisy and gain is not None and need[1]
             else None,
-            "by_gain": each_channel(noisy and need[2], _terms(gain)),
+            "by_gain": each_channel(noisy and need[2], _terms(gain), torch.float32),
             "by_decay": each_channel(need[7]),
             "by_threshold": each_channel(need[8]),
             "by_own": each_channel(shared and need[11]),
@@ -358,7 +358,7 @@ def _of_channels(grads: Tensor | None, value: Tensor | None, channels: int) -> T
     if grads is None or value is None:
         return None
     total = grads.sum(0)[:, :channels]
-    return (total.sum() if value.numel() == 1 else total).reshape(value.shape)
+    return (total.sum() if value.numel() == 1 else total).to(value.dtype).reshape(value.shape)
 
 
 def _variance_grad(

@@ -278,6 +278,19 @@ def test_what_kernels_do_not_know_is_left_to_torch(change, counted):
     assert counted == ["torch"]
 
 
+@pytest.mark.parametrize("reset", ["subtract", "zero"])
+def test_gradients_of_constants_add_up_without_error_over_pixels_and_samples(reset, isa):
+    """Alike neurons, so many that a float32 sum would drift: the sum is a power of two times that of one neuron."""
+    found = []
+    for batch, side in ((1, 1), (8, 64)):
+        lif = LIF(variant("sg-nbn-1"), LIFSettings(1.0, 0.8, learn_decay=True, learn_threshold=True, reset=reset))
+        current = Current(torch.full((3, batch, 1, side, side), 0.3))
+        lif(current, Run(lif, MEAN_FIELD, sequence=True)).sum().backward()
+        found.append(torch.stack([lif.decay_logit.grad, lif.threshold.grad]) / (batch * side * side))
+    assert found[0].abs().min() > 1e-3
+    assert torch.equal(*found)
+
+
 def test_threads_change_no_bit(monkeypatch):
     """Forwards, backwards, and in the sums."""
     monkeypatch.setattr(core, "_WORTH_A_THREAD", 1)
