@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from importlib import metadata
 from typing import NamedTuple
 
@@ -26,10 +27,8 @@ class Origin(NamedTuple):
 
     def sentence(self, program: Program) -> str:
         """Return the sentences for people: what a device must send, and the origin of the folder."""
-        return (
-            f"{describe_device(program.contract.input)} Written by axonnx {version()} from the file with the sha256 "
-            f"{self.sha256}.\n"
-        )
+        device = textwrap.fill(describe_device(program.contract.input), 120)
+        return f"{device}\n\nWritten by axonnx {version()} from the file with the sha256\n{self.sha256}.\n"
 
 
 def version() -> str:

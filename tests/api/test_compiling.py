@@ -11,6 +11,7 @@ from axonnx.base.fingerprints import sha256_of
 from axonnx.compiling import TARGETS, compile_to
 from axonnx.runtime import load
 from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.format.network_input import describe_device
 from axonnx.runtime.readers import write_npz
 
 from ..runtime.codegen.js.node import needs_node
@@ -53,7 +54,11 @@ def test_node_prints_the_decision_of_the_runtime(files, recording, tmp_path, nam
 def test_node_says_what_is_wrong(files, tmp_path):
     compile_to(files["images"], tmp_path / "out", "js")
     (tmp_path / "a.csv").write_text("t,x\n1,2\n")
-    for words, text in (([], "usage"), (["a.csv"], "this network takes frames"), (["none.csv"], "none.csv")):
+    for words, text in (
+        ([], "usage"),
+        (["a.csv"], "found 2 lines; expected 1, one frame in each"),
+        (["none.csv"], "none.csv"),
+    ):
         command = ["node", "out/run.mjs", *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
         assert done.returncode == 2
@@ -69,8 +74,9 @@ def test_a_folder_says_what_it_was_made_of(files, tmp_path, target):
     )
     assert (record["sha256"], record["target"]) == (sha256_of(files["plain"]), target)
     assert record["sha256"] in readme
-    assert "5 frames of 2×6×8, whole numbers up to ±3: events of a 8×6 sensor in bins of 1,000 µs" in readme
-    assert len(readme.splitlines()) <= 12
+    assert describe_device(load(files["plain"]).contract.input) in " ".join(readme.split())
+    assert "(t, x, y, p) of a 8×6 sensor" in readme
+    assert len(readme.splitlines()) <= 20
     assert found.files == {path.name: path.stat().st_size for path in found.folder.iterdir()}
 
 

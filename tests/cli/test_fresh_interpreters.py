@@ -22,8 +22,8 @@ class Refuse:
 sys.meta_path.insert(0, Refuse())
 from axonnx.cli import main
 code = main(sys.argv[1:])
-heavy = ("torch", "axonnx.models", "axonnx.train", "axonnx.export")
-assert code or not [name for name in sys.modules if name.startswith(heavy)]
+heavy = ("torch.", "axonnx.models.", "axonnx.train.", "axonnx.export.")
+assert code or not [name for name in sys.modules if f"{name}.".startswith(heavy)]
 sys.exit(code)
 """
 

@@ -20,7 +20,7 @@ def test_the_listing_says_what_the_file_promises(files, capsys):
     assert "device      Send events (t, x, y, p) of a 8×6 sensor with polarities 0 and 1, t in microseconds" in out
     assert "classes     4: left, right, up, down\n" in out
     assert "collapse    mfa, weights stored as int16\n" in out
-    assert "sizes       1,200 weights, 0.0 % of them zero; 12 neurons; 128 bytes of state\n" in out
+    assert "sizes       1,200 weights, 0.0 % of them zero; 12 neurons; 82 bytes of state\n" in out
     assert "hidden.0.neuron                   LIF" in out
     assert "hidden.0.synapse                       1,152    0.0%" in out
     assert "  LIF                  hidden.0.synapse:out, membrane/hidden.0.neuron" in out
