@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from axonnx.models import BinaryNetwork, BinaryNeuron, Current, LinearReadout, Replay, Run, Variant
 from axonnx.models.maths.estimators import Estimator, StraightThrough, make_estimator
-from axonnx.models.references import arm, exact_gradient, log_probability, ram, reinforce
 from axonnx.train.sweep.store import Job, Record
+from experiments.measures.references import arm, exact_gradient, log_probability, ram, reinforce
 
 REFERENCES: dict[str, Callable[..., dict[str, Tensor]]] = {"reinforce": reinforce, "arm": arm, "ram": ram}
 INPUTS = 3

@@ -38,7 +38,7 @@ BATCH = 16
 
 
 def check_engines(path: Path, data: Callable[[Contract], EngineInput] | None = None, seed: int = 0) -> EngineResult:
-    """Structure and certificates, then all implementations on ``data`` (or generated input) and on ties.
+    """Check structure and certificates, then all implementations on ``data`` (or generated input) and on ties.
 
     Ends with the first batch in which anything differs.
     """
@@ -64,7 +64,7 @@ def check_engines(path: Path, data: Callable[[Contract], EngineInput] | None = N
 
 
 def _compare_all(them: _Implementations, x: Floats, seed: int) -> tuple[list[Comparison], int]:
-    """Every implementation, and how many membranes were put on their thresholds."""
+    """Compare every implementation; also return how many membranes were put on their thresholds."""
     entries: dict[str, Comparison] = {}
     ties, timed = 0, them.program.contract.kind == "spiking"
 
@@ -86,7 +86,7 @@ def _compare_all(them: _Implementations, x: Floats, seed: int) -> tuple[list[Com
 
 
 def _result(entry: Comparison) -> EngineImplementation:
-    """For JSON."""
+    """Return the comparison as a part of the result."""
     plain = {key: getattr(entry, key) for key in ("name", "samples", "numbers", "differing", "first")}
     return EngineImplementation(**plain, differences=tuple(entry.differences))
 
@@ -105,11 +105,11 @@ class _Implementations:
         self._session = _session(file.proto)
 
     def expected(self, x: Floats, noise: Seen, state: State | None = None) -> Seen:
-        """The specification."""
+        """Run the specification."""
         return self._run(self.numpy, x, noise, state, [len(x)])
 
     def others(self, x: Floats, noise: Seen, first: bool) -> Iterator[tuple[str, Seen]]:
-        """Everything else, from the initial state."""
+        """Yield the traces of everything else, from the initial state."""
         yield from self.engines_only(x, noise, None)
         yield "onnxruntime, the file as it is", self._file(self._session, x, noise)
         if first:
@@ -120,7 +120,7 @@ class _Implementations:
             )
 
     def engines_only(self, x: Floats, noise: Seen, state: State | None) -> Iterator[tuple[str, Seen]]:
-        """The engines, which can begin with any state."""
+        """Yield the traces of every engine; engines can begin with any state."""
         for name, engine, stepwise in self.engines:
             if not stepwise or len(x) > 1:
                 yield name, self._run(engine, x, noise, state, [1] * len(x) if stepwise else [len(x)])
@@ -147,7 +147,7 @@ class _Implementations:
         return {LOGITS: member_logits(found), **traces}
 
     def _steps(self, run: Callable[[dict[str, Any]], dict[str, Any]], x: Floats, noise: Seen) -> Seen:
-        """A file that holds one step, called again and again with its own states."""
+        """Run a file that holds one step, again and again, with the states that it returns."""
         states: dict[str, Any] = dict(self.numpy.initial_state(x.shape[1]).arrays)
         clocked = CLOCK in [entry.name for entry in self.file.proto.graph.input]
         for step in range(len(x)):

@@ -85,7 +85,7 @@ def answers(model: Model, data: Samples, first: int, last: int, number: int, see
 
 
 def figures_of(model: Model, data: Samples, parts: Sequence[Answers], seed: int = 0) -> Evaluation:
-    """What all answers, in the order of the data, come to."""
+    """Compute the figures of all answers, which are in the order of the data."""
     p = np.array([row for part in parts for row in part.probabilities])
     truth = np.array([label for part in parts for label in part.labels], np.int64)
     left_out = sum((Counter(part.left_out) for part in parts), Counter())

@@ -5,7 +5,6 @@ import torch
 
 from axonnx.models import Sample
 from axonnx.models.maths.estimators import StraightThrough, make_estimator
-from axonnx.models.references import exact_gradient, ram
 from experiments.measures.gradients import (
     FIRST,
     FixedNoise,
@@ -14,6 +13,7 @@ from experiments.measures.gradients import (
     cross_entropy,
     sampled_estimates,
 )
+from experiments.measures.references import exact_gradient, ram
 
 X = torch.tensor([[0.7, -0.4, 1.2]], dtype=torch.float64)
 

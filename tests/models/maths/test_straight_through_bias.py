@@ -14,8 +14,8 @@ from torch import Tensor
 
 from axonnx.models import BinaryMLP, BinaryNetwork, Replay
 from axonnx.models.maths.estimators import StraightThrough, make_estimator
-from axonnx.models.references import exact_gradient, log_probability
 from experiments.measures.gradients import FixedNoise
+from experiments.measures.references import exact_gradient, log_probability
 
 SCALES = [1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16]
 Gradients = dict[str, Tensor]

@@ -96,7 +96,7 @@ def _gradients(network: BinaryNetwork, objective: Tensor) -> Gradients:
 
 
 def _hold(network: BinaryNetwork, x: Tensor, output: Output) -> Output:
-    """The same pass with its spikes as constants, so that only p(o) and the read-out carry gradients."""
+    """Repeat the pass with its spikes as constants, so that only p(o) and the read-out carry gradients."""
     spikes = {name: seen.spikes.detach() for name, seen in output.observations.items()}
     held: Output = network(x, Forced(spikes, Sample()))
     return held
@@ -112,7 +112,7 @@ def _loss_with(
     spikes: Tensor,
     generator: torch.Generator,
 ) -> Tensor:
-    """The loss of each sample with layer ``name`` forced to ``spikes``, earlier layers as sampled."""
+    """Return the loss of each sample with layer ``name`` forced to ``spikes``, earlier layers as sampled."""
     names = list(sample.observations)
     before = {other: sample.observations[other].spikes for other in names[: names.index(name)]}
     output = network(x, Forced({**before, name: spikes}, Sample(generator)))
