@@ -39,6 +39,9 @@ def guarded(name: str, action: Callable[[], int]) -> int:
     except OSError as fault:
         _discard_output_of_a_full_device()
         return _say(f"{name}: {_input_output(fault)}", WRONG_USE)
+    except MemoryError as fault:
+        wanted = str(fault) or "a request for memory was refused"
+        return _say(f"{name}: not enough memory: {wanted}. Give less at a time, or more memory", WRONG_USE)
     except Exception:
         traceback.print_exc()
         return _say(f"{name}: {REPORT}", OUR_FAULT)

@@ -49,7 +49,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def read_at_most(path: str | os.PathLike[str], most: int) -> bytes:
-    """Return the contents of a file or pipe; refuse devices, which may be endless, and more than ``most`` bytes."""
+    """Return the contents of a file or of a shell's pipe; refuse devices, named pipes, and more than ``most`` bytes."""
+    refuse_device(path)
     with open(path, "rb") as file:
         about = os.fstat(file.fileno())
         _refuse_device(path, about.st_mode)
@@ -63,7 +64,10 @@ def read_at_most(path: str | os.PathLike[str], most: int) -> bytes:
 
 
 def refuse_device(path: str | os.PathLike[str]) -> None:
-    """Refuse a device, which may be endless; a missing file is reported by the code that opens it."""
+    """Refuse a device, which may be endless, a named pipe, which nobody may ever write to, and a socket.
+
+    A missing file is reported by the code that opens it.
+    """
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
@@ -72,8 +76,15 @@ def refuse_device(path: str | os.PathLike[str]) -> None:
 
 
 def _refuse_device(path: str | os.PathLike[str], mode: int) -> None:
-    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
-        raise AxonnxError(f"{os.fspath(path)}: is a device; expected a file")
+    named = os.path.exists(os.path.realpath(path))  # the pipe of a shell's <(…) has no name, and somebody writes to it
+    kinds = {
+        "a device": stat.S_ISCHR(mode) or stat.S_ISBLK(mode),
+        "a named pipe": stat.S_ISFIFO(mode) and named,
+        "a socket": stat.S_ISSOCK(mode),
+    }
+    for kind, found in kinds.items():
+        if found:
+            raise AxonnxError(f"{os.fspath(path)}: is {kind}; expected a file")
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

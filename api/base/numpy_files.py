@@ -20,6 +20,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.files import refuse_device
 
 if TYPE_CHECKING:
     from io import BufferedReader
@@ -43,6 +44,7 @@ HEADERS: dict[tuple[int, int], Callable[..., Any]] = {
 def checked_arrays(path: str | Path, names: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
     """Return the arrays of an npz by name (all, or those in ``names``), or the array of an npy under an empty name."""
     path = Path(path)
+    refuse_device(path)
     try:
         with path.open("rb") as file:
             if file.peek(8).startswith(NPY_MAGIC):

@@ -8,7 +8,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from axonnx.base.errors import AxonnxError
+from axonnx.runtime.readers.confined import read_tree
+
+MOST_EDGES = 2**13
+DIMENSIONS = {"Affine": 2, "Linear": 2, "Conv1d": 3, "Conv2d": 4}  # of a node's weights
+NO_NUMBERS = ("input_type", "output_type", "metadata")
 
 
 @dataclass(frozen=True)
@@ -36,16 +43,56 @@ def nir_package() -> Any:
 
 
 def read_graph(path: Path) -> FlatGraph:
-    """A file's graph."""
-    if not path.is_file():
-        raise AxonnxError(f"{path}: no such file")
+    """Return a file's graph. The file is decoded in a confined child; the package nir gets plain arrays.
+
+    Raises:
+        AxonnxError: If the file is not a graph of NIR, points to other files, or is larger than any network.
+    """
+    nir = nir_package()
+    file = read_tree(path)
+    _check_counts(file.members.get("node"), path)
     try:
-        graph = nir_package().read(path)
-    except AxonnxError:
-        raise
-    except Exception as fault:
-        raise AxonnxError(f"{path}: is no NIR file that can be read: {fault}") from None
-    return flattened(graph)
+        graph = flattened(nir.dict2NIRNode(file.members["node"] | {"type_check": True}))
+    except Exception as fault:  # what the package raises on a wrong graph: assertions, KeyError, TypeError and others
+        reason = str(fault) if not isinstance(fault, KeyError) else f"it has no {fault}"
+        raise AxonnxError(
+            f"{path}: is not a graph of NIR: {reason or type(fault).__name__}. Write it again with nir.write"
+        ) from None
+    for name, node in graph.nodes.items():
+        _check_numbers(node, f"{path}: {name}")
+    return graph
+
+
+def _check_numbers(node: Any, where: str) -> None:
+    """Refuse a node whose parts are not numbers, or whose weights do not have the shape of their kind."""
+    parts = {part: value for part, value in vars(node).items() if part not in NO_NUMBERS and value is not None}
+    if isinstance(parts.get("padding"), str):  # "same" or "valid"
+        del parts["padding"]
+    for part, value in parts.items():
+        numbers = np.asarray(value) if not isinstance(value, dict) else np.asarray("a group")
+        if numbers.dtype.kind not in "biuf" or np.isnan(numbers).any():
+            raise AxonnxError(f"{where}: {part} is {str(value)[:60]!r}; expected numbers")
+    weight, bias = getattr(node, "weight", None), getattr(node, "bias", None)
+    dimensions = DIMENSIONS.get(type(node).__name__)
+    if dimensions is not None and (np.ndim(weight) != dimensions or 0 in np.shape(weight)):
+        raise AxonnxError(f"{where}: weight has the shape {list(np.shape(weight))}; expected {dimensions} dimensions")
+    if bias is not None and np.shape(bias) not in ((), np.shape(weight)[:1]):
+        raise AxonnxError(f"{where}: bias has the shape {list(np.shape(bias))}; expected {list(np.shape(weight)[:1])}")
+
+
+def _check_counts(node: Any, path: Path) -> None:
+    """Refuse a graph with so many edges that going through them takes minutes; inner graphs count too."""
+    if not isinstance(node, dict) or node.get("type") != "NIRGraph":
+        raise AxonnxError(f"{path}: holds no NIRGraph under 'node'; expected a file that nir.write has written")
+    edges, waiting = 0, [node]
+    while waiting:
+        each = waiting.pop()
+        found = each.get("edges")
+        edges += len(found) if isinstance(found, list) else 0
+        inner = each.get("nodes")
+        waiting += [part for part in (inner.values() if isinstance(inner, dict) else ()) if isinstance(part, dict)]
+    if edges > MOST_EDGES:
+        raise AxonnxError(f"{path}: has {edges:,} edges; at most {MOST_EDGES:,} are accepted")
 
 
 def flattened(graph: Any) -> FlatGraph:

@@ -12,15 +12,17 @@ import torch
 from torch import Tensor, nn
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.numpy_files import checked_arrays
 from axonnx.export.convert.live import load_live
-from axonnx.export.convert.nir_graph import nir_package
 from axonnx.export.convert.nir_source import NirSource
 from axonnx.export.convert.plan import SYNAPSES, Plan
 from axonnx.export.convert.source import Seen, TorchSource, torch_source
 from axonnx.models.described import INPUT
+from axonnx.runtime.readers.confined import Tree, read_tree
 
 RECORDED = (".npz", ".nir", ".h5", ".hdf5")
 EARLY = 1e-6  # of a step: an event at the very begin of its step, rounded down, is not one step earlier
+MOST_VALUES = 2**28  # of a node's recorded spikes, on the grid of time steps
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def recorded(file: NirSource, path: Path) -> tuple[Tensor, Seen]:
     """
     if not path.is_file():
         raise AxonnxError(f"{path}: no such file; a witness is a file of recorded spikes, or FILE.py:FUNCTION")
-    found = dict(np.load(path)) if path.suffix == ".npz" else _nir_data(path, file.dt)
+    found = checked_arrays(path) if path.suffix == ".npz" else _nir_data(path, file.dt)
     plan = file.plan
     x = _steps(found, file.graph.only("Input"), plan.shapes[INPUT], path)
     spikes = {
@@ -114,34 +116,50 @@ def _steps(found: Mapping[str, Any], node: str, shape: tuple[int, ...], path: Pa
 
 def _nir_data(path: Path, dt: float | None) -> dict[str, Any]:
     """Return what a file of NIR's data format holds, on the grid of time steps, by node."""
-    nir = nir_package()
-    try:
-        graph = nir.read_data(path)
-    except Exception as fault:
-        raise AxonnxError(f"{path}: is no file of NIR data that can be read: {fault}") from None
-    return {name: _gridded(data, dt) for name, data in _nodes(graph, "")}
-
-
-def _nodes(graph: Any, prefix: str) -> list[tuple[str, Any]]:
-    found = []
-    for name, node in graph.nodes.items():
-        if hasattr(node, "nodes"):
-            found += _nodes(node, f"{prefix}{name}.")
-        elif node.observables:
-            kinds = node.observables
-            found.append((prefix + name, kinds.get("spikes", next(iter(kinds.values())))))
+    file = read_tree(path)
+    kinds = {place: facts.get("__type__") for place, facts in file.attributes.items()}
+    if kinds[""] != "NIRGraphData":
+        raise AxonnxError(f"{path}: is no file of NIR data; expected one that nir.write_data has written")
+    found: dict[str, Any] = {}
+    for place, facts in file.attributes.items():
+        node, _, kind = place.rpartition("/observables/")
+        if node and kinds[node] == "NIRNodeData" and (kind == "spikes" or _node_name(node) not in found):
+            found[_node_name(node)] = _gridded(_part(file, place), facts, dt, f"{path}: {place}")
     return found
 
 
-def _gridded(data: Any, dt: float | None) -> Any:
+def _node_name(place: str) -> str:
+    """Return the node of ``nodes/outer/nodes/inner`` as ``outer.inner``."""
+    return place.removeprefix("nodes/").replace("/nodes/", ".")
+
+
+def _part(file: Tree, place: str) -> dict[str, Any]:
+    part: dict[str, Any] = file.members
+    for name in place.split("/"):
+        part = part[name]
+    return part
+
+
+def _gridded(data: Mapping[str, Any], facts: Mapping[str, Any], dt: float | None, where: str) -> Any:
     """Return events as zeros and ones for each time step; data on a grid stays as it is."""
-    if hasattr(data, "data"):
-        return data.data
-    step = dt or 1.0
-    grid = np.zeros((len(data.idx), round(data.t_max / step), data.n_neurons), np.float32)
-    sample, number = np.nonzero(data.idx >= 0)
-    when = np.floor(data.time[sample, number] / step + EARLY).astype(np.int64)
-    np.add.at(
-        grid, (sample, when, data.idx[sample, number]), getattr(data, "value", np.ones_like(data.time))[sample, number]
-    )
+    if facts.get("__type__") == "TimeGriddedData" and "data" in data:
+        return data["data"]
+    try:
+        number, time = data["idx"], data["time"]
+        steps, neurons = round(facts["t_max"] / (dt or 1.0)), int(facts["n_neurons"])
+        if number.shape != time.shape or number.ndim != 2 or number.dtype.kind not in "iu":
+            raise ValueError(f"idx is {number.dtype} {list(number.shape)} and time {list(time.shape)}")
+        if not 0 <= steps * max(neurons, 1) * len(number) <= MOST_VALUES:
+            raise ValueError(f"{len(number)} samples of {steps} steps and {neurons} neurons are too many")
+        grid = np.zeros((len(number), steps, neurons), np.float32)
+        sample, column = np.nonzero(number >= 0)
+        when = np.floor(time[sample, column] / (dt or 1.0) + EARLY).astype(np.int64)
+        if when.size and when.min() < 0:
+            raise ValueError("there are times before 0")
+        values = data.get("value", np.ones_like(time))[sample, column]
+        np.add.at(grid, (sample, when, number[sample, column]), values)
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as fault:
+        raise AxonnxError(
+            f"{where}: {fault}; expected idx and time [samples, events] within n_neurons and t_max"
+        ) from None
     return grid

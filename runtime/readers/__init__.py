@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.files import refuse_device
 from axonnx.runtime.readers.binary import read_head
 from axonnx.runtime.readers.blocks import OpenRecording
+from axonnx.runtime.readers.budget import within_memory
 from axonnx.runtime.readers.formats import FORMATS, Format, format_of, known_formats
 from axonnx.runtime.readers.npz import write_npz
 from axonnx.runtime.readers.recording import Recording
@@ -63,7 +63,8 @@ def read_recordings(path: str | Path, *, format: str | None = None) -> list[Reco
     Raises:
         AxonnxError: If the file cannot be read or its format is unknown.
     """
-    return _format(Path(path), format).read(Path(path))
+    with within_memory(Path(path)):
+        return _format(Path(path), format).read(Path(path))
 
 
 def opener(path: str | Path, *, format: str | None = None) -> Callable[[], OpenRecording] | None:  # noqa: A002
@@ -73,7 +74,6 @@ def opener(path: str | Path, *, format: str | None = None) -> Callable[[], OpenR
 
 
 def _format(path: Path, name: str | None) -> Format:
-    refuse_device(path)
     name = format_of(path, read_head(path)) if name is None else name
     if name not in FORMATS:
         raise AxonnxError(f"{path}: unknown format {name!r}; expected one of {known_formats()}.")

@@ -6,17 +6,23 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.files import refuse_device
+from axonnx.runtime.readers.budget import DECODED, check_budget
 
 HEAD_BYTES = 1 << 16  # enough for magic bytes and for any header line that states a version
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return all bytes of a file; refuse a missing or empty one."""
+    """Return all bytes of a file; refuse a missing or empty one, and one that does not fit into memory."""
+    refuse_device(path)
+    if path.is_file():
+        check_budget(path, DECODED * path.stat().st_size)
     return read_head(path, size=-1)
 
 
 def read_head(path: Path, size: int = HEAD_BYTES) -> bytes:
-    """Return the first bytes of a file; refuse a missing or empty one."""
+    """Return the first bytes of a file; refuse a missing or empty one, a device and a named pipe."""
+    refuse_device(path)
     try:
         with path.open("rb") as file:
             data = file.read(size)

@@ -90,10 +90,18 @@ def _filled(path: Path, file: BufferedReader, records: NDArray) -> NDArray:
 
 
 def text_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield whole lines of a file in blocks, each with its offset; an unfinished last line is its own block."""
+    """Yield whole lines of a file in blocks, each with its offset; an unfinished last line is its own block.
+
+    A line of more than ``TEXT`` bytes is refused: what is no text would be gathered in memory to its end.
+    """
     at, rest = 0, b""
     with path.open("rb") as file:
         while data := file.read(TEXT):
+            if len(rest) > TEXT:
+                raise AxonnxError(
+                    f"{path}: byte {at}: found no end of line within {TEXT:,} bytes; expected lines of text. Is it"
+                    f" another format?"
+                )
             rest += data
             end = rest.rfind(b"\n") + 1
             if end:

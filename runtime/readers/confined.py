@@ -3,6 +3,7 @@
 The child process has limits on its memory and time, and returns plain arrays.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -10,23 +11,51 @@ import sys
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Any, Literal, NamedTuple
 
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.files import refuse_device
 from axonnx.base.numpy_files import UNREADABLE, read_array
 
 CHILD = Path(__file__).with_name("confined_child.py")
-PACKAGE = {"faery": "faery", "hdf5": "h5py"}
+PACKAGE = {"faery": "faery", "hdf5": "h5py", "tree": "h5py"}
 # Limits for a file: a base value, and an amount for each byte of the file.
 BYTES, BYTES_A_BYTE = 2**30, 64
 SECONDS, BYTES_A_SECOND = 20, 2**20
 REFUSED = 3
 
 
-def read_confined(path: Path, library: Literal["faery", "hdf5"], *words: str) -> list[NDArray]:
+class Tree(NamedTuple):
+    """What a whole HDF5 file holds: arrays and texts in nested groups, and the attributes of each group by its path."""
+
+    members: dict[str, Any]
+    attributes: dict[str, dict[str, Any]]
+
+
+def read_tree(path: Path) -> Tree:
+    """Return everything in an HDF5 file.
+
+    Raises:
+        AxonnxError: If the file is damaged, too large once it is decoded, or points to other files.
+    """
+    arrays = read_confined(path, "tree")
+    index = json.loads(arrays[0].tobytes())
+    groups: dict[str, dict[str, Any]] = {"": {}}
+    for place in index["groups"]:  # a group comes before its members
+        if place:
+            above, _, name = place.rpartition("/")
+            groups[place] = groups[above][name] = {}
+    for (place, texts), values in zip(index["data"], arrays[1:], strict=True):
+        above, _, name = place.rpartition("/")
+        groups[above][name] = values[()] if texts is None else texts
+    return Tree(groups[""], index["groups"])
+
+
+def read_confined(path: Path, library: Literal["faery", "hdf5", "tree"], *words: str) -> list[NDArray]:
     """Return the arrays that ``confined_child.py`` decodes; refuse the file if the child fails or hits a limit."""
+    refuse_device(path)
     if find_spec(PACKAGE[library]) is None:
         raise AxonnxError(f"{path}: needs {PACKAGE[library]}, which is not installed: pip install 'axonnx[io]'.")
     size = path.stat().st_size
@@ -48,9 +77,16 @@ def read_confined(path: Path, library: Literal["faery", "hdf5"], *words: str) ->
         if done.returncode:
             raise _fault(path, library, _reason(done.returncode, done.stderr, seconds))
         arrays = _arrays(path, library, result)
-    if len(arrays) != (5 if library == "faery" else 2 * len(words)):
+    if len(arrays) != _expected(library, words, arrays):
         raise _fault(path, library, f"it returned {len(arrays)} arrays")
     return arrays
+
+
+def _expected(library: str, words: tuple[str, ...], arrays: list[NDArray]) -> int:
+    """Return how many arrays a library has to return; the first array of a tree says so."""
+    if library == "tree":
+        return 1 + len(json.loads(arrays[0].tobytes())["data"]) if arrays else 1
+    return 5 if library == "faery" else 2 * len(words)
 
 
 def _arrays(path: Path, library: str, result: IO[bytes]) -> list[NDArray]:

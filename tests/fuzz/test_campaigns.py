@@ -7,6 +7,7 @@ from tests.fuzz.harness import names, run
 CASES = 120
 FEWER = {
     "confined": 8,
+    "nir_files": 24,
     "run_folders": 60,
     "configurations": 60,
     "sessions": 60,
@@ -25,6 +26,8 @@ def test_nothing_is_found(campaign):
     if campaign == "confined":
         pytest.importorskip("h5py")
         pytest.importorskip("faery")
+    if campaign == "nir_files":
+        pytest.importorskip("nir", reason="the package nir is not installed; see CONTRIBUTING.md")
     if campaign == "messages":
         pytest.importorskip("uvicorn", reason="serving needs uvicorn: pip install 'axonnx[serve]'")
     cases = FEWER.get(campaign, CASES)
