@@ -28,13 +28,21 @@ MEMBERS = 8  # of an export with collapse="sampled"
 class Run:
     """A run folder: a trained network with its configuration, its data and its figures.
 
+    Args:
+        folder: The run folder.
+        trust_code: Whether the code of an own network that the folder holds, ``network.py``, may be executed.
+
     Examples:
         >>> axonnx.Run("digits")
         Run('digits': digits-saccade, spiking-mlp sbnn, 1 of 1 epochs)
     """
 
-    def __init__(self, folder: PathLike) -> None:
+    def __init__(self, folder: PathLike, *, trust_code: bool = False) -> None:
         self.folder = Path(folder)
+        if trust_code:
+            from axonnx.train.config import own
+
+            own.trust_code(self.folder)
         self.leads = True  # False in those processes of a distributed training that write nothing
         if not (self.folder / "config.toml").is_file():
             raise AxonnxError(f"{self.folder}: no run here (config.toml is missing). Start one: axonnx train")

@@ -75,6 +75,10 @@ def read(name: str, verb: Verb, words: Sequence[str]) -> Options:
     parser = parser_of(name, verb)
     own, apart = split_words(name, parser, words, verb.settings)
     given = parser.parse_args(own)
+    if given.trust_code:
+        from axonnx.train.config import own as own_code
+
+        own_code.trust_code()
     return Options(name, verb, given, settings_of(apart, many=name == "sweep"))
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from axonnx.base.errors import AxonnxError
 
-SKIPPED = {"self", "cls", "progress", "ready", "settings", "callbacks", "threads"}  # not words
+SKIPPED = {"self", "cls", "progress", "ready", "settings", "callbacks", "threads", "trust_code"}  # not words
 # How often a word may stand, where that is not once; and parameters that are options although they have no default.
 TIMES = {"train": {"configuration": "?"}, "run": {"source": "+"}, "eval": {"path": "+"}, "profile": {"path": "+"}}
 OPTIONS = {"eval": {"data"}, "profile": {"data"}, "compile": {"output"}}
@@ -77,7 +77,8 @@ def threads(text: str) -> int:
 
 
 THREADS = Shared(("--threads",), "processor threads", {"type": threads, "metavar": "N"})
-COMMON = (QUIET, THREADS)  # of every verb
+TRUST = Shared(("--trust-code",), "execute network.py, the code that a run folder holds of an own network")
+COMMON = (QUIET, THREADS, TRUST)  # of every verb
 
 
 def function_of(place: str) -> Callable[..., Any]:

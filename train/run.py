@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from axonnx.train.build import Prepared, input_contract, make_network, prepare
 from axonnx.train.callbacks import Callback, Callbacks
 from axonnx.train.config.own import OwnSource, kept_source, own_source
 from axonnx.train.config.read import as_tree, check_config, fields, flat, merged, parse_config, read_config, to_toml
-from axonnx.train.config.settings import Config
+from axonnx.train.config.settings import Config, ModelConfig
 from axonnx.train.data.left_out import classes_left_out, left_out
 from axonnx.train.data.objects import options_of, write_objects
 from axonnx.train.distributed import World, world
@@ -176,8 +176,22 @@ def _own_network(configuration: Configuration) -> str | None:
 def _source(folder: RunFolder, configuration: Configuration, config: Config, resume: bool) -> OwnSource | None:
     """Find the source of one's own network: a run's own copy, or what the configuration names."""
     if resume:
+        if config.model.network_sha256 is not None and configuration is not None:
+            _named_again(configuration)
         return kept_source(config.model, folder.path)
     return own_source(config.model, Path(configuration).parent if isinstance(configuration, str | Path) else Path())
+
+
+def _named_again(configuration: Configuration) -> None:
+    """Find the code that a command names which resumes a run: if it is the run's, the run's copy is trusted."""
+    if (own := _own_network(configuration)) is not None:
+        model, base = ModelConfig(network=own), Path()
+    elif isinstance(configuration, Config):
+        model, base = configuration.model, Path()
+    else:
+        model, base = read_config(str(configuration)).model, Path(str(configuration)).parent
+    with suppress(AxonnxError):
+        own_source(model, base)
 
 
 def _train(

@@ -13,6 +13,8 @@ from axonnx.export.convert.sources.neuron import wide
 
 NEAR = 1e-6  # of a time step: how far a delay in seconds may be from a whole number of them
 
+MOST_KEPT = 2**24  # values that a delay line holds
+
 
 class Late(NamedTuple):
     """All delays in time steps, ascending, and which of them each neuron has."""
@@ -35,6 +37,11 @@ def delay_steps(seconds: Any, shape: Sequence[int], dt: float | None, name: str)
     if bool(wrong.any()):
         raise AxonnxError(
             f"{name}: a delay of {float(steps[wrong][0] * dt):g} s is no whole number of time steps of {dt:g} s"
+        )
+    kept = int(whole.max()) * whole.numel()
+    if kept > MOST_KEPT:
+        raise AxonnxError(
+            f"{name}: a delay of {int(whole.max()):,} time steps keeps {kept:,} values; expected at most {MOST_KEPT:,}"
         )
     delays, which = torch.unique(whole.long(), return_inverse=True)
     return Late(tuple(int(delay) for delay in delays), which)

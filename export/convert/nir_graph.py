@@ -15,6 +15,8 @@ from axonnx.runtime.readers.confined import read_tree
 
 MOST_EDGES = 2**13
 DIMENSIONS = {"Affine": 2, "Linear": 2, "Conv1d": 3, "Conv2d": 4}  # of a node's weights
+SIDES = {"stride": 1, "padding": 0, "dilation": 1, "kernel_size": 1}  # of windows, with their least value
+MOST_SIDE = 2**16
 NO_NUMBERS = ("input_type", "output_type", "metadata")
 
 
@@ -70,14 +72,17 @@ def _check_numbers(node: Any, where: str) -> None:
         del parts["padding"]
     for part, value in parts.items():
         numbers = np.asarray(value) if not isinstance(value, dict) else np.asarray("a group")
-        if numbers.dtype.kind not in "biuf" or np.isnan(numbers).any():
+        if numbers.dtype.kind not in "biuf":
             raise AxonnxError(f"{where}: {part} is {str(value)[:60]!r}; expected numbers")
-    weight, bias = getattr(node, "weight", None), getattr(node, "bias", None)
-    dimensions = DIMENSIONS.get(type(node).__name__)
-    if dimensions is not None and (np.ndim(weight) != dimensions or 0 in np.shape(weight)):
-        raise AxonnxError(f"{where}: weight has the shape {list(np.shape(weight))}; expected {dimensions} dimensions")
-    if bias is not None and np.shape(bias) not in ((), np.shape(weight)[:1]):
-        raise AxonnxError(f"{where}: bias has the shape {list(np.shape(bias))}; expected {list(np.shape(weight)[:1])}")
+        if part == "groups" and numbers.shape != ():
+            raise AxonnxError(f"{where}: groups is {str(value)[:60]!r}; expected one number")
+        if part in SIDES and not (numbers.size in (1, 2) and SIDES[part] <= numbers.min() <= numbers.max() < MOST_SIDE):
+            raise AxonnxError(f"{where}: {part} is {str(value)[:60]!r}; expected one or two numbers from {SIDES[part]}")
+    dimensions, shape = DIMENSIONS.get(type(node).__name__), np.shape(parts.get("weight", 0))
+    if dimensions is not None and (len(shape) != dimensions or 0 in shape):
+        raise AxonnxError(f"{where}: weight has the shape {list(shape)}; expected {dimensions} dimensions")
+    if "bias" in parts and np.shape(parts["bias"]) not in ((), shape[:1]):
+        raise AxonnxError(f"{where}: bias has the shape {list(np.shape(parts['bias']))}; expected {list(shape[:1])}")
 
 
 def _check_counts(node: Any, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from axonnx.export.convert.sources.neuron import wide
 from axonnx.export.convert.sources.nir_neurons import FIRING, KINDS, NIRS_OWN, Assumed, neuron_of
 from axonnx.models.described import INPUT
 
+MOST_INPUTS = 2**24
 WEIGHTS = ("Affine", "Linear", "Conv1d", "Conv2d")
 
 
@@ -243,6 +245,8 @@ class _Reading:
 def input_shape(node: Any) -> tuple[int, int, int]:
     """(C, H, W) of the graph's input: maps, a line (C, L) or a row of numbers."""
     sides = [int(side) for side in node.input_type["input"]]
+    if any(side < 1 for side in sides) or math.prod(sides) > MOST_INPUTS:
+        raise AxonnxError(f"the graph's input has the shape {sides}; expected sides from 1, {MOST_INPUTS:,} in all")
     if len(sides) == 1:
         return 1, 1, sides[0]
     if len(sides) == 2:

@@ -16,6 +16,7 @@ from axonnx.runtime.readers.recording import Recording
 
 BLOCK = 2**16  # records in memory at a time
 TEXT = 2**20  # bytes of text
+LONGEST_LINE = 2**20
 
 
 @dataclass
@@ -92,15 +93,15 @@ def _filled(path: Path, file: BufferedReader, records: NDArray) -> NDArray:
 def text_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield whole lines of a file in blocks, each with its offset; an unfinished last line is its own block.
 
-    A line of more than ``TEXT`` bytes is refused: what is no text would be gathered in memory to its end.
+    Longer lines than ``LONGEST_LINE`` are refused: what is no text would be gathered in memory to its end.
     """
     at, rest = 0, b""
     with path.open("rb") as file:
         while data := file.read(TEXT):
-            if len(rest) > TEXT:
+            if len(rest) > LONGEST_LINE:
                 raise AxonnxError(
-                    f"{path}: byte {at}: found no end of line within {TEXT:,} bytes; expected lines of text. Is it"
-                    f" another format?"
+                    f"{path}: byte {at}: found no end of line within {LONGEST_LINE:,} bytes; expected lines of text."
+                    f" Is it another format?"
                 )
             rest += data
             end = rest.rfind(b"\n") + 1

@@ -135,7 +135,8 @@ def _with_tree(h5py: Any, path: str, _names: tuple[str, ...], most: int) -> Iter
 
 def _members(h5py: Any, file: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return all groups and data sets by path. A group that is reached twice could contain itself."""
-    groups, data, waiting, seen = {"": file}, {}, [("", file)], set()
+    groups, data, waiting = {"": file}, {}, [("", file)]
+    seen: set[int] = set()
     while waiting:
         place, group = waiting.pop(0)
         for name in group:

@@ -9,9 +9,12 @@ import pytest
 import torch
 
 import axonnx
+from axonnx import Run
 from axonnx.base.errors import AxonnxError
+from axonnx.cli import main
 from axonnx.export.exporting import export_network
 from axonnx.models import SpikingNetwork
+from axonnx.train.config import own as own_code
 from axonnx.train.config.read import read_config
 from axonnx.train.output.progress import Silent
 from axonnx.train.run import train_run
@@ -96,6 +99,67 @@ def test_a_changed_or_lost_copy_is_refused(frames, here):
         config.write_text(text, "utf-8")
         with pytest.raises(AxonnxError, match="a run folder names its own copy"):
             open_run("run")
+
+
+@pytest.fixture
+def strange(frames, here, monkeypatch):
+    """Return a run folder with code that somebody else put there; it leaves a mark if it is executed."""
+    train_run(own(frames, write_network(here), arguments={"hidden": 6}), "run")
+    monkeypatch.setattr(own_code, "_TRUSTED", set())
+    code = (here / "run" / "network.py").read_bytes() + b"\nopen('mark', 'w').close()\n"
+    (here / "run" / "network.py").write_bytes(code)
+    config = (here / "run" / "config.toml").read_text("utf-8")
+    before = re.search('network_sha256 = "(.*)"', config)[1]
+    (here / "run" / "config.toml").write_text(config.replace(before, hashlib.sha256(code).hexdigest()), "utf-8")
+    (here / "mark").unlink(missing_ok=True)
+    return here
+
+
+ASKED = r"run/network.py: opening this run would execute this Python code, .*trust_code=True\), or --trust-code"
+OPENINGS = {
+    "open_run": lambda: open_run("run"),
+    "trained": lambda: Run("run").trained,
+    "evaluate": lambda: Run("run").evaluate(passes=1),
+    "export": lambda: Run("run").export("a.onnx", limit=4, passes=1),
+    "resume": lambda: train_run(out="run", resume=True),
+}
+
+
+@pytest.mark.parametrize("opening", OPENINGS)
+def test_code_of_a_strange_run_folder_is_not_executed_without_a_word(opening, strange):
+    with pytest.raises(AxonnxError, match=ASKED):
+        OPENINGS[opening]()
+    assert not (strange / "mark").exists()
+
+
+@pytest.mark.parametrize(
+    "words", [["export", "run", "-o", "a.onnx"], ["eval", "run"], ["train", "-o", "run", "--resume"]]
+)
+def test_the_command_line_asks_too_and_says_which_file(words, strange, capsys):
+    assert main([*words, "--quiet"]) == 2
+    assert re.search(ASKED, capsys.readouterr().err)
+    assert not (strange / "mark").exists()
+
+
+def test_trusted_code_is_executed(strange, capsys):
+    assert Run("run", trust_code=True).trained.name == "run"
+    assert (strange / "mark").exists()
+    own_code._TRUSTED.clear()
+    assert main(["eval", "run", "--trust-code", "--passes", "1", "--quiet"]) == 0, capsys.readouterr().err
+
+
+def test_who_names_the_same_code_is_not_asked(frames, here, monkeypatch):
+    source = write_network(here)
+    with pytest.raises(KeyboardInterrupt):
+        train_run(own(frames, source, arguments={"hidden": 6}), "run", progress=Stops())
+    monkeypatch.setattr(own_code, "_TRUSTED", set())
+    with pytest.raises(KeyboardInterrupt):
+        train_run(f"{source}:Net", "run", resume=True, progress=Stops())
+    open_run("run")  # in the process that trains
+    monkeypatch.setattr(own_code, "_TRUSTED", set())
+    write_network(here, GOOD + "\n# changed")
+    with pytest.raises(AxonnxError, match=ASKED):
+        train_run(f"{source}:Net", "run", resume=True)
 
 
 def test_code_that_no_configuration_names_is_not_run(frames, here):

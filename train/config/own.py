@@ -1,11 +1,13 @@
 """The source of one's own network: which file ``model.network`` names, and the bytes that a run keeps of it.
 
-Nothing is executed here.
+Nothing is executed here. The copy in a run folder may come from somebody else, so it is handed over for execution
+only if it is trusted: if the caller says so, or if the user named a file of the same bytes in this process.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -16,6 +18,8 @@ from axonnx.train.config.settings import SHIPPED_NETWORKS, Config, ModelConfig
 
 COPY = "network.py"  # in a run folder
 MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+EVERYTHING = "everything"
+_TRUSTED: set[str] = set()  # sha256 of code that may run in this process
 
 
 @dataclass(frozen=True)
@@ -37,13 +41,22 @@ class OwnSource:
         return config.model_copy(update={"model": model})
 
 
+def trust_code(folder: str | os.PathLike[str] | None = None) -> None:
+    """Let this process execute the code that a run folder holds; without a folder, that of every run it opens."""
+    path = None if folder is None else Path(folder) / COPY
+    if path is None or path.is_file():
+        _TRUSTED.add(EVERYTHING if path is None else OwnSource(str(path), "", _read(path)).sha256)
+
+
 def own_source(model: ModelConfig, base: Path) -> OwnSource | None:
     """Find the source of an own network, below ``base`` first; None for a shipped network."""
     if model.network in SHIPPED_NETWORKS:
         return None
     place, _, name = model.network.rpartition(":")
     path = _file(place, base) if place.endswith(".py") else _module(place)
-    return _checked(OwnSource(str(path), name, _read(path)), model)
+    source = _checked(OwnSource(str(path), name, _read(path)), model)
+    _TRUSTED.add(source.sha256)  # the user named it, so its copy in a run folder needs no other word
+    return source
 
 
 def kept_source(model: ModelConfig, folder: Path) -> OwnSource | None:
@@ -62,7 +75,13 @@ def kept_source(model: ModelConfig, folder: Path) -> OwnSource | None:
             f"{path}: is missing; it is the code of the network {name} that this run was trained with. Restore it "
             f"(sha256 {model.network_sha256}), or train again"
         )
-    return _checked(OwnSource(str(path), name, _read(path)), model)
+    source = _checked(OwnSource(str(path), name, _read(path)), model)
+    if not _TRUSTED & {source.sha256, EVERYTHING}:
+        raise AxonnxError(
+            f"{path}: opening this run would execute this Python code, which has all your rights. Read it; if you "
+            f"trust it, allow it: Run(folder, trust_code=True), or --trust-code on the command line"
+        )
+    return source
 
 
 def _checked(source: OwnSource, model: ModelConfig) -> OwnSource:
