@@ -62,13 +62,17 @@ def run(options: Options) -> int:
 def _print(stream: Stream, model: Model, source: str, options: Options) -> None:
     length, pipeline = model.contract.input.steps or 1, stream.pipeline
     with _writing(options.json) as write:
-        if isinstance(pipeline, EventPipeline) and isinstance(pipeline.adapter, EventHistory):
-            show(stream, pipeline.adapter, sys.stdout)
-        else:
-            for decision in stream:
-                write(decision.as_dict(), partial(_decision_line, decision, length))
-        facts = {"model": model.program.name, "engine": model.engine.name, "source": source, **stream.summary()}
-        write({"summary": True, **facts}, lambda: _summary_lines(facts))
+
+        def summarise() -> None:
+            facts = {"model": model.program.name, "engine": model.engine.name, "source": source, **stream.summary()}
+            write({"summary": True, **facts}, lambda: _summary_lines(facts))
+
+        with _also_if_interrupted(summarise):
+            if isinstance(pipeline, EventPipeline) and isinstance(pipeline.adapter, EventHistory):
+                show(stream, pipeline.adapter, sys.stdout)
+            else:
+                for decision in stream:
+                    write(decision.as_dict(), partial(_decision_line, decision, length))
     if isinstance(pipeline, EventPipeline) and (beyond := pipeline.dropped().get("after")):
         advice = "--windows gives a decision for each window"
         if not pipeline.session.progress.binned:
@@ -78,6 +82,17 @@ def _print(stream: Stream, model: Model, source: str, options: Options) -> None:
             f"and are left out; {advice}",
             file=sys.stderr,
         )
+
+
+@contextmanager
+def _also_if_interrupted(summarise: Callable[[], None]) -> Iterator[None]:
+    """Print the summary at the end of the block, also if a signal ended it: of what is known by then."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        summarise()
+        raise
+    summarise()
 
 
 @contextmanager
@@ -107,10 +122,14 @@ def run_many(options: Options) -> int:
     with _journal(options, question) as journal:
         counted = _counted(run_jobs(jobs, pool, journal), len(jobs), journal, options)
         with _writing(options.json) as write:
-            for row in _rows(in_order(jobs, counted), summary):
-                write(row, partial(row_line, row))
-            facts = {"summary": True, "model": question.model, "engine": engine.name, **summary.as_dict()}
-            write(facts, lambda: summary_text(facts))
+
+            def summarise() -> None:
+                facts = {"summary": True, "model": question.model, "engine": engine.name, **summary.as_dict()}
+                write(facts, lambda: summary_text(facts))
+
+            with _also_if_interrupted(summarise):
+                for row in _rows(in_order(jobs, counted), summary):
+                    write(row, partial(row_line, row))
         if journal is not None:
             journal.remove()
     return FAILED if summary.failed else FINE

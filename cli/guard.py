@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.stopping import requested, signals_handled
 
 FINE, FAILED, WRONG_USE = 0, 1, 2
 OUR_FAULT = 70  # EX_SOFTWARE of sysexits.h
-INTERRUPTED = 130
+INTERRUPTED, HUNG_UP, TERMINATED = 130, 129, 143  # 128 + the number of the signal
 READER_GONE = 141  # as a shell reports a program that a closed pipe ended; never taken for success
 EXTRAS = {"starlette": "serve", "uvicorn": "serve", "websockets": "serve"}  # what brings a package
 REPORT = "this is a fault of axonnx, not of yours: please report it with the lines above (docs/security.md says where)"
 
 
 def guarded(name: str, action: Callable[[], int]) -> int:
-    """Run ``action`` and return its exit code; its output has left the process when this returns."""
+    """Run ``action`` and return its exit code; its output has left the process when this returns.
+
+    A command that SIGTERM or SIGHUP ended returns 128 + the signal's number, also if it ended in good order. Ctrl-C is
+    the usual end of a live source, so it does not change the code of a command that came to its end.
+    """
     _replace_what_cannot_be_encoded()
+    with signals_handled():
+        code = _exit_code(name, action)
+        number = requested()
+    return 128 + number if code in (FINE, WRONG_USE) and number not in (0, signal.SIGINT) else code
+
+
+def _exit_code(name: str, action: Callable[[], int]) -> int:
     try:
         try:
             return action()
@@ -30,8 +43,8 @@ def guarded(name: str, action: Callable[[], int]) -> int:
     except BrokenPipeError:  # the reader has gone, as by | head
         _discard_output()
         return READER_GONE
-    except KeyboardInterrupt:
-        return _say(f"\n{name}: interrupted", INTERRUPTED)
+    except KeyboardInterrupt as ended:
+        return _say(f"\n{name}: {_interrupted(ended)}", 128 + (requested() or signal.SIGINT))
     except ModuleNotFoundError as missing:
         return _missing_package(name, missing)
     except AxonnxError as fault:
@@ -45,6 +58,13 @@ def guarded(name: str, action: Callable[[], int]) -> int:
     except Exception:
         traceback.print_exc()
         return _say(f"{name}: {REPORT}", OUR_FAULT)
+
+
+def _interrupted(ended: KeyboardInterrupt) -> str:
+    """Return which signal ended the command, and the notes of the code that it interrupted."""
+    number = requested() or signal.SIGINT
+    how = "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
+    return "; ".join([how, *getattr(ended, "__notes__", [])])
 
 
 def _flags(options: Sequence[str]) -> str:

@@ -264,6 +264,10 @@ def _go_on(
         fit(training.network, prepared, config, training=training, world=here, progress=shown, after_epoch=keep)
     except NonFiniteError as fault:
         raise NonFiniteError(_stopped(folder, training, fault, here)) from None
+    except KeyboardInterrupt as ended:
+        kept = f"{folder.path} keeps {training.epochs_done} of {total} epochs"
+        ended.add_note(f"{kept}; continue with --resume" if training.epochs_done else "no epoch was finished")
+        raise
     finally:
         shown.finish()
 

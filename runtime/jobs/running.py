@@ -5,7 +5,11 @@ A failed job is tried once more. It never affects the others.
 
 from __future__ import annotations
 
+import ctypes
+import os
 import signal
+import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -21,6 +25,8 @@ from axonnx.runtime.jobs.work import Job, Outcome, Pool, SerialPool, attempt, na
 
 AHEAD = 4  # jobs submitted per process, so that no process has to wait
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+SET_PARENT_DEATH_SIGNAL = 1  # of Linux: prctl(PR_SET_PDEATHSIG, …)
+WATCH_S = 0.2  # between two looks at the parent
 DIED = "its process ended: it was killed, ran out of memory, or crashed"
 Watch = Callable[
     [int, Iterable[Outcome]], Iterable[Outcome]
@@ -165,15 +171,30 @@ def _executor(workers: int) -> Iterator[Executor]:
         from joblib.externals.loky import ProcessPoolExecutor
     except ModuleNotFoundError:
         raise AxonnxError("several processes need joblib: pip install 'axonnx[jobs]', or use one process") from None
-    executor = ProcessPoolExecutor(workers, initializer=_leave_interrupts_to_the_parent, env=ONE_THREAD)
+    executor = ProcessPoolExecutor(workers, initializer=_follow_parent, initargs=(os.getpid(),), env=ONE_THREAD)
     try:
         yield executor
     finally:
         executor.shutdown(wait=True, kill_workers=True)
 
 
-def _leave_interrupts_to_the_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _follow_parent(parent: int) -> None:
+    """Leave the terminal's signals to the parent, and end when it ends, also if it was killed.
+
+    Linux tells a process that its parent died, even during a long computation. The thread serves other systems.
+    """
+    for name in ("SIGINT", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, int(signal.SIGKILL))
+    threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
+
+
+def _end_after(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(WATCH_S)
+    os._exit(1)
 
 
 class Pace:

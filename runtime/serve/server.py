@@ -14,6 +14,7 @@ from pathlib import Path
 import uvicorn
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.stopping import SIGNALS
 from axonnx.runtime.serve.app import LOOPBACK, make_app
 from axonnx.runtime.serve.limits import make_room_for_files
 from axonnx.runtime.serve.service import Service
@@ -49,11 +50,11 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop the server on SIGINT and SIGTERM without raising them again, because stopping is not an error."""
+        """Stop on SIGINT, SIGTERM and SIGHUP without raising them again, because stopping is not an error."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        handled = (signal.SIGINT, signal.SIGTERM)
+        handled = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
         before = {number: signal.signal(number, self.handle_exit) for number in handled}
         try:
             yield

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import select
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.stopping import deferred, requested
 from axonnx.runtime.events.arrays import Events
 from axonnx.runtime.events.records import RECORD, from_records
 from axonnx.runtime.events.sensor import Sensor
@@ -38,9 +41,10 @@ class LiveSource:
         self.skipped: dict[str, int] = {}
 
     def chunks(self) -> Iterator[Events]:
-        """Yield events as they arrive; Ctrl-C ends the stream."""
+        """Yield events as they arrive; Ctrl-C, SIGTERM and SIGHUP end the stream, and no event is lost by that."""
         try:
-            yield from self._arriving()
+            with deferred():
+                yield from self._arriving()
         except KeyboardInterrupt:
             return
 
@@ -49,6 +53,23 @@ class LiveSource:
 
     def _skip(self, kind: str) -> None:
         self.skipped[kind] = self.skipped.get(kind, 0) + 1
+
+
+def _read(stream: ByteStream) -> bytes:
+    """Return the bytes that have arrived; none at the stream's end, or if the command was asked to end."""
+    while not requested():
+        if _is_readable(stream):
+            return stream.read1(READ)
+    return b""
+
+
+def _is_readable(stream: ByteStream) -> bool:
+    """Wait for bytes, but not so long that a signal would be noticed late; what cannot be asked is read at once."""
+    try:
+        descriptor = stream.fileno()  # type: ignore[attr-defined]
+        return sys.platform == "win32" or bool(select.select([descriptor], [], [], PATIENCE)[0])
+    except (AttributeError, OSError, ValueError):
+        return True
 
 
 class RecordSource(LiveSource):
@@ -60,7 +81,7 @@ class RecordSource(LiveSource):
 
     def _arriving(self) -> Iterator[Events]:
         rest, count = b"", 0
-        while data := self._bytes.read1(READ):
+        while data := _read(self._bytes):
             rest += data
             whole = len(rest) - len(rest) % RECORD.itemsize
             events = from_records(rest[:whole], self.name, count)
@@ -83,7 +104,7 @@ class CsvSource(LiveSource):
 
     def _arriving(self) -> Iterator[Events]:
         rest = b""
-        while data := self._bytes.read1(READ):
+        while data := _read(self._bytes):
             *lines, rest = (rest + data).split(b"\n")
             if len(rest) > LONGEST_LINE:
                 raise AxonnxError(

@@ -15,6 +15,7 @@ from contextlib import suppress
 import numpy as np
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.stopping import requested
 from axonnx.runtime.events.arrays import EVENT, Events, concatenate_events
 from axonnx.runtime.events.records import RECORD, from_records
 from axonnx.runtime.streams.live_sources import PATIENCE, READ, LiveSource
@@ -102,7 +103,7 @@ class UdpSource(LiveSource):
     def _arriving(self) -> Iterator[Events]:
         end = None if self._seconds is None else time.monotonic() + self._seconds
         with self._listening() as port:
-            while end is None or time.monotonic() < end:
+            while not requested() and (end is None or time.monotonic() < end):
                 believed = [self._ahead.push(events) for events in self._waiting(port)]
                 self._count_lost(port)
                 if sum(map(len, believed)):
@@ -114,9 +115,12 @@ class UdpSource(LiveSource):
     def _waiting(self, port: socket.socket) -> list[Events]:
         """Wait for one datagram, then return it with all others that have arrived, up to a limit."""
         found, size = [], 0
+        port.settimeout(PATIENCE)
         with suppress(TimeoutError, BlockingIOError):
             while size < BATCH:
-                datagram = port.recv(READ, 0 if size == 0 else socket.MSG_DONTWAIT)
+                datagram = port.recv(READ)
+                if not size:  # with a timeout, recv would wait for each of the others, whatever its flags say
+                    port.settimeout(0.0)
                 size += max(1, len(datagram))
                 if (events := self._events(datagram)) is not None:
                     found.append(events)
@@ -129,7 +133,6 @@ class UdpSource(LiveSource):
             for option in (socket.SO_RCVBUF, SO_RCVBUFFORCE):  # the second one exceeds the system's limit, if permitted
                 with suppress(OSError):
                     port.setsockopt(socket.SOL_SOCKET, option, BUFFER)
-            port.settimeout(PATIENCE)
             port.bind(self._address)
         except (OSError, ValueError, TypeError) as fault:  # the last two: an invalid host name
             port.close()

@@ -39,6 +39,7 @@ def test_the_stated_limits_hold():
 def test_the_stated_exit_codes_are_those_of_the_command():
     stated = {int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)}
     codes = (guard.FINE, guard.FAILED, guard.WRONG_USE, guard.OUR_FAULT, guard.INTERRUPTED, guard.READER_GONE)
+    codes += (guard.HUNG_UP, guard.TERMINATED)
     assert stated == set(codes)
 
 

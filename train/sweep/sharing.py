@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ def records_of(
     for wait in (False, True):
         left = [job for job in jobs if job.name not in records and job.name not in failed]
         todo = [work.Job(job.name, done, (job, measure, store, wait)) for job in left]
-        for outcome in run_jobs(todo, pool) if todo else ():
+        for outcome in _noted(run_jobs(todo, pool) if todo else (), records, len(jobs)):
             if outcome.fault is not None:
                 failed[outcome.name] = outcome.fault
                 tell(f"{name}: {outcome.name}: FAILED: {outcome.fault}")
@@ -56,6 +56,15 @@ def records_of(
     if failed:
         raise AxonnxError(_told(failed, len(jobs)))
     return [records[job.name] for job in jobs]
+
+
+def _noted(outcomes: Iterable[work.Outcome], records: Sized, total: int) -> Iterator[work.Outcome]:
+    """Pass the outcomes on; an interruption says how much of the work is kept."""
+    try:
+        yield from outcomes
+    except KeyboardInterrupt as ended:
+        ended.add_note(f"{len(records)} of {total} runs are recorded; the same command continues")
+        raise
 
 
 def done(job: Job, measure: str, store: Store, wait: bool) -> dict[str, Any] | None:
