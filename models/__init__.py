@@ -1,7 +1,6 @@
 """The paper's mathematics in torch: posterior, estimators, neurons, layers, networks."""
 
 from axonnx.models.convnet import SpikingConvNet
-from axonnx.models.counting import CountingBlock
 from axonnx.models.delays import DelayLine
 from axonnx.models.maths.current import Current
 from axonnx.models.maths.estimators import (
@@ -31,7 +30,7 @@ from axonnx.models.neurons import LIF, BinaryNeuron, LeakyReadout, LIFSettings, 
 from axonnx.models.normalisation import BatchNorm, ChannelScale
 from axonnx.models.pooling import AveragePool2d, FilledPool2d, MaxPool2d, WholePool2d
 from axonnx.models.regulariser import LayerTerm, Regulariser
-from axonnx.models.residual import ResidualBlock
+from axonnx.models.residual import CountingBlock, ResidualBlock
 from axonnx.models.resonate import ResonateAndFire
 from axonnx.models.run import LIFState, Observation, ReadoutState, Run, State
 from axonnx.models.synapses import Conv2d, Linear, Recurrent

@@ -19,7 +19,7 @@ from axonnx.models.maths.current import Current
 from axonnx.models.maths.estimators import SurrogateGradient
 from axonnx.models.network import BinaryNetwork, Network, SpikingNetwork
 from axonnx.models.neurons import LinearReadout
-from axonnx.models.pooling import AveragePool2d, FilledPool2d, MaxPool2d, whole_windows
+from axonnx.models.pooling import AveragePool2d, FilledPool2d, MaxPool2d, over_maps, whole_windows
 from axonnx.models.run import Run
 from axonnx.models.synapses import Conv2d, Linear
 from axonnx.models.variant import BAYESIAN, Variant
@@ -134,9 +134,7 @@ class Pool(nn.Module):
                 raise ValueError(f"a mean of currents over {list(self.window)}; windows of currents are squares")
             pooled = self.mean.current(x.each(lambda part: whole_windows(part, self.window)))
             return pooled if times == 1 else pooled.each(lambda part: part * times)
-        flat = whole_windows(x.flatten(0, -4) if x.dim() > 4 else x, self.window)
-        means = nn.functional.avg_pool2d(flat, self.window)
-        out = means.unflatten(0, x.shape[:-3]) if x.dim() > 4 else means
+        out = over_maps(x, lambda maps: nn.functional.avg_pool2d(whole_windows(maps, self.window), self.window))
         return out if times == 1 else out * times
 
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from torch import Tensor, nn
 
 from axonnx.models.maths.current import Current, stack
 from axonnx.models.maths.firing import MEAN_FIELD, Fire
 from axonnx.models.maths.kl import Divergence
-from axonnx.models.per_sample import time_as_batch
 from axonnx.models.regulariser import Regulariser
 from axonnx.models.run import Observation, Run, State, stack_observations
+
+# Layers of torch that count axes from a batch [B, …].
+PER_SAMPLE = (nn.Flatten, nn.MaxPool2d, nn.AvgPool2d, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,28 @@ class SpikingNetwork(Network):
         stacked = {name: stack_observations([output.observations[name] for output in outputs]) for name in names}
         currents = _stack_currents([output.currents for output in outputs])
         return Output(outputs[-1].logits, outputs[-1].state, stacked, currents=currents)
+
+
+@contextmanager
+def time_as_batch(network: nn.Module) -> Iterator[None]:
+    """While the block lasts, layers that see one sample at a time take [T, B, …] as T·B samples."""
+    with ExitStack() as stack:
+        for module in network.modules():
+            if isinstance(module, PER_SAMPLE):
+                sizes: list[tuple[int, int]] = []
+                stack.enter_context(module.register_forward_pre_hook(partial(_fold, sizes)))
+                stack.enter_context(module.register_forward_hook(partial(_unfold, sizes)))
+        yield
+
+
+def _fold(sizes: list[tuple[int, int]], _module: nn.Module, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    sizes.append((given[0].shape[0], given[0].shape[1]))
+    return (given[0].flatten(0, 1), *given[1:])
+
+
+def _unfold(sizes: list[tuple[int, int]], _module: nn.Module, _given: Any, out: Tensor) -> Tensor:
+    unfolded: Tensor = out.unflatten(0, sizes.pop())
+    return unfolded
 
 
 def _stack_currents(steps: Sequence[dict[str, Current] | None]) -> dict[str, Current] | None:

@@ -7,12 +7,11 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from axonnx.models.counting import CountingBlock
 from axonnx.models.delays import DelayLine
 from axonnx.models.network import BinaryNetwork, SpikingNetwork
 from axonnx.models.neurons import LIF, BinaryNeuron, LeakyReadout, LIFSettings, LinearReadout
 from axonnx.models.pooling import WholePool2d
-from axonnx.models.residual import NeuronFactory, ResidualBlock, Shortcut
+from axonnx.models.residual import CountingBlock, NeuronFactory, ResidualBlock, Shortcut
 from axonnx.models.run import Run
 from axonnx.models.synapses import Conv2d, Linear
 from axonnx.models.variant import BAYESIAN, Variant

@@ -353,11 +353,6 @@ def _first_decays(settings: LIFSettings, shape: tuple[int, ...]) -> Tensor:
     return torch.exp(-1.0 / (shortest * (longest / shortest) ** torch.rand(shape)))
 
 
-def hold_threshold(neuron: Neurons, threshold: Tensor) -> None:
-    """Give ``neuron`` a constant θ, whether it was learned before or not."""
-    hold(neuron, threshold=threshold)
-
-
 class _Readout(nn.Module):
     """The last layer's weights. They are point estimates: noise is for neurons that fire, and logits do not."""
 

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import torch
 from torch import Tensor, nn
 
 from axonnx.models.maths.current import Current
 from axonnx.models.run import Run
 from axonnx.models.variant import Variant
-
-
-class Folded(Protocol):
-    """A normaliser that can tell which scale and bias it amounts to once training is over."""
-
-    def folded(self) -> tuple[Tensor, Tensor]:
-        """Scale and bias, [channels] or [steps, channels]."""
 
 
 class _Normaliser(nn.Module):

@@ -58,9 +58,7 @@ class AveragePool2d(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Graded spikes in steps of 1/window²."""
-        flat = x.flatten(0, -4) if x.dim() > 4 else x
-        pooled = nnf.avg_pool2d(flat, self.window)
-        return pooled.unflatten(0, x.shape[:-3]) if x.dim() > 4 else pooled
+        return over_maps(x, lambda maps: nnf.avg_pool2d(maps, self.window))
 
     def current(self, current: Current) -> Current:
         """A pooled current: the variance of a mean of n independent positions is their mean variance over n."""
@@ -86,10 +84,11 @@ class WholePool2d(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """One number for each channel, [… , C, 1, 1]."""
-        flat = x.flatten(0, -4) if x.dim() > 4 else x
-        filled = nnf.pad(flat, (0, self.missing[1], 0, self.missing[0])) if any(self.missing) else flat
-        pooled = nnf.avg_pool2d(filled, self.window)
-        return pooled.unflatten(0, x.shape[:-3]) if x.dim() > 4 else pooled
+        return over_maps(x, self._pooled)
+
+    def _pooled(self, maps: Tensor) -> Tensor:
+        filled = nnf.pad(maps, (0, self.missing[1], 0, self.missing[0])) if any(self.missing) else maps
+        return nnf.avg_pool2d(filled, self.window)
 
     def extra_repr(self) -> str:
         """The window."""
@@ -106,12 +105,13 @@ class FilledPool2d(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[… , C, H, W] to [… , C, H/h, W/w]"""
-        flat = whole_windows(x.flatten(0, -4) if x.dim() > 4 else x, self.sides)
-        (height, width), (tall, wide) = self.sides, self.window
+        return over_maps(x, self._pooled)
+
+    def _pooled(self, maps: Tensor) -> Tensor:
+        flat, (height, width), (tall, wide) = whole_windows(maps, self.sides), self.sides, self.window
         cut = flat.unflatten(-1, (flat.shape[-1] // width, width)).unflatten(-3, (flat.shape[-2] // height, height))
         filled = nnf.pad(cut, (0, wide - width, 0, 0, 0, tall - height))
-        pooled = nnf.avg_pool2d(filled.flatten(-2).flatten(-3, -2), self.window)
-        return pooled.unflatten(0, x.shape[:-3]) if x.dim() > 4 else pooled
+        return nnf.avg_pool2d(filled.flatten(-2).flatten(-3, -2), self.window)
 
     @property
     def factor(self) -> float:
@@ -128,9 +128,7 @@ class MaxPool2d(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Of spikes or counts, [… , C, H, W]."""
-        flat = whole_windows(x.flatten(0, -4) if x.dim() > 4 else x, self.window)
-        pooled = nnf.max_pool2d(flat, self.window)
-        return pooled.unflatten(0, x.shape[:-3]) if x.dim() > 4 else pooled
+        return over_maps(x, lambda maps: nnf.max_pool2d(whole_windows(maps, self.window), self.window))
 
     def current(self, current: Current) -> Current:
         """Of a current the largest mean, and its own variance: a comparison, so that nothing is rounded."""
@@ -151,6 +149,11 @@ class MaxPool2d(nn.Module):
     def extra_repr(self) -> str:
         """The window."""
         return f"window={self.window[0]}×{self.window[1]}"
+
+
+def over_maps(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """Apply a function of maps [N, C, H, W] to [… , C, H, W]: torch knows no further axes."""
+    return function(x.flatten(0, -4)).unflatten(0, x.shape[:-3]) if x.dim() > 4 else function(x)
 
 
 def whole_windows(x: Tensor, window: tuple[int, int]) -> Tensor:

@@ -1,4 +1,7 @@
-"""Residual blocks made for events: currents on the shortcut, only spikes into convolutions."""
+"""Residual blocks made for events: only spikes, or counts of them, enter convolutions.
+
+Shortcuts carry currents (``ResidualBlock``), or add up spikes to integers with a known bound (``CountingBlock``).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from axonnx.models.maths.current import Current
+from axonnx.models.maths.current import Current, more_channels
 from axonnx.models.pooling import AveragePool2d
 from axonnx.models.run import Run
 from axonnx.models.synapses import Conv2d
@@ -26,13 +29,18 @@ def scale_block(last: Conv2d, scale: float) -> None:
     nn.init.constant_(last.norm.scale, scale)
 
 
-class ResidualBlock(nn.Module):
-    """stream + conv₂(fire₂(conv₁(fire₁(stream))))
+class _Block(nn.Module):
+    """Two convolutions, each with its neurons before or behind it, and what a shortcut around them needs.
 
-    The stream is a real-valued current that no convolution reads. Where a block halves the resolution or
-    widens, the shortcut is average pooling with empty extra channels (``pool``), or a 1×1 convolution on the
-    spikes of fire₁ (``conv``).
+    Where a block halves the resolution or widens, the shortcut is average pooling with empty extra channels
+    (``pool``), or a 1×1 convolution (``conv``).
     """
+
+    neurons_first: bool
+    neuron1: nn.Module
+    neuron2: nn.Module
+    conv1: Conv2d
+    conv2: Conv2d
 
     def __init__(
         self,
@@ -48,15 +56,28 @@ class ResidualBlock(nn.Module):
         super().__init__()
         if outputs < inputs:
             raise ValueError(f"a residual block cannot narrow its stream from {inputs} to {outputs} channels")
-        self.neuron1 = neuron(inputs)
-        self.conv1 = Conv2d(inputs, outputs, 3, variant, stride=stride, padding=1)
-        self.neuron2 = neuron(outputs)
-        self.conv2 = Conv2d(outputs, outputs, 3, variant, padding=1)
+        for number, before, step in ((1, inputs, stride), (2, outputs, 1)):
+            if self.neurons_first:
+                self.add_module(f"neuron{number}", neuron(before))
+            self.add_module(f"conv{number}", Conv2d(before, outputs, 3, variant, stride=step, padding=1))
+            if not self.neurons_first:
+                self.add_module(f"neuron{number}", neuron(outputs))
         scale_block(self.conv2, scale)
         changes = stride != 1 or inputs != outputs
         self.projection = Conv2d(inputs, outputs, 1, variant, stride=stride) if changes and shortcut == "conv" else None
+        self.projected = None if self.projection is None or self.neurons_first else neuron(outputs)
         self.pool = AveragePool2d(stride) if stride != 1 and self.projection is None else None
         self.extra_channels = outputs - inputs if self.projection is None else 0
+
+
+class ResidualBlock(_Block):
+    """stream + conv₂(fire₂(conv₁(fire₁(stream))))
+
+    The stream is a real-valued current that no convolution reads. A convolution in the shortcut hears the spikes of
+    fire₁.
+    """
+
+    neurons_first = True
 
     def forward(self, stream: Current, run: Run) -> Current:
         """The stream after this block."""
@@ -71,3 +92,26 @@ class ResidualBlock(nn.Module):
         if self.pool is not None:
             stream = self.pool.current(stream)
         return stream.widened(self.extra_channels) if self.extra_channels else stream
+
+
+class CountingBlock(_Block):
+    """counts + fire₂(conv₂(fire₁(conv₁(counts))))
+
+    After n blocks a count is at most n + 1. A shortcut by pooling gives counts in quarters; behind a convolution it has
+    neurons of its own.
+    """
+
+    neurons_first = False
+
+    def forward(self, counts: Tensor, run: Run) -> Tensor:
+        """The counts after this block."""
+        spikes: Tensor = self.neuron2(self.conv2(self.neuron1(self.conv1(counts, run), run), run), run)
+        return self._shortcut(counts, run) + spikes
+
+    def _shortcut(self, counts: Tensor, run: Run) -> Tensor:
+        if self.projection is not None and self.projected is not None:
+            projected: Tensor = self.projected(self.projection(counts, run), run)
+            return projected
+        if self.pool is not None:
+            counts = self.pool(counts)
+        return more_channels(counts, self.extra_channels)

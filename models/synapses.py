@@ -20,6 +20,7 @@ from axonnx.models.fast.linear_moments import linear_moments, linear_product
 from axonnx.models.maths.current import Current, needs_spikes
 from axonnx.models.maths.posterior import GaussianPosterior
 from axonnx.models.normalisation import ChannelScale, make_normalisation
+from axonnx.models.pooling import over_maps
 from axonnx.models.run import Run
 from axonnx.models.variant import BAYESIAN, Variant
 
@@ -115,9 +116,8 @@ class Conv2d(Synapse):
             return conv_moments(x, weight, bias, self._window, activity=False)[0]
         if core.covers(x, weight, bias):
             core.say_in_torch("grouped convolutions")
-        flat = x.flatten(0, -4) if x.dim() > 4 else x
-        out = nnf.conv2d(flat, weight, bias, self.stride, self.padding, self.dilation, self.groups)
-        return out.unflatten(0, x.shape[:-3]) if x.dim() > 4 else out
+        how = (self.stride, self.padding, self.dilation, self.groups)
+        return over_maps(x, lambda maps: nnf.conv2d(maps, weight, bias, *how))
 
     def moments(self, x: Tensor) -> Current:
         """Mean and variance of a ⊙ (W ∗ x) + b; of shared variances the gain alone is left to multiply."""

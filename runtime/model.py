@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.engines.interface import Activity, Chunk, Engine
+from axonnx.runtime.engines.choose import ENGINES, EngineName, make_engine
+from axonnx.runtime.engines.interface import Chunk, Engine
 from axonnx.runtime.engines.state import State, check_state
 from axonnx.runtime.engines.stepper import Stepper, make_stepper
 from axonnx.runtime.format.contract import Contract
@@ -20,6 +24,7 @@ from axonnx.runtime.program.compilation import Compilation
 from axonnx.runtime.program.instructions import Program
 from axonnx.runtime.program.layer_noise import draw_noise
 from axonnx.runtime.program.step_graph import step_graph
+from axonnx.runtime.result import Floats, RunResult
 
 if TYPE_CHECKING:
     from axonnx.runtime.events.arrays import Events
@@ -27,8 +32,7 @@ if TYPE_CHECKING:
     from axonnx.runtime.streams.decision import Decision
     from axonnx.runtime.streams.fit import Fit
     from axonnx.runtime.streams.session import Session
-from axonnx.runtime.engines.choose import ENGINES, EngineName, make_engine
-from axonnx.runtime.result import Floats, RunResult
+    from axonnx.runtime.streams.sources import FileSource
 
 NOISE_AT_ONCE = 2**22  # normals that are kept in memory at a time
 
@@ -219,9 +223,18 @@ class Model:
             >>> decision.label in decision.classes, decision.outside.total
             (True, 0)
         """
-        from axonnx.runtime.predict import predict
+        from axonnx.runtime.streams.fit import Fit
 
-        return predict(self, recording, seed, index, fit)
+        session = self.session(seed=seed, every_bin=False, one_window=True)  # refuses networks that take no events
+        target = self.contract.input.binning
+        assert target is not None
+        source = _source(recording, index).sorted()  # as in training
+        adapter = (fit or Fit()).adapter(source, target.sensor, self.contract.input.fit)
+        (decision,) = [*session.push(adapter(source.recording.events)), *session.flush()]
+        outside = session.progress.outside
+        # The adapter drops events off the source's sensor and outside the region that the network sees.
+        beside = outside.off_sensor + sum(adapter.dropped.values())
+        return replace(decision, outside=replace(outside, off_sensor=beside))
 
     def _input(self, x: NDArray[Any]) -> Floats:
         x = np.asarray(x)
@@ -265,8 +278,23 @@ class Model:
         last = chunks[-1]
         if len(chunks) > 1:
             traces = {name: np.concatenate([chunk.traces[name] for chunk in chunks]) for name in last.traces}
-            last = last._replace(activity=_sum(chunks), traces=traces)
+            counted = [chunk.activity for chunk in chunks if chunk.activity is not None]
+            activity = reduce(lambda first, then: first.plus(then), counted) if counted else None
+            last = last._replace(activity=activity, traces=traces)
         return RunResult(last, self._spiking)
+
+
+def _source(recording: Events | Recording | str | os.PathLike[str], index: int | None) -> FileSource:
+    from axonnx.runtime.events.arrays import EVENT, as_events
+    from axonnx.runtime.readers import Recording, read_events
+    from axonnx.runtime.streams.sources import FileSource
+
+    if isinstance(recording, np.ndarray):
+        events = recording if recording.dtype == EVENT or not recording.dtype.names else as_events(recording)
+        return FileSource("these events", Recording(events, "memory"))
+    if isinstance(recording, Recording):
+        return FileSource("this recording", recording)
+    return FileSource(os.fspath(recording), read_events(Path(recording), index=index))
 
 
 def load(path: str | os.PathLike[str], engine: EngineName = "auto", threads: int = 1) -> Model:
@@ -296,13 +324,3 @@ def load(path: str | os.PathLike[str], engine: EngineName = "auto", threads: int
     graph = step_graph(file)
     program = Compilation(file, graph).program()
     return Model(program, make_engine(engine, program, graph, threads))
-
-
-def _sum(chunks: list[Chunk]) -> Activity | None:
-    parts = [chunk.activity for chunk in chunks if chunk.activity is not None]
-    if len(parts) != len(chunks):
-        return None
-    return Activity(
-        {name: np.sum([part.spikes[name] for part in parts], axis=0) for name in parts[0].spikes},
-        {name: np.sum([part.operations[name] for part in parts], axis=0) for name in parts[0].operations},
-    )

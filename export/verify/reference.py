@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from axonnx.models import GaussianPosterior, Network
-from axonnx.models.neurons import Neurons, hold_threshold
+from axonnx.models.collapsing import hold
 from axonnx.runtime.format.contract import CollapseContract
 
 
@@ -33,7 +32,7 @@ def references(network: Network, how: CollapseContract, thresholds: Mapping[str,
             if keep is not None:
                 remove(posterior, keep)
         for name, threshold in thresholds.items():
-            hold_threshold(cast(Neurons, member.get_submodule(name)), threshold.double())
+            hold(member.get_submodule(name), threshold=threshold.double())
         found[prefix] = member
     return found
 

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from axonnx.export.collapse.layers import ConstantSynapse, OperatorNeurons
 from axonnx.models import GaussianPosterior, LeakyReadout, LinearReadout, Network
-from axonnx.models.neurons import Neurons, hold_threshold
+from axonnx.models.collapsing import hold
+from axonnx.models.neurons import Neurons
 from axonnx.models.normalisation import BatchNorm, ChannelScale
 from axonnx.models.synapses import Recurrent, Synapse
 
@@ -29,7 +30,7 @@ def refill(network: Network, collapsed: Network) -> Network:
         if isinstance(module, Synapse):
             _synapse(module, source)
         elif isinstance(module, Neurons):
-            hold_threshold(module, source.threshold.clone())
+            hold(module, threshold=source.threshold)
             if module.recurrent is not None and source.recurrent_weight is not None:
                 module.recurrent.posterior.raw_mean.copy_(source.recurrent_weight)
                 module.recurrent = _FileRecurrent(module.recurrent, source)

@@ -36,19 +36,23 @@ class Fire(Protocol):
         """Spikes that layer ``name`` must give whatever its membrane says; None lets it decide."""
 
 
+class _Free:
+    """Neurons that decide."""
+
+    def forced(self, name: str, like: Tensor, step: int) -> None:
+        """Force nothing."""
+
+
 @dataclass(frozen=True)
-class MeanField:
+class MeanField(_Free):
     """o = H(h* − θ): neurons fire on their noiseless membrane."""
 
     def noise(self, name: str, like: Tensor, step: int) -> None:
         """No noise."""
 
-    def forced(self, name: str, like: Tensor, step: int) -> None:
-        """Nothing is forced."""
-
 
 @dataclass(frozen=True)
-class Sample:
+class Sample(_Free):
     """o = H(h* + s κ ε − θ): every neuron, position and time step draws its own ε ~ N(0, 1); s is the ``scale``."""
 
     generator: torch.Generator | None = None
@@ -64,9 +68,6 @@ class Sample:
         drawn = torch.randn(like.shape, generator=self.generator, device=like.device, dtype=like.dtype)
         return drawn if self.scale == 1.0 else drawn.mul_(self.scale)
 
-    def forced(self, name: str, like: Tensor, step: int) -> None:
-        """Nothing is forced."""
-
 
 @dataclass(frozen=True)
 class Drawn:
@@ -81,7 +82,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Replay:
+class Replay(_Free):
     """As ``Sample``, with noise that was recorded: the same pass again, in any implementation or chunking.
 
     Each tensor is what ``Sample`` drew for the whole pass: [B, …] of a binary layer, [T, B, …] of a spiking one.
@@ -94,9 +95,6 @@ class Replay:
         if name not in self.noises:
             raise ValueError(f"no noise for layer {name!r}; given are {sorted(self.noises)}")
         return _at(self.noises[name], like, step, f"noise of layer {name!r}")
-
-    def forced(self, name: str, like: Tensor, step: int) -> None:
-        """Nothing is forced."""
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.state import State
-from axonnx.runtime.program.instructions import Program, trace_sources
+from axonnx.runtime.program.instructions import Program
 
 Floats = NDArray[np.float32]
 Counts = NDArray[np.int64]
-
-__all__ = ["Activity", "Chunk", "Engine", "check_input", "input_fault", "trace_sources"]
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from axonnx.runtime.codegen.layout import LANES
 from axonnx.runtime.codegen.order import Order
 from axonnx.runtime.codegen.plan import Plan, aligned
 from axonnx.runtime.codegen.rows import DENSE_FROM, layout
-from axonnx.runtime.engines.interface import Activity, Chunk, check_input, trace_sources
+from axonnx.runtime.engines.interface import Activity, Chunk, check_input
 from axonnx.runtime.engines.state import State, check_clock, check_state
-from axonnx.runtime.program.instructions import Program
+from axonnx.runtime.program.instructions import Program, trace_sources
 
 Floats = NDArray[np.float32]
 Counts = NDArray[np.int64]

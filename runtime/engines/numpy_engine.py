@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.engines import numpy_ops as ops
-from axonnx.runtime.engines.interface import Activity, Chunk, check_input, trace_sources
+from axonnx.runtime.engines.interface import Activity, Chunk, check_input
 from axonnx.runtime.engines.state import State, check_clock, check_state, zero_state
 from axonnx.runtime.program.instructions import (
     Arithmetic,
@@ -23,6 +23,7 @@ from axonnx.runtime.program.instructions import (
     Program,
     RecurrentActivity,
     StepRow,
+    trace_sources,
 )
 
 Floats = NDArray[np.float32]
@@ -103,11 +104,9 @@ def run_instruction(
         table = constants[i.table]
         return (np.broadcast_to(table[step], (batch, *table.shape[1:])),)
     if isinstance(i, Arithmetic):
-        return (ops.arithmetic(i, *given),)
-    if isinstance(i, AveragePool):
-        return (ops.average_pool(given[0], i.window),)
-    if isinstance(i, MaxPool):
-        return (ops.max_pool(given[0], i.window),)
+        return (ops.OPERATIONS[i.kind](*given),)
+    if isinstance(i, AveragePool | MaxPool):
+        return (ops.pool(given[0], i.window, isinstance(i, MaxPool)),)
     assert isinstance(i, Move), i
     return (i.apply(given),)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from axonnx.runtime.codegen.expressions import Assignment, assignments
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.format.spike_op import SpikeOp
-from axonnx.runtime.program.instructions import Arithmetic, Conv
+from axonnx.runtime.program.instructions import Conv
 
 Floats = NDArray[np.float32]
 Params = Mapping[str, Floats]
@@ -82,12 +82,6 @@ def neuron_kernel(op: SpikeOp) -> Callable[..., tuple[Floats, ...]]:
     return lambda *given: run_body(op, body, *given[:-1], parameters=given[-1])
 
 
-def arithmetic(how: Arithmetic, a: Floats, b: Floats) -> Floats:
-    """Return a + b, a − b or a · b."""
-    out: Floats = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}[how.kind](a, b)
-    return out
-
-
 def recurrent_activity(x: Floats, p: Params) -> tuple[Floats]:
     """Return a_i = Σ_k x_k² − x_i²."""
     squares = x * x
@@ -108,17 +102,9 @@ KERNELS: dict[str, Callable[..., tuple[Floats, ...]]] = {  # for each spike oper
 }
 
 
-def average_pool(x: Floats, window: tuple[int, int]) -> Floats:
-    """Return the means over windows; exact, because windows are powers of two and x lies on a grid."""
+def pool(x: Floats, window: tuple[int, int], largest: bool) -> Floats:
+    """Return the largest value or the mean of each window; windows of means are powers of two, so they are exact."""
     batch, channels, height, width = x.shape
     tiles = x.reshape(batch, channels, height // window[0], window[0], width // window[1], window[1])
-    means: Floats = tiles.sum((3, 5), dtype=np.float32) * np.float32(1 / (window[0] * window[1]))
-    return means
-
-
-def max_pool(x: Floats, window: tuple[int, int]) -> Floats:
-    """Return the largest value of each window."""
-    batch, channels, height, width = x.shape
-    tiles = x.reshape(batch, channels, height // window[0], window[0], width // window[1], window[1])
-    largest: Floats = tiles.max((3, 5))
-    return largest
+    pooled: Floats = tiles.max((3, 5)) if largest else tiles.sum((3, 5), dtype=np.float32)
+    return pooled if largest else pooled * np.float32(1 / (window[0] * window[1]))

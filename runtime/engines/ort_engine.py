@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.engines.interface import Chunk, check_input, trace_sources
+from axonnx.runtime.engines.interface import Chunk, check_input
 from axonnx.runtime.engines.state import State, check_clock, check_state, zero_state
 from axonnx.runtime.format.names import CLOCK, NEXT, NOW_TRACE, TRACE
 from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, VERSION, function
-from axonnx.runtime.program.instructions import Program
-from axonnx.runtime.program.step_graph import StepGraph
+from axonnx.runtime.program.instructions import Program, trace_sources
+from axonnx.runtime.program.step_graph import StepGraph, needed_nodes
 
 Floats = NDArray[np.float32]
 FLOAT = TensorProto.FLOAT
@@ -129,7 +129,7 @@ def _body(program: Program, graph: StepGraph, trace_prefix: str) -> onnx.GraphPr
     outputs = [_value(NEXT + slot.name, ["B", *slot.shape]) for slot in graph.states]
     nodes = [node for node in graph.nodes if not node.output[0].startswith((TRACE, NOW_TRACE, NEXT + CLOCK))]
     if not graph.states:  # a binary network: the engine computes what follows the logits
-        nodes = _until(nodes, [*program.logits, *(layer.spikes for layer in program.layers)])
+        nodes = needed_nodes(nodes, [*program.logits, *(layer.spikes for layer in program.layers)])
     names = {name: (f"result/{name}", len(program.contract.classes)) for name in program.logits}
     for source, (output, classes) in names.items():
         nodes.append(helper.make_node("Identity", [source], [output]))
@@ -144,15 +144,6 @@ def _body(program: Program, graph: StepGraph, trace_prefix: str) -> onnx.GraphPr
         constants.append(numpy_helper.from_array(np.ones(1, np.int64), "clock/one"))
         nodes.append(helper.make_node("Add", [CLOCK, "clock/one"], [NEXT + CLOCK]))
     return helper.make_graph(nodes, "step", inputs, outputs, initializer=constants)
-
-
-def _until(nodes: list[onnx.NodeProto], wanted: list[str]) -> list[onnx.NodeProto]:
-    needed, kept = set(wanted), []
-    for node in reversed(nodes):
-        if needed & set(node.output):
-            needed |= set(node.input)
-            kept.append(node)
-    return kept[::-1]
 
 
 def _rename(graph: onnx.GraphProto, old: str, new: str) -> None:

@@ -67,8 +67,7 @@ def check_bound(units: float, together: list[Synapse], where: str) -> None:
     if not units < UNITS:
         raise AxonnxError(
             f"{where}: sums of synapse {names} can reach {units:g} units of 2^-{together[0].stated.grid}; only sums "
-            f"below "
-            f"{UNITS} units are exact. A weight or bias was changed; export the network again"
+            f"below {UNITS} units are exact. A weight or bias was changed; export the network again"
         )
     for synapse in together:
         if synapse.stated.bound < units:
@@ -95,7 +94,6 @@ def _check_grid(values: NDArray[Any], grid: int, what: str) -> None:
     if off.any():
         index = tuple(int(axis[0]) for axis in np.nonzero(off))
         raise AxonnxError(
-            f"{what} {list(index)} is {float(values[index])!r}, which is not a multiple of 2^-{grid}: "
-            f"{int(off.sum())} of {values.size} numbers are off the grid, so sums are not exact. "
-            f"Export the network again"
+            f"{what} {list(index)} is {float(values[index])!r}, which is not a multiple of 2^-{grid}: {int(off.sum())} "
+            f"of {values.size} numbers are off the grid, so sums are not exact. Export the network again"
         )

@@ -64,8 +64,7 @@ class FitContract(Part):
         if self.left + self.width > self.sensor.width or self.top + self.height > self.sensor.height:
             raise ValueError(
                 f"the region of {self.width}×{self.height} pixels at {self.left},{self.top} is not inside the sensor "
-                f"of "
-                f"{self.sensor.width}×{self.sensor.height}"
+                f"of {self.sensor.width}×{self.sensor.height}"
             )
         return self
 

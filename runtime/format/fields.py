@@ -7,7 +7,7 @@ overloads, data in other files), so the file is refused.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -50,6 +50,15 @@ def check_fields(proto: onnx.ModelProto, where: str) -> None:
         raise AxonnxError(f"{where}: contains a text that is not UTF-8. Copy or export the file again") from None
 
 
+def every_graph(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """Yield a graph and its inner graphs."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from every_graph(attribute.g)
+
+
 def check_names(graph: onnx.GraphProto, where: str) -> None:
     """Check that all names are unique: counts and traces are found by name, and other runtimes refuse duplicates."""
     groups: dict[str, Iterable[str]] = {
@@ -82,8 +91,7 @@ def _check(message: Any, where: str) -> None:
         elif kind is None:
             raise AxonnxError(
                 f"{where}: {_called(message)} has the field {field.name!r}, which exported files never have. Export "
-                f"the "
-                f"network again"
+                "the network again"
             )
 
 

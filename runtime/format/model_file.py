@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import read_at_most
 from axonnx.runtime.format.contract import METADATA_KEY, Contract, read_contract
-from axonnx.runtime.format.fields import check_fields
+from axonnx.runtime.format.fields import check_fields, every_graph
 from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, OPS, VERSION, function
 from axonnx.runtime.format.restored import restore
 
@@ -99,13 +99,8 @@ def _check_meaning(data: bytes, where: str) -> None:
         raise AxonnxError(f"{where}: ONNX's checker refuses it: {said[:300]}. Export the network again") from None
 
 
-def every_node(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """Yield all nodes of a graph and of its inner graphs."""
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.GRAPH:
-                yield from every_node(attribute.g)
+def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    return (node for graph in every_graph(proto.graph) for node in graph.node)
 
 
 def _check_versions(proto: onnx.ModelProto, where: str) -> None:
@@ -114,7 +109,7 @@ def _check_versions(proto: onnx.ModelProto, where: str) -> None:
         raise AxonnxError(
             f"{where}: has ONNX IR version {proto.ir_version}; expected version {IR_VERSION}. Export the network again"
         )
-    for node in every_node(proto.graph):
+    for node in _nodes(proto):
         domain = "" if node.domain in STANDARD else node.domain
         if domain == DOMAIN:
             _check_spike_op(node, versions.get(DOMAIN, 0), where)
@@ -165,7 +160,7 @@ def _check_functions(proto: onnx.ModelProto, where: str) -> None:
                 f"{where}: its body of {DOMAIN}::{name} is not that of version {VERSION} ({OPS[name].formula}): other "
                 f"runtimes would compute other spikes. Export the network again"
             )
-    used = {node.op_type for node in every_node(proto.graph) if node.domain == DOMAIN}
+    used = {node.op_type for node in _nodes(proto) if node.domain == DOMAIN}
     if used - found.keys():
         raise AxonnxError(
             f"{where}: uses {', '.join(sorted(used - found.keys()))} of {DOMAIN} without their bodies, so no other "
@@ -187,7 +182,6 @@ def _contract(proto: onnx.ModelProto, where: str) -> Contract:
     if len(texts) != 1:
         raise AxonnxError(
             f"{where}: has {len(texts)} contracts under {METADATA_KEY!r} in its metadata; expected one. This ONNX file "
-            f"was "
-            f"not written by axonnx export, or a tool removed its metadata. Export the network with axonnx"
+            "was not written by axonnx export, or a tool removed its metadata. Export the network with axonnx"
         )
     return read_contract(texts[0], where)

@@ -17,7 +17,6 @@ CLOCK = "step"  # number of the time step
 SPIKES, MEMBRANE, NOISE = "spikes/", "membrane/", "noise/"
 TOTAL = "total/"  # sum of a read-out's membranes
 DELAYED = "delayed/"  # frames that a delay line keeps
-DELAY_LINE = "DelayLine"  # name of the layer in a contract; it is not an operator, because it only moves data
 
 INITIAL, NEXT, FINAL = "initial/", "next/", "final/"
 TRACE = "trace/"

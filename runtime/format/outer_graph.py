@@ -86,8 +86,7 @@ def _loop(scan: onnx.NodeProto, where: str) -> Loop:
     if (len(scan.input), len(scan.output)) != inside or not 1 <= loop.entering <= inside[0]:
         raise AxonnxError(
             f"{where}: its loop over time has {len(scan.input)} inputs and {len(scan.output)} outputs, but its step "
-            f"has "
-            f"{inside[0]} and {inside[1]}, with {loop.entering} inputs scanned. Export the network again"
+            f"has {inside[0]} and {inside[1]}, with {loop.entering} inputs scanned. Export the network again"
         )
     left = [value.name for value in loop.body.output]
     seen = [f"now/{name}" for name in scan.output[len(loop.states) :]]
@@ -143,13 +142,11 @@ def _compare(graph: onnx.GraphProto, expected: list[Call], where: str) -> None:
         if there is None and call.op == "Constant":
             raise AxonnxError(
                 f"{where}: the constant {call.outputs[0]!r} of its ensemble was moved: a tool such as onnxsim has "
-                f"folded "
-                f"constants. Do not use onnxsim; give the file as it was exported"
+                "folded constants. Do not use onnxsim; give the file as it was exported"
             )
         if there != call:
             got = "nothing" if there is None else f"{there.op}({', '.join(there.inputs)})"
             raise AxonnxError(
                 f"{where}: outside its step, {call.outputs[0]!r} is {got}; expected "
-                f"{call.op}({', '.join(call.inputs)}). "
-                f"The file was changed after its export. Export the network again"
+                f"{call.op}({', '.join(call.inputs)}). The file was changed after its export. Export the network again"
             )

@@ -8,13 +8,11 @@ it is, and is refused later.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import onnx
 from onnx import helper
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.format.fields import check_names
+from axonnx.runtime.format.fields import check_names, every_graph
 from axonnx.runtime.format.fold_constants import read_tensor
 from axonnx.runtime.format.names import CLOCK, LOGITS
 from axonnx.runtime.format.opset import DOMAIN, OPS, VERSION, function
@@ -31,11 +29,12 @@ def restore(proto: onnx.ModelProto, where: str) -> None:
             f"the computation of spike operators. Give the file as it was exported: onnxruntime "
             f"optimises it each time it loads it"
         )
-    for graph in _graphs(proto.graph):
+    graphs = list(every_graph(proto.graph))
+    for graph in graphs:
         check_names(graph, where)  # check the file as it is: the changes below must not hide what other runtimes refuse
-    inlined = not any(node.domain == DOMAIN for graph in _graphs(proto.graph) for node in graph.node)
+    inlined = not any(node.domain == DOMAIN for graph in graphs for node in graph.node)
     used: set[str] = set()
-    for graph in _graphs(proto.graph):
+    for graph in graphs:
         used |= _call_again(graph) if inlined else set()
     for scan in [node for node in proto.graph.node if node.op_type == "Scan"]:
         _own_zeros(proto.graph, scan, where)
@@ -45,14 +44,6 @@ def restore(proto: onnx.ModelProto, where: str) -> None:
         proto.functions.extend(function(name) for name in sorted(used - known))
         if not any(entry.domain == DOMAIN for entry in proto.opset_import):
             proto.opset_import.append(helper.make_opsetid(DOMAIN, VERSION))
-
-
-def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    yield graph
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.GRAPH:
-                yield from _graphs(attribute.g)
 
 
 def _call_again(graph: onnx.GraphProto) -> set[str]:

@@ -27,15 +27,9 @@ from axonnx.runtime.measure.energy import WIDTHS, Hardware, Width
 from axonnx.runtime.measure.energy_estimate import address_bits, estimate
 from axonnx.runtime.measure.metrics import expected_calibration_error, wilson_interval
 from axonnx.runtime.measure.operations import SynapseCounter, synapses_of
-from axonnx.runtime.measure.profile_result import (
-    EarlyExit,
-    LayerCost,
-    ProfileResult,
-    SynapseCost,
-    Totals,
-)
+from axonnx.runtime.measure.profile_result import EarlyExit, LayerCost, ProfileResult, SynapseCost, Totals
 from axonnx.runtime.program.instructions import Conv, Linear, Neurons, Program
-from axonnx.runtime.program.layer_noise import stream_noise
+from axonnx.runtime.program.layer_noise import draw_noise
 from axonnx.runtime.streams.probabilities import exit_steps, mean_probabilities
 
 Floats = NDArray[np.float32]
@@ -110,7 +104,8 @@ def _add(engine: Engine, counts: Counts, x: Floats, labels: NDArray[np.int64], s
     program = engine.program
     timed = x if program.contract.kind == "spiking" else x[None]
     batch = timed.shape[1]
-    noise = _noise(program, seed, number + counts.samples, batch, len(timed))
+    first = number + counts.samples
+    noise = draw_noise(program, seed, range(first, first + batch), 0, len(timed))
     state, chunks, synapses = engine.initial_state(batch), [], SynapseCounter(program, batch)
     for t in range(len(timed)):
         given = timed[t : t + 1], {name: value[t : t + 1] for name, value in noise.items()}
@@ -123,15 +118,6 @@ def _add(engine: Engine, counts: Counts, x: Floats, labels: NDArray[np.int64], s
         state = chunk.state
         chunks.append(chunk)
     _count(counts, program, chunks, timed, labels)
-
-
-def _noise(program: Program, seed: int, first: int, batch: int, steps: int) -> dict[str, Floats]:
-    """Draw the noise [T, B, …] of every noisy layer; it depends only on the seed and the sample's number."""
-    if not program.noises:
-        return {}
-    draw = stream_noise(program, seed)
-    drawn = [draw(sample, 0, steps) for sample in range(first, first + batch)]
-    return {name: np.concatenate([each[name] for each in drawn], 1) for name in program.noises}
 
 
 def _count(counts: Counts, program: Program, chunks: list[Chunk], x: Floats, labels: NDArray[np.int64]) -> None:
@@ -182,6 +168,7 @@ def figures_of(program: Program, engine: str, counts: Counts, hardware: Hardware
     layers = tuple(_layer(layer.name, layer.size, counts, steps) for layer in program.layers)
     totals = _totals(program, synapses, counts, steps * sum(layer.size for layer in program.layers))
     right = np.array(counts.right)
+    exits = tuple(_exit(float(stop), hits, taken, counts.samples) for stop, (hits, taken) in counts.exits.items())
     return ProfileResult(
         model=program.name,
         samples=counts.samples,
@@ -195,7 +182,7 @@ def figures_of(program: Program, engine: str, counts: Counts, hardware: Hardware
         accuracy=float(right.mean()),
         accuracy_interval=wilson_interval(int(right.sum()), len(right)),
         ece=expected_calibration_error(np.array(counts.confidences), right),
-        early_exit=_early_exits(counts) if steps > 1 else (),
+        early_exit=exits if steps > 1 else (),
     )
 
 
@@ -265,10 +252,6 @@ def _totals(program: Program, synapses: Sequence[SynapseCost], counts: Counts, o
         activation_sparsity=(counts.samples * outputs - sum(counts.spikes.values())) / (counts.samples * outputs),
         connection_sparsity=zeros / sum(entry.weights for entry in synapses),
     )
-
-
-def _early_exits(counts: Counts) -> tuple[EarlyExit, ...]:
-    return tuple(_exit(float(stop), right, steps, counts.samples) for stop, (right, steps) in counts.exits.items())
 
 
 def early_exits(probabilities: NDArray[np.float64], labels: NDArray[np.int64]) -> tuple[EarlyExit, ...]:

@@ -36,14 +36,9 @@ def read_result(kind: type[Result], path: str | Path) -> Result:
         text = read_at_most(path, MOST_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError) as fault:
         raise AxonnxError(f"{path}: cannot be read: {fault}") from None
-    return parse_result(kind, text, str(path))
-
-
-def parse_result(kind: type[Result], text: str, where: str) -> Result:
-    """Read a result from a text; errors name ``where``."""
     try:
         return kind.model_validate_json(text)
     except ValidationError as fault:
         first = fault.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the text itself"
-        raise AxonnxError(f"{where}: {place}: {first['msg']}. Write it again with this version of axonnx") from None
+        raise AxonnxError(f"{path}: {place}: {first['msg']}. Write it again with this version of axonnx") from None

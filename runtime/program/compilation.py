@@ -14,7 +14,6 @@ from onnx import helper
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.format.certificates import Synapse
-from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.format.model_file import ModelFile, read_model_file
 from axonnx.runtime.format.names import CLOCK, DELAYED, NEXT, NOW_TRACE, TRACE, trace_key
 from axonnx.runtime.format.names import SPIKES as SPIKES_OF
@@ -31,13 +30,11 @@ from axonnx.runtime.program.instructions import (
     StepRow,
     trace_sources,
 )
-from axonnx.runtime.program.rules import OPERANDS, STANDARD_RULES, Rule
+from axonnx.runtime.program.rules import STANDARD_RULES, Rule
 from axonnx.runtime.program.spike_ops import SPIKE_RULES
-from axonnx.runtime.program.step_graph import Slot, StepGraph, step_graph
+from axonnx.runtime.program.step_graph import Slot, StepGraph, needed_nodes, step_graph
 
 MOST_ELEMENTS = 2**26  # numbers in all buffers of one sample
-
-__all__ = ["Compilation", "compile_file", "compile_program", "input_values"]
 
 
 def compile_file(path: str | os.PathLike[str]) -> Program:
@@ -52,11 +49,6 @@ def compile_file(path: str | os.PathLike[str]) -> Program:
 def compile_program(file: ModelFile) -> Program:
     """Compile a file; errors name the node."""
     return Compilation(file, step_graph(file)).program()
-
-
-def input_values(contract: InputContract) -> Values:
-    """Return the range of the network's input, as the contract states it."""
-    return graded(contract.x_max, contract.shift)
 
 
 class Compilation:
@@ -77,7 +69,7 @@ class Compilation:
         """Compile everything that states and logits need."""
         self._entering()
         wanted = [*self.graph.logits, *(NEXT + slot.name for slot in self.graph.states)]
-        needed = _needed(self.graph.nodes, wanted)
+        needed = needed_nodes(self.graph.nodes, wanted)
         for node in needed:
             self._rule(node)(self, node)
         after = {slot.name: self._after(slot) for slot in self.graph.states}
@@ -173,7 +165,8 @@ class Compilation:
 
     def _entering(self) -> None:
         entering = self.graph.input
-        self._add(Buffer(entering.name, entering.shape, input_values(self.file.contract.input), "input"))
+        stated = self.file.contract.input
+        self._add(Buffer(entering.name, entering.shape, graded(stated.x_max, stated.shift), "input"))
         for slot in self.graph.states:
             values = SPIKES if slot.name.startswith(SPIKES_OF) else SILENCE if slot.name.startswith(DELAYED) else REAL
             self._add(Buffer(slot.name, slot.shape, values, "state"))
@@ -181,18 +174,23 @@ class Compilation:
             self._add(Buffer(slot.name, slot.shape, REAL, "noise"))
 
     def _rule(self, node: onnx.NodeProto) -> Rule:
-        rules: Mapping[str, Rule] = SPIKE_RULES if node.domain == DOMAIN else STANDARD_RULES
-        if node.op_type not in rules:
+        ours = node.domain == DOMAIN
+        if node.op_type not in (SPIKE_RULES if ours else STANDARD_RULES):
             known = ", ".join(sorted((*STANDARD_RULES, *SPIKE_RULES)))
             raise self.fault(node, f"this operator is not allowed in a step; allowed are {known}")
-        fewest, most, results = arity(node)
+        if ours:
+            op, rule = OPS[node.op_type], SPIKE_RULES[node.op_type]
+            fewest, most, results = len(op.inputs), len(op.inputs), len(op.outputs)
+        else:
+            fewest, most, rule = STANDARD_RULES[node.op_type]
+            results = 1
         if not fewest <= len(node.input) <= most or len(node.output) != results:
             raise self.fault(
                 node,
                 f"has {len(node.input)} operands and {len(node.output)} results; expected {fewest} … {most} and "
                 f"{results}",
             )
-        return rules[node.op_type]
+        return rule
 
     def _after(self, slot: Slot) -> str:
         name = self.resolve(NEXT + slot.name)
@@ -207,8 +205,7 @@ class Compilation:
         if left.shape != slot.shape or (spikes and left.values != SPIKES):
             raise AxonnxError(
                 f"{self.where}: the state {slot.name!r} is {self.buffers[slot.name].values} {list(slot.shape)} before "
-                f"the "
-                f"step and {left.values} {list(left.shape)} after it; expected the same. Export the network again"
+                f"the step and {left.values} {list(left.shape)} after it; expected the same. Export the network again"
             )
         return name
 
@@ -276,23 +273,5 @@ class Compilation:
         return min(rows) if rows else None
 
 
-def arity(node: onnx.NodeProto) -> tuple[int, int, int]:
-    """Return the smallest and largest number of operands of an operator, and its number of results."""
-    if node.domain == DOMAIN:
-        op = OPS[node.op_type]
-        return len(op.inputs), len(op.inputs), len(op.outputs)
-    return (*OPERANDS[node.op_type], 1)
-
-
 def _fires(instruction: Instruction) -> bool:
     return isinstance(instruction, Neurons) and OPS[instruction.spike_op].spikes is not None
-
-
-def _needed(nodes: tuple[onnx.NodeProto, ...], wanted: list[str]) -> list[onnx.NodeProto]:
-    """Return the nodes that compute the wanted values, without traces and without nodes outside the step."""
-    names, kept = set(wanted), []
-    for node in reversed(nodes):
-        if names & set(node.output):
-            names |= set(node.input)
-            kept.append(node)
-    return kept[::-1]

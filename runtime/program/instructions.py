@@ -135,25 +135,22 @@ class PoolPairs(Instruction):
 
 
 @dataclass(frozen=True)
-class AveragePool(Instruction):
+class Windows(Instruction):
+    """A number for each window; windows do not overlap."""
+
+    window: tuple[int, int]
+
+    def details(self) -> str:
+        """Return the window."""
+        return f"window={self.window[0]}×{self.window[1]}"
+
+
+class AveragePool(Windows):
     """The mean over windows of a power of two, of numbers on a grid: exact in any order."""
 
-    window: tuple[int, int]
 
-    def details(self) -> str:
-        """Return the window."""
-        return f"window={self.window[0]}×{self.window[1]}"
-
-
-@dataclass(frozen=True)
-class MaxPool(Instruction):
-    """The largest value of each window, of numbers on a grid; windows do not overlap."""
-
-    window: tuple[int, int]
-
-    def details(self) -> str:
-        """Return the window."""
-        return f"window={self.window[0]}×{self.window[1]}"
+class MaxPool(Windows):
+    """The largest value of each window, of numbers on a grid."""
 
 
 @dataclass(frozen=True)

@@ -108,13 +108,13 @@ def _gather(c: Compilation, node: onnx.NodeProto) -> None:
     c.emit(StepRow(node.name, (), (node.output[0],), table))
 
 
-MOVES: dict[str, Callable[[Compilation, onnx.NodeProto], None]] = {
-    "Reshape": _reshape,
-    "Concat": _concat,
-    "Pad": _pad,
-    "Slice": _slice,
-    "Transpose": _transpose,
-    "Shape": _shape,
-    "Expand": _expand,
-    "Gather": _gather,
+MOVES: dict[str, tuple[int, int, Callable[[Compilation, onnx.NodeProto], None]]] = {  # as ``STANDARD_RULES``
+    "Reshape": (2, 2, _reshape),
+    "Concat": (1, 2**10, _concat),
+    "Pad": (2, 2, _pad),
+    "Slice": (5, 5, _slice),
+    "Transpose": (1, 1, _transpose),
+    "Shape": (1, 1, _shape),
+    "Expand": (2, 2, _expand),
+    "Gather": (2, 2, _gather),
 }

@@ -195,32 +195,14 @@ def _identity(c: Compilation, node: onnx.NodeProto) -> None:
     c.aliases[node.output[0]] = c.buffer(node, 0).name
 
 
-OPERANDS = {  # smallest and largest number
-    "Gemm": (2, 3),
-    "Conv": (2, 3),
-    "Add": (2, 2),
-    "Sub": (2, 2),
-    "Mul": (2, 2),
-    "AveragePool": (1, 1),
-    "MaxPool": (1, 1),
-    "Identity": (1, 1),
-    "Reshape": (2, 2),
-    "Concat": (1, 2**10),
-    "Pad": (2, 2),
-    "Slice": (5, 5),
-    "Transpose": (1, 1),
-    "Shape": (1, 1),
-    "Expand": (2, 2),
-    "Gather": (2, 2),
-}
-STANDARD_RULES: dict[str, Rule] = {
-    "Gemm": _gemm,
-    "Conv": _conv,
-    "Add": _arithmetic,
-    "Sub": _arithmetic,
-    "Mul": _arithmetic,
-    "AveragePool": _average_pool,
-    "MaxPool": _max_pool,
-    "Identity": _identity,
+STANDARD_RULES: dict[str, tuple[int, int, Rule]] = {  # smallest and largest number of operands, and the rule
+    "Gemm": (2, 3, _gemm),
+    "Conv": (2, 3, _conv),
+    "Add": (2, 2, _arithmetic),
+    "Sub": (2, 2, _arithmetic),
+    "Mul": (2, 2, _arithmetic),
+    "AveragePool": (1, 1, _average_pool),
+    "MaxPool": (1, 1, _max_pool),
+    "Identity": (1, 1, _identity),
     **MOVES,
 }

@@ -84,9 +84,8 @@ def _graph(
     if len(arriving) != 1 or arriving[0].shape != file.contract.input.shape:
         raise AxonnxError(
             f"{file.name}: its contract states the input {file.contract.input.name!r} "
-            f"{list(file.contract.input.shape)}, but "
-            f"the graph has {[(slot.name, list(slot.shape)) for slot in arriving] or 'no such input'}. Export the "
-            f"network again"
+            f"{list(file.contract.input.shape)}, but the graph has "
+            f"{[(slot.name, list(slot.shape)) for slot in arriving] or 'no such input'}. Export the network again"
         )
     noises = tuple(slot for slot in slots if slot.name.startswith(NOISE))
     states = tuple(slot for slot in slots if slot not in noises and slot not in arriving)
@@ -166,3 +165,13 @@ def _slot(value: onnx.ValueInfoProto, renames: Mapping[str, str], where: str) ->
             f"again"
         )
     return Slot(name, tuple(dims))
+
+
+def needed_nodes(nodes: Sequence[onnx.NodeProto], wanted: Sequence[str]) -> list[onnx.NodeProto]:
+    """Return the nodes that compute the wanted values, without traces and without nodes outside the step."""
+    names, kept = set(wanted), []
+    for node in reversed(nodes):
+        if names & set(node.output):
+            names |= set(node.input)
+            kept.append(node)
+    return kept[::-1]

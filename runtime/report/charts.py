@@ -110,7 +110,6 @@ def chart(
     keys: Sequence[Key] = (),
     height: int = 200,
     note: Content = None,
-    square: bool = False,
 ) -> Html:
     """Return a figure with axes, a grid behind the marks, a legend and a note."""
     grid = [_rule(0, FIELD, at, at, "grid") for at in ((1 - y.at(tick)) * FIELD for tick in y.ticks)]
@@ -118,22 +117,22 @@ def chart(
     y_labels = [element("span", y.write(tick), style=f"bottom:{100 * y.at(tick):.2f}%") for tick in y.ticks]
     x_labels = [element("span", x.write(tick), style=f"left:{100 * x.at(tick):.2f}%") for tick in x.ticks]
     widest = max((len(y.write(tick)) for tick in y.ticks), default=0)
-    return element(
-        "figure",
-        element("figcaption", element("b", title), _unit(y.label)),
-        element(
-            "div",
-            element("div", y_labels, class_="y", aria_hidden="true"),
-            element("div", drawing, class_="field"),
-            element("div", x_labels, class_="x", aria_hidden="true"),
-            element("div", x.label, class_="x-name") if x.label else None,
-            class_="plot square" if square else "plot",
-            style=f"--h:{height}px;--w:{max(2, widest)}ch",
-        ),
-        legend(keys),
-        element("p", note, class_="note") if note else None,
-        class_="chart",
+    plot = element(
+        "div",
+        element("div", y_labels, class_="y", aria_hidden="true"),
+        element("div", drawing, class_="field"),
+        element("div", x_labels, class_="x", aria_hidden="true"),
+        element("div", x.label, class_="x-name") if x.label else None,
+        class_="plot",
+        style=f"--h:{height}px;--w:{max(2, widest)}ch",
     )
+    return figure(title, plot, legend(keys), unit=y.label, note=note)
+
+
+def figure(title: str, *content: Content, unit: str = "", note: Content = None, kind: str = "chart") -> Html:
+    """Return a figure with its title and unit above, and a note below."""
+    caption = element("figcaption", element("b", title), element("small", unit) if unit else None)
+    return element("figure", caption, content, element("p", note, class_="note") if note else None, class_=kind)
 
 
 def canvas(title: str, marks: Iterable[Html], width: float = FIELD, height: float = FIELD) -> Html:
@@ -200,10 +199,6 @@ def _rule(x1: float, x2: float, y1: float, y2: float, kind: str) -> Html:
     return element("line", x1=x1, x2=x2, y1=y1, y2=y2, class_=kind)
 
 
-def _unit(label: str) -> Html | None:
-    return element("small", label) if label else None
-
-
 @dataclass(frozen=True)
 class Bar:
     """A value, how it is written, and the interval it lies in."""
@@ -221,13 +216,8 @@ def bar_chart(title: str, bars: Sequence[Bar], axis: Axis, *, unit: str = "", no
     Bars are blue; where some are strong, the others are grey.
     """
     strong = any(bar.strong for bar in bars)
-    return element(
-        "figure",
-        element("figcaption", element("b", title), element("small", unit) if unit else None),
-        element("ol", [_bar(bar, axis, title, bar.strong or not strong) for bar in bars], class_="bars"),
-        element("p", note, class_="note") if note else None,
-        class_="chart",
-    )
+    drawn = element("ol", [_bar(bar, axis, title, bar.strong or not strong) for bar in bars], class_="bars")
+    return figure(title, drawn, unit=unit, note=note)
 
 
 def stacked_bar(title: str, parts: Mapping[str, float], whole: float, texts: Mapping[str, str]) -> Html:
@@ -333,5 +323,4 @@ def positive(series: Series, label: str = "") -> Axis:
 
 def nothing(title: str, why: str) -> Html:
     """In the place of a chart that has nothing to show."""
-    caption = element("figcaption", element("b", title))
-    return element("figure", caption, element("p", why, class_="missing"), class_="chart")
+    return figure(title, element("p", why, class_="missing"))

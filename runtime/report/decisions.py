@@ -14,7 +14,19 @@ from axonnx.runtime.measure.metrics import (
     expected_calibration_error,
 )
 from axonnx.runtime.measure.profile import early_exits
-from axonnx.runtime.report.charts import FIELD, Bar, Key, bar_chart, chart, dots, line, linear_axis, share_axis, shares
+from axonnx.runtime.report.charts import (
+    FIELD,
+    Bar,
+    Key,
+    bar_chart,
+    chart,
+    dots,
+    figure,
+    line,
+    linear_axis,
+    share_axis,
+    shares,
+)
 from axonnx.runtime.report.markup import Html, cards, element, missing, section
 from axonnx.runtime.report.material import Material, Right
 from axonnx.runtime.report.measure import Measured
@@ -76,12 +88,10 @@ def _confusion(measured: Measured, names: tuple[str, ...]) -> Html:
     ]
     caption = element("caption", "Confusion matrix", class_="hidden")
     grid = element("table", caption, element("thead", head), element("tbody", body))
-    return element(
-        "figure",
-        element("figcaption", element("b", "Confusion matrix"), element("small", "rows are true, columns decided")),
-        element("div", grid, class_="scroll", tabindex="0", role="region", aria_label="Confusion matrix"),
-        class_="chart confusion" + (" many" if len(names) > 12 or max(len(name) for name in names) > 3 else ""),
-    )
+    many = len(names) > 12 or max(len(name) for name in names) > 3
+    scrolled = element("div", grid, class_="scroll", tabindex="0", role="region", aria_label="Confusion matrix")
+    kind = "chart confusion" + (" many" if many else "")
+    return figure("Confusion matrix", scrolled, unit="rows are true, columns decided", kind=kind)
 
 
 def _cell(counts: NDArray[np.int64], at: int, to: int, names: tuple[str, ...]) -> Html:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from importlib import resources
 
 from axonnx.base.palette import colour_variables, literal_colours
+from axonnx.runtime.report.numbers import percent
 
 SVG_LOOK = """
 text{font:13px system-ui,sans-serif;fill:var(--text)}
@@ -143,11 +144,28 @@ def _row(row: Sequence[Content], names: int) -> Html:
     return element("tr", first, rest)
 
 
-def odds(classes: Sequence[str], rows: Sequence[Html], about: str) -> Html:
-    """Rows of probabilities, with room for the longest name of their classes."""
-    widest = max(map(len, classes))
+def odds(rows: Sequence[tuple[int, str, float, str | None]], about: str, longest: int = 0) -> Html:
+    """Rows of class number, name, probability and kind, with room for the longest name, or for ``longest`` letters."""
+    widest = max(longest, *(len(name) for _, name, _, _ in rows))
     kind = "odds long" if widest > LONG_NAME else "odds"
-    return element("ol", rows, class_=kind, style=f"--n:{widest + 2}ch", aria_label=about)
+    return element("ol", [_odd(*row) for row in rows], class_=kind, style=f"--n:{widest + 2}ch", aria_label=about)
+
+
+def _odd(number: int, name: str, share: float, kind: str | None) -> Html:
+    bar = element("span", element("i", style=f"width:{100 * share:.1f}%"), class_="bar")
+    text = element("span", percent(share, 0), class_="share")
+    return element("li", element("span", name), bar, text, data_class=number, class_=kind)
+
+
+def player(steps: int, shown: int, about: str, *, button: bool = True) -> Html:
+    """Return a slider over time steps that shows step number ``shown``."""
+    return element(
+        "div",
+        element("button", "▶", type="button", class_="play", aria_label="Play") if button else None,
+        element("input", type="range", min=0, max=steps - 1, value=max(0, shown - 1), aria_label=about),
+        element("output", f"step {shown} of {steps}"),
+        class_="player",
+    )
 
 
 def folded(summary: str, *content: Content) -> Html:

@@ -6,21 +6,19 @@ Missing parts are not shown. A value of the wrong type is refused, with its plac
 from __future__ import annotations
 
 import csv
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from pydantic import Field
+from pydantic import Field, RootModel
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
 from axonnx.runtime.format.contract import AccuracyContract, Way
 from axonnx.runtime.measure.metrics import wilson_interval
 from axonnx.runtime.measure.profile_result import ProfileResult
-from axonnx.runtime.measure.result_files import Found, parse_result
+from axonnx.runtime.measure.result_files import Found, read_result
 from axonnx.runtime.measure.verify_result import VerifyResult
 from axonnx.runtime.measure.ways import collapse_text, way_text
 from axonnx.runtime.report.measure import Measured
@@ -39,6 +37,10 @@ class PartMetrics(Found):
     brier: float | None = None
     ece: float | None = None
     rates: dict[str, float] = Field(default_factory=dict)
+
+
+class _AllMetrics(RootModel[dict[str, PartMetrics]]):
+    """All of metrics.json: a part of the data each."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def check_belongs(source: str, result: VerifyResult | ProfileResult, model: Path
 
 
 def read_run(path: str | Path) -> RunFiles:
-    """results.csv, metrics.json and config.toml of a run folder, as far as they are there."""
+    """Read results.csv, metrics.json and config.toml of a run folder; only the last one has to be there."""
     folder = Path(path)
     config = _optional(folder / "config.toml")
     if config is None:
@@ -84,27 +86,14 @@ def _rows(path: Path) -> tuple[Row, ...]:
 
 
 def _metrics(path: Path) -> dict[str, PartMetrics]:
-    text = _optional(path)
-    if text is None:
-        return {}
-    try:
-        parts: Any = json.loads(text)
-    except (ValueError, RecursionError) as fault:
-        raise AxonnxError(f"{path}: is not JSON ({fault}); run axonnx eval again, or remove it") from None
-    if not isinstance(parts, dict):
-        raise AxonnxError(f"{path}: holds {type(parts).__name__}; expected an object with a part of the data each")
-    return {name: parse_result(PartMetrics, json.dumps(part), f"{path}: {name}") for name, part in parts.items()}
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as fault:
-        raise AxonnxError(f"{path}: cannot be read: {fault}") from None
+    return read_result(_AllMetrics, path).root if path.is_file() else {}
 
 
 def _optional(path: Path) -> str | None:
-    return _text(path) if path.is_file() else None
+    try:
+        return path.read_text("utf-8") if path.is_file() else None
+    except (OSError, UnicodeDecodeError) as fault:
+        raise AxonnxError(f"{path}: cannot be read: {fault}") from None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from axonnx.runtime.format.names import MEMBRANE, SPIKES, under
 from axonnx.runtime.format.network_input import to_input
 from axonnx.runtime.measure.operations import SynapseCounter
 from axonnx.runtime.measure.samples import Chosen
-from axonnx.runtime.program.layer_noise import stream_noise
+from axonnx.runtime.program.layer_noise import draw_noise
 from axonnx.runtime.streams.probabilities import mean_probabilities
 
 BATCH = 16
@@ -116,8 +116,7 @@ class _Batches:
     """Runs batches of samples through an engine, a step at a time."""
 
     def __init__(self, engine: Engine, samples: Chosen, seed: int) -> None:
-        self.engine, self.samples = engine, samples
-        self.noise = stream_noise(engine.program, seed)
+        self.engine, self.samples, self.seed = engine, samples, seed
 
     def through(self, numbers: Sequence[int]) -> Iterator[_Step]:
         """Yield every time step, with traces."""
@@ -126,7 +125,8 @@ class _Batches:
         state = self.engine.initial_state(len(numbers))
         for step in range(frames.shape[1]):
             x = to_input(frames[:, step : step + 1].swapaxes(0, 1), contract.input)
-            chunk = self.engine.advance(state, x, self._noise(numbers, step), trace=True)
+            noise = draw_noise(self.engine.program, self.seed, numbers, step, 1)
+            chunk = self.engine.advance(state, x, noise, trace=True)
             state = chunk.state
             logits = chunk.logits if contract.logits == "direct" else chunk.logits / np.float32(step + 1)
             yield _Step(step, x, chunk, mean_probabilities(logits))
@@ -146,12 +146,6 @@ class _Batches:
             {layer: values > 0 for layer, values in under(SPIKES, series).items()},
             under(MEMBRANE, series),
         )
-
-    def _noise(self, numbers: Sequence[int], step: int) -> dict[str, Floats]:
-        if not self.engine.program.noises:
-            return {}
-        drawn = [self.noise(number, step, 1) for number in numbers]
-        return {name: np.concatenate([each[name] for each in drawn], axis=1) for name in self.engine.program.noises}
 
 
 class _Counts:

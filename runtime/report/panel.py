@@ -14,7 +14,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.codegen.js.module_text import library, script_text
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.program.instructions import Program
-from axonnx.runtime.report.markup import Html, document, element, missing, odds, section
+from axonnx.runtime.report.markup import Html, document, element, missing, odds, player, section
 from axonnx.runtime.report.material import Material
 from axonnx.runtime.report.numbers import size
 
@@ -73,6 +73,7 @@ def panel(program: Program, place: Surface, script: str, examples: Sequence[Exam
     """Markup and scripts; nothing is shown where scripts do not run."""
     kind, hint = place.kind, HINTS[place.kind]
     about = f"The sensor, {place.width} × {place.height} pixels" if kind == "camera" else "What is drawn"
+    slider = player(program.contract.input.steps or 1, 0, "Time step of the live panel", button=False)
     left = element(
         "div",
         element("p", hint, class_="told", aria_live="polite"),
@@ -80,7 +81,7 @@ def panel(program: Program, place: Surface, script: str, examples: Sequence[Exam
         _buttons(kind),
         _examples(examples),
         _camera(program.contract) if kind == "camera" else None,
-        element("div", _player(program.contract.input.steps or 1), hidden=kind == "image"),
+        element("div", slider, hidden=kind == "image"),
         _odds(program.contract.classes),
         class_="left",
     )
@@ -140,29 +141,10 @@ def _camera(contract: Contract) -> Html:
     return element("div", choices, class_="buttons", role="group", aria_label="Camera")
 
 
-def _player(steps: int) -> Html:
-    return element(
-        "div",
-        element("input", type="range", min=0, max=steps - 1, value=0, aria_label="Time step of the live panel"),
-        element("output", f"step 0 of {steps}"),
-        class_="player",
-    )
-
-
 def _odds(classes: tuple[str, ...]) -> Html:
-    shown = classes if len(classes) <= ODDS else classes[:10]
-    rows = [
-        element(
-            "li",
-            element("span", name),
-            element("span", element("i", style="width:0"), class_="bar"),
-            element("span", "0 %", class_="share"),
-            data_class=entry,
-            class_="c0",
-        )
-        for entry, name in enumerate(shown)
-    ]
-    return odds(classes, rows, "Class probabilities, live")
+    shown = classes if len(classes) <= ODDS else classes[:10]  # the script gives the rows to the likeliest
+    rows = [(number, name, 0.0, "c0") for number, name in enumerate(shown)]
+    return odds(rows, "Class probabilities, live", longest=max(map(len, classes)))
 
 
 def _strips(program: Program, kind: str) -> list[Html]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.report.charts import Key, canvas, legend, linear_axis
-from axonnx.runtime.report.markup import Content, Html, element, missing, odds, section
+from axonnx.runtime.report.markup import Content, Html, element, missing, odds, player, section
 from axonnx.runtime.report.material import Material
 from axonnx.runtime.report.measure import Sample
 from axonnx.runtime.report.numbers import number, percent
@@ -75,7 +75,7 @@ def _panel(sample: Sample, material: Material, first: bool) -> Html:
             "div",
             _told(sample, material),
             _picture(sample, timed),
-            _player(steps) if timed else None,
+            player(steps, steps, "Time step") if timed else None,
             _odds(sample, material),
             class_="left",
         ),
@@ -126,33 +126,16 @@ def _images(samples: list[Sample], timed: bool) -> str:
     return ";".join(f"--p{number}:url({uri})" for number, uri in uris.items())
 
 
-def _player(steps: int) -> Html:
-    return element(
-        "div",
-        element("button", "▶", type="button", class_="play", aria_label="Play"),
-        element("input", type="range", min=0, max=steps - 1, value=steps - 1, aria_label="Time step"),
-        element("output", f"step {steps} of {steps}"),
-        class_="player",
-    )
-
-
 def _odds(sample: Sample, material: Material) -> Html:
     names = material.model.contract.classes
     peaks = sample.probabilities.max(0)
     if sample.label is not None:
         peaks[sample.label] = 2.0  # the true class is always among them
-    chosen = sorted(np.argsort(-peaks, kind="stable")[:ODDS_SHOWN].tolist())
     rows = []
-    for entry in chosen:
-        share = float(sample.probabilities[-1, entry])
-        bar = element("span", element("i", style=f"width:{100 * share:.1f}%"), class_="bar")
-        true = " true" if entry == sample.label else ""
-        won = "won" if entry == sample.winner else ""
-        text = element("span", percent(share, 0), class_="share")
-        rows.append(
-            element("li", element("span", names[entry]), bar, text, data_class=entry, class_=won + true or None)
-        )
-    return odds([names[entry] for entry in chosen], rows, "Class probabilities")
+    for entry in sorted(np.argsort(-peaks, kind="stable")[:ODDS_SHOWN].tolist()):
+        kind = ("won" if entry == sample.winner else "") + (" true" if entry == sample.label else "")
+        rows.append((entry, names[entry], float(sample.probabilities[-1, entry]), kind or None))
+    return odds(rows, "Class probabilities")
 
 
 def _numbers(sample: Sample) -> Html:

@@ -150,8 +150,7 @@ def _exactly(value: float | None) -> str:
 
 
 def _failures(verify: VerifyResult) -> Html | None:
-    lines = [line for stage in verify.stages if not stage.ok for line in stage.lines]
-    return element("ul", [element("li", line) for line in lines]) if lines else None
+    return _lines(tuple(line for stage in verify.stages if not stage.ok for line in stage.lines))
 
 
 def _input(material: Material) -> str:

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from axonnx.models import MEAN_FIELD, Fire, Network, Sample, SpikingNetwork
-from axonnx.models.neurons import Neurons, hold_threshold
+from axonnx.models.collapsing import hold
+from axonnx.models.neurons import Neurons
 
 CALIBRATED_ON = 256  # samples of the training part
 PASSES = 4  # noisy ones
@@ -56,7 +57,7 @@ def check_calibration(
         distances = []
         own = neuron.threshold.expand(thresholds[name].shape)
         for threshold in (own, _proposed(plain, name, noisy, inputs), thresholds[name]):
-            hold_threshold(neuron, threshold.reshape(thresholds[name].shape))
+            hold(neuron, threshold=threshold.reshape(thresholds[name].shape))
             distances.append(_rates(plain, MEAN_FIELD, inputs)[name].distance(noisy))  # the file's is last, and stays
         before, one_step, after = distances
         if not after <= max(noisy.error, min(before, one_step)) + noisy.error:
