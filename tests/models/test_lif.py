@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from axonnx.models import LIF, MEAN_FIELD, Current, LeakyReadout, LIFSettings, Run, SpikingNetwork, Variant, variant
-from axonnx.models.neurons import DEFAULT_DECAY, hold_threshold, integrate
+from axonnx.models.collapsing import hold
+from axonnx.models.neurons import DEFAULT_DECAY, integrate
 from axonnx.models.run import LIFState
 
 
@@ -194,7 +195,7 @@ def test_learned_decays_begin_at_time_constants_spread_evenly_in_their_logarithm
 def test_a_learned_threshold_can_be_held():
     lif = LIF(Variant(), LIFSettings(learn_threshold=True))
     assert "threshold" in dict(lif.named_parameters())
-    hold_threshold(lif, torch.tensor(0.25))
+    hold(lif, threshold=torch.tensor(0.25))
     assert lif.threshold.item() == 0.25
     assert "threshold" not in dict(lif.named_parameters())
 
