@@ -370,6 +370,7 @@ def import_network(
     tie: Literal["silent", "fires"] = "silent",
     witness: Any = None,
     value: Natural = 0,
+    decision: Literal["count", "sum", "mean", "last", "maximum"] | None = None,
     classes: Sequence[str] | None = None,
     limit: Positive = 64,
     weights: Stored = "float32",
@@ -395,6 +396,7 @@ def import_network(
         tie: Whether a membrane equal to its threshold fires in a NIR file.
         witness: FILE.py:FUNCTION of the module that a NIR file was made of, or its recorded spikes (npz, NIR data).
         value: Which of the values that the module returns has the classes.
+        decision: How the network decides over time, if what it returns does not show it.
         classes: Names of the classes, with commas between them (random input).
         limit: Samples to compare.
         weights: Integer width of the stored weights; float32 keeps the finest grid.
@@ -431,6 +433,7 @@ def import_network(
         tie=tie,
         witness=witness,
         value=value,
+        decision=decision,
         classes=classes,
         samples=limit,
         weights=weights,

@@ -10,10 +10,12 @@ from axonnx.base.errors import AxonnxError
 from axonnx.export.collapsed import Collapsed
 from axonnx.export.graph.assemble import Form
 from axonnx.export.step.capture import Member, constant
+from axonnx.models.general import DirectReadout
 from axonnx.runtime.format.contract import (
     AccuracyContract,
     CollapseContract,
     Contract,
+    DecisionContract,
     LayerContract,
     MeasuredOn,
     Provenance,
@@ -55,6 +57,7 @@ def make_contract(
         layers=tuple(layer for member in collapsed.members for layer in _layers(member)),
         synapses=collapsed.certificates,
         logits="total / steps" if spiking else "direct",
+        decision=_decision(first),
         accuracy=tuple(accuracy),
         measured=measured,
         provenance=provenance or Provenance(),
@@ -71,6 +74,14 @@ def _logits(member: Member) -> int:
     signature = member.captured.signature
     total = [slot.shape for slot in signature.states if slot.layer == signature.readout]
     return total[0][0] if total else constant(member.network, f"{signature.readout}.bias").numel()
+
+
+def _decision(member: Member) -> DecisionContract | None:
+    """Return the decision rule that an imported network's read-out holds."""
+    readout = member.network.get_submodule(member.captured.signature.readout)
+    if not isinstance(readout, DirectReadout) or readout.rule is None:
+        return None
+    return DecisionContract.model_validate({key: getattr(readout, key) for key in ("rule", "scale", "fitted")})
 
 
 def _layers(member: Member) -> list[LayerContract]:

@@ -247,7 +247,7 @@ KINDS: dict[str, Callable[..., nn.Module]] = {
     "dropout": lambda _variant, *, p=0.5: nn.Dropout(p),
     "add": lambda _variant: Sum(),
     "join": lambda _variant: Join(),
-    "readout": lambda _variant, *, decay=0.0: DirectReadout(constant(decay)),
+    "readout": lambda _variant, *, decay=0.0, **decision: DirectReadout(constant(decay), **decision),
     "linear_readout": lambda _variant, *, inputs, outputs: LinearReadout(inputs, outputs),
 }
 

@@ -204,12 +204,22 @@ class DirectReadout(LeakyMean):
     """Logits without weights: what arrives, a current or spikes, charges a leaky membrane, averaged over time.
 
     With a decay of 0 logits are the means of what arrived: of spikes, the share of steps in which a neuron fired.
+
+    Args:
+        decay: Decay of the membrane.
+        scale: Factor of what arrives, 1 / temperature, so that softmax(logits) are probabilities.
+        rule: How the source of an imported network decides: "spike count", "sum" or "mean".
+        fitted: Number of samples on which the scale was fitted.
     """
 
-    def __init__(self, decay: Tensor) -> None:
+    def __init__(self, decay: Tensor, scale: float = 1.0, rule: str | None = None, fitted: int = 0) -> None:
         super().__init__()
+        if not 0.0 < scale < float("inf"):
+            raise ValueError(f"a read-out has the scale {scale}; expected a number above 0")
+        self.scale, self.rule, self.fitted = float(scale), rule, int(fitted)
         self.register_buffer("decay", decay)
 
     def forward(self, x: Tensor | Current, run: Run) -> Tensor:
         """Logits [B, classes] after the last time step of this pass."""
-        return self.mean(x.mean if isinstance(x, Current) else x, run)
+        arriving = x.mean if isinstance(x, Current) else x
+        return self.mean(arriving if self.scale == 1.0 else arriving * self.scale, run)

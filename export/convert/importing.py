@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from axonnx.base.errors import AxonnxError
@@ -16,25 +18,36 @@ from axonnx.base.files import write_text
 from axonnx.export.convert.generated import write_images, write_samples
 from axonnx.export.convert.live import load_live
 from axonnx.export.convert.nir_source import NirSource, nir_source
-from axonnx.export.convert.plan import Plan
+from axonnx.export.convert.plan import Plan, Rule
 from axonnx.export.convert.proof import Proof, prove
 from axonnx.export.convert.source import Seen, Source, torch_source
 from axonnx.export.convert.sources.nir_neurons import NIRS_OWN, Assumed, Reset, Tie
+from axonnx.export.convert.temperature import exact_scale, fitted_scale
 from axonnx.export.convert.witness import RECORDED, recorded, witnessed
 from axonnx.export.exporting import Exported, export_run
 from axonnx.export.grid.place import Stored
 from axonnx.models import Network
 from axonnx.models.described import INPUT
-from axonnx.train.build import make_network, prepare
+from axonnx.runtime.measure.metrics import metrics_of
+from axonnx.runtime.measure.sample_choice import choose_samples
+from axonnx.runtime.streams.probabilities import softmax
+from axonnx.train.build import Prepared, make_network, prepare
 from axonnx.train.config.read import as_tree, check_config
 from axonnx.train.config.settings import Config
+from axonnx.train.loop import part_feed
 from axonnx.train.run import write_run
 from axonnx.train.trained import open_run
 
 Tell = Callable[[str], None]
+Doubles = NDArray[np.float64]
+Integers = NDArray[np.int64]
 VARIANT = "sg-nbn-1"  # weights without noise; fine-tuning may choose another
 # An import is judged by its source, spike by spike, so its weights keep the finest grid: each rounding that is coarser
 # moves more membranes across their thresholds. Networks trained here are stored as export.grid.place says.
+FITTED_ON = 512  # samples at most
+Decision = Literal["count", "sum", "mean", "last", "maximum"]
+RULES: dict[str, Rule] = {"count": "spike count", "sum": "sum", "mean": "mean"}
+REFUSED = {"last": "last step alone", "maximum": "maximum over time"}
 IMPORTED_WEIGHTS: Stored = "float32"
 
 
@@ -65,6 +78,7 @@ def import_network(
     tie: Tie = "silent",
     witness: nn.Module | str | Path | None = None,
     value: int = 0,
+    decision: Decision | None = None,
     classes: Sequence[str] | None = None,
     samples: int = 64,
     weights: Stored = IMPORTED_WEIGHTS,
@@ -84,12 +98,14 @@ def import_network(
     ``data`` (a data set's name or a path) and ``settings`` (``{"data.bins": 20, …}``) say what the network is fed.
     Without them random events of ``shape`` (C, H, W), with ``steps`` time steps and counts up to ``largest``, take
     their place, labelled with the source's own decisions. ``samples`` are compared, of the data's test part.
+    ``decision`` says how the source decides over time, if its own output does not show it. A temperature is fitted on
+    the data's validation part, or else on its training part, so that softmax(logits) are probabilities.
     ``weights`` is how the file stores them, as in `export_run`; here "float32" is the default, the finest grid, as the
     file is compared with its source.
     """
     folder = Path(output).with_suffix("") if run is None else Path(run)
     given = _with_data(settings, data)
-    size = _shape(source, shape, given)
+    size, labelled = _shape(source, shape, given), bool(given)
     made, seen = _source(source, size, dt, Assumed(reset, tie), witness, value)
     tell(f"{made.name}: {len(made.plan.layers)} layers")
     size = made.plan.shapes[INPUT] if size is None else size
@@ -110,6 +126,9 @@ def import_network(
             settings={"data.repeat": made.repeats},
         )
     network = fill(make_network(config, prepared), made.plan)
+    made.plan.notes.append(_decide(made, decision, _outputs(network, prepared, config) if labelled else None, prepared))
+    config = _config(made.plan, given)
+    network = fill(make_network(config, prepared), made.plan)
     write_run(folder, config, prepared, network, overwrite)
     exported = export_run(folder, output, weights=weights, tell=tell)
     tell("comparing with the source")
@@ -119,6 +138,49 @@ def import_network(
     write_text(folder / "import.json", json.dumps({"source": made.name, **proof.as_dict()}, indent=1))
     layers = tuple(f"{layer.name:<20}{layer.kind:<14}hears {', '.join(layer.of)}" for layer in made.plan.layers)
     return Imported(folder, made.name, layers, exported, proof, tuple(dict.fromkeys(made.plan.notes)))
+
+
+def _outputs(network: Network, prepared: Prepared, config: Config) -> tuple[Doubles, Integers]:
+    """Return outputs [N, classes] and labels of samples that are not of the test part."""
+    part = "validation" if "validation" in prepared.splits.parts else "train"
+    chosen = choose_samples(prepared.splits.parts[part].labels, FITTED_ON)
+    feed = part_feed(prepared, config, torch.device("cpu"), part, chosen)
+    network.eval()
+    with torch.no_grad():
+        found = [(network(batch.x).logits.double().numpy(), batch.labels.numpy()) for batch in feed.epoch(0)]
+    outputs, labels = (np.concatenate(column) for column in zip(*found, strict=True))
+    return outputs, labels
+
+
+def _decide(source: Source, stated: Decision | None, seen: tuple[Doubles, Integers] | None, prepared: Prepared) -> str:
+    """Give the plan its decision rule and its temperature; return what is told of them."""
+    plan = source.plan
+    if stated in ("last", "maximum"):
+        raise AxonnxError(
+            f"{source.name}: decides by the {REFUSED[stated]}; a file decides by the mean over time, which is another "
+            f"decision. Train and evaluate the network with the mean, then import it"
+        )
+    rule: Rule = RULES.get(str(stated)) or plan.rule or ("spike count" if plan.reads_spikes else "mean")
+    if rule == "spike count" and not plan.reads_spikes:
+        raise AxonnxError(f"{source.name}: gives a membrane, no spikes to count; the decision is sum or mean")
+    told = "" if stated or plan.rule else ", as nothing shows another"
+    sums = rule != "mean" and not told
+    scale, fitted, how = float(prepared.steps or 1) if sums else 1.0, 0, "as the source's" if sums else "not fitted"
+    if seen is not None:
+        found = fitted_scale(*seen)
+        if found is None:
+            raise AxonnxError(
+                f"{source.name}: its outputs do not grow with the probability of their class, on {len(seen[1])} "
+                f"samples; check the order of the classes, the labels, and which value the network returns (value)"
+            )
+        scale, fitted = found, len(seen[1])
+    scale = exact_scale(scale, plan.reads_spikes)
+    if seen is not None:
+        before, after = (metrics_of(softmax(seen[0] * factor), seen[1]) for factor in (1.0, scale))
+        losses = f"NLL {before.nll:.3f} → {after.nll:.3f}, ECE {before.ece:.3f} → {after.ece:.3f}"
+        how = f"fitted on {fitted} samples: {losses}"
+    plan.decide(rule, scale, fitted)
+    return f"decision: by the {rule} over time{told}; temperature {1.0 / scale:.4g}, {how}"
 
 
 def fill(network: Network, plan: Plan) -> Network:

@@ -73,6 +73,12 @@ class Writing:
             self._instruction(instruction)
         return self.nir.NIRGraph(self.nodes, self.edges, type_check=False)
 
+    def _is_temperature(self, i: Arithmetic) -> bool:
+        """Whether this scales what an imported network's read-out hears."""
+        heard = [other for other in self.program.instructions if i.writes[0] in other.reads]
+        last = all(isinstance(other, Neurons) and other.spike_op == "LeakySum" for other in heard)
+        return self.program.contract.decision is not None and last and i.reads[0] in self.made
+
     def _refused(self, why: str, layer: str = "") -> AxonnxError:
         place = f"{self.where}: layer {layer!r}" if layer else self.where
         return AxonnxError(f"{place} has no form in NIR: {why}")
@@ -95,6 +101,8 @@ class Writing:
             side = self.nodes[pool].kernel_size
             self.nodes[pool] = self.nir.SumPool2d(side, side, np.array([0, 0]))
             self.made[i.writes[0]] = (pool,)
+        elif isinstance(i, Arithmetic) and i.kind == "Mul" and self._is_temperature(i):
+            self.made[i.writes[0]] = self.made[i.reads[0]]  # NIR has no probabilities; decisions stay
         elif isinstance(i, Move) and i.kind == "Reshape" and len(self._shape(i.writes[0])) == 1:
             self._flatten(i)
         elif isinstance(i, AveragePool):

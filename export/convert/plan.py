@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,7 @@ from axonnx.models.described import INPUT, Layer
 from axonnx.models.pooling import FilledPool2d
 
 SYNAPSES = ("linear", "conv2d")
+Rule = Literal["spike count", "sum", "mean"]
 POOLS = ("max_pool", "average_pool", "sum_pool", "filled_pool")
 
 
@@ -39,6 +40,7 @@ class Plan:
     diagonal: set[str] = field(default_factory=set)  # neurons of which each hears itself alone
     made: dict[str, nn.Module] = field(default_factory=dict)  # layers that are used as they are
     notes: list[str] = field(default_factory=list)
+    rule: Rule | None = None  # how the source makes one output of those of all time steps, if that shows
     read: int = 0  # which of the values that the last layer of neurons returns is the output
 
     def layer(self, name: str) -> Layer:
@@ -167,6 +169,16 @@ class Plan:
         name = self.add("readout", "readout", (of,), self.shapes[of], decay=decay)
         self.tensors[f"layers.{name}.decay"] = torch.tensor(decay)
 
+    @property
+    def reads_spikes(self) -> bool:
+        """Whether spikes are read out, and not a membrane."""
+        return self.layers[-1].of[0] not in self.currents
+
+    def decide(self, rule: Rule, scale: float, fitted: int) -> None:
+        """Put the decision rule into the read-out; outputs times ``scale`` are logits, fitted on so many samples."""
+        *before, last = self.layers
+        self.layers = [*before, replace(last, options={**last.options, **_decision(rule, scale, fitted)})]
+
     def _integrator(self, source: str, neuron: Neuron, of: str) -> str:
         """v' = β v + g i: the gain goes into the weights of the one synapse before it."""
         if of not in self.currents:
@@ -203,6 +215,10 @@ class Plan:
             number += 1
             name = f"{base}_{number}"
         return name
+
+
+def _decision(rule: Rule, scale: float, fitted: int) -> dict[str, Any]:
+    return {"rule": rule, "scale": scale, "fitted": fitted}
 
 
 def _square(weight: Tensor, shape: tuple[int, ...], source: str) -> Tensor:

@@ -147,17 +147,21 @@ class Ours:
     outputs: Tensor
 
 
+def readout_of(network: Network) -> DirectReadout:
+    """Return the read-out of an imported network."""
+    return next(module for module in network.modules() if isinstance(module, DirectReadout))
+
+
 @torch.no_grad()
 def of_network(network: Network, x: Tensor) -> Ours:
     """Our network in torch."""
     read: list[Tensor] = []
-    readout = next(module for module in network.modules() if isinstance(module, DirectReadout))
 
     def keep(_module: object, given: tuple[object, ...]) -> None:
         arrived = given[0]
         read.append(arrived.mean if isinstance(arrived, Current) else cast(Tensor, arrived))
 
-    handle = readout.register_forward_pre_hook(keep)
+    handle = readout_of(network).register_forward_pre_hook(keep)
     try:
         output = network(x)
     finally:
@@ -181,7 +185,7 @@ def of_file(path: str, x: Tensor, network: Network) -> Ours:
                 if name.startswith(kind):
                     book.setdefault(name.removeprefix(kind + LAYERS), []).append(torch.from_numpy(np.array(value[0])))
     gaps = {name: torch.stack(value) - threshold_of(network, name) for name, value in membranes.items()}
-    outputs = torch.stack(totals).diff(dim=0, prepend=torch.zeros(1, *totals[0].shape))
+    outputs = torch.stack(totals).diff(dim=0, prepend=torch.zeros(1, *totals[0].shape)) / readout_of(network).scale
     return Ours({name: torch.stack(value) for name, value in spikes.items()}, gaps, outputs)
 
 

@@ -20,6 +20,8 @@ from axonnx.models.described import INPUT
 # Functions that put the outputs of time steps together; what they are of decides.
 GATHERING = {"stack", "cat", "sum", "mean", "unsqueeze", "squeeze", "add", "__add__", "__radd__", "__iadd__", "add_"}
 GATHERING |= {"div", "__truediv__", "mul", "__mul__", "__rmul__", "transpose", "permute", "__getitem__", "zeros_like"}
+MEANS = {"mean", "div", "__truediv__"}
+SUMS = {"sum", "add", "__add__", "__radd__", "__iadd__", "add_"}
 RESETS = ("zeroed", "taken", "late_zeroed", "late_taken")
 SAME = {"contiguous", "clone", "detach", "float", "to", "requires_grad_", "to_dense"}
 RESHAPES = {"flatten", "view", "reshape", "squeeze", "unsqueeze", "unflatten"}
@@ -61,7 +63,7 @@ class Wiring:
 
     def _gathered(self, output: Tensor, last_only: bool) -> tuple[Call, int]:
         """The layer whose outputs over time the result is made of."""
-        waiting, seen = [self.trace.origin(output)], set()
+        waiting, seen, how = [self.trace.origin(output)], set(), set[str]()
         found: dict[tuple[str, int], list[Call]] = {}
         while waiting:
             origin = waiting.pop()
@@ -72,6 +74,7 @@ class Wiring:
                 found.setdefault((origin.call.name, origin.output), []).append(origin.call)
             elif origin.call.module is not None or origin.call.name in GATHERING | SAME:
                 waiting += origin.call.sources
+                how.add(origin.call.name)
             else:
                 raise AxonnxError(
                     f"the network's output goes through {origin.call.name!r}; expected the outputs of every time step, "
@@ -81,6 +84,7 @@ class Wiring:
             names = ", ".join(name for name, _ in found) or "none"
             raise AxonnxError(f"the network's output is made of {len(found)} layers ({names}); expected one")
         ((_, number), calls), *_ = found.items()
+        self.plan.rule = "mean" if how & MEANS else "sum" if how & SUMS else None
         last = max(calls, key=lambda call: call.number)
         if last_only and len(calls) == 1 and last.number > 0:
             raise AxonnxError(

@@ -164,6 +164,18 @@ class CollapseContract(Part):
     weights: Literal["float32", "int16", "int8"] = Field("float32", description="how weights are stored")
 
 
+class DecisionContract(Part):
+    """How the source of an imported network decides, and what makes probabilities of its outputs."""
+
+    rule: Literal["spike count", "sum", "mean"] = Field(
+        description="what the source decides by, over time; all three have the largest logit where this file has it"
+    )
+    scale: float = Field(
+        1.0, gt=0, lt=UNITS, description="1 / temperature: logits are the source's outputs times this, averaged"
+    )
+    fitted: int = Field(0, ge=0, le=2**40, description="samples on which the temperature was fitted; 0: it was not")
+
+
 class Provenance(Part):
     """The origin of the network."""
 
@@ -215,9 +227,18 @@ class Contract(Part):
     tie: Literal[">="] = Field(">=", description="a membrane equal to its threshold fires")
     reset_timing: Literal["next step"] = Field("next step", description="when a spike resets its own membrane")
     logits: Literal["total / steps", "direct"] = Field(description="how logits are computed from the read-out")
+    decision: DecisionContract | None = Field(
+        None, description="how the source of an imported network decides; only written for such networks"
+    )
     accuracy: tuple[AccuracyContract, ...] = Field((), description="accuracies measured at export, for each way to run")
     measured: MeasuredOn | None = Field(None, description="data on which the accuracies were measured")
     provenance: Provenance = Field(Provenance(), description="origin of the network")
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, made: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what only some files state, so that all others have the same bytes as before it was added."""
+        found: dict[str, Any] = made(self)
+        return {name: value for name, value in found.items() if name != "decision" or value is not None}
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:

@@ -9,7 +9,7 @@ Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 
 
-def softmax(logits: Floats) -> Doubles:
+def softmax(logits: Floats | Doubles) -> Doubles:
     """Return e^z / Σ e^z along the last axis, in double precision."""
     shifted = np.exp(logits.astype(np.float64) - logits.max(-1, keepdims=True))
     normalised: Doubles = shifted / shifted.sum(-1, keepdims=True)

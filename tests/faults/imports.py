@@ -8,12 +8,15 @@ it takes two seconds at most, and write a control (``ends(0, …)``) for each ne
 
 from __future__ import annotations
 
+import json
 import runpy
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from textwrap import dedent
 
 import numpy as np
+import onnx
 import pytest
 import torch
 
@@ -119,6 +122,19 @@ def a_tie_that_fires_in_the_import_alone(bench: Bench) -> Ended:
         patch.setattr(neuron.Neuron, "constants", lambda self, where: constants(replace(self, strict=False), where))
 
     return imported(bench, plant=plant)
+
+
+@ends(1, "contract.decision.scale", quick=True)
+def another_temperature_in_the_file(bench: Bench) -> Ended:
+    """Probabilities of twice the logits, in the contract alone."""
+    ended = imported(bench, network=NETWORK.replace("torch.stack(spikes)", "torch.stack(spikes).sum(0)"))
+    (path,) = (line.split()[1].rstrip(":") for line in ended.text.splitlines() if line.startswith("wrote "))
+    model = onnx.load(path)
+    contract = json.loads(model.metadata_props[0].value)
+    contract["decision"]["scale"] *= 2
+    model.metadata_props[0].value = json.dumps(contract)
+    onnx.save(model, path)
+    return bench.verify(Path(path), Path(path).with_suffix(""))
 
 
 def from_nir(bench: Bench, *words: str, weight: float = 1.0) -> Ended:

@@ -1,0 +1,206 @@
+"""Decisions and probabilities of imported networks: the rule, the temperature, and what follows from them."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import axonnx
+from axonnx.base.errors import AxonnxError
+from axonnx.cli import main
+from axonnx.export.convert.temperature import exact_scale, fitted_scale
+from axonnx.runtime.measure.metrics import metrics_of
+from axonnx.runtime.model import load
+from axonnx.runtime.streams.probabilities import softmax
+from axonnx.train.build import prepare
+from axonnx.train.config.read import read_config
+
+SETTINGS = {"data.repeat": 25, "data.shift": 4}
+
+
+def likelihood(outputs, labels, scale):
+    return metrics_of(softmax(outputs * scale), labels).nll
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    """Outputs whose true factor is 12: labels are drawn from softmax(12 · outputs)."""
+    random = np.random.default_rng(3)
+    outputs = random.normal(size=(4000, 5)) / 6
+    powers = softmax(outputs * 12.0)
+    return outputs, (powers.cumsum(1) < random.random((4000, 1))).sum(1)
+
+
+def test_the_fitted_factor_is_the_one_of_which_labels_were_drawn(noisy):
+    scale = fitted_scale(*noisy)
+    assert 11.0 < scale < 13.0
+    best = likelihood(*noisy, scale)
+    assert best < min(likelihood(*noisy, scale * 1.1), likelihood(*noisy, scale / 1.1))
+
+
+def test_all_right_is_no_certainty_and_all_wrong_is_no_probability():
+    outputs, labels = np.eye(4)[np.arange(40) % 4], np.arange(40) % 4
+    p = softmax(outputs * fitted_scale(outputs, labels)).max(1)
+    assert np.allclose(p, 1 - 0.75 / 42)  # 1/(N + 2) of doubt, of which a quarter is on the class itself
+    assert fitted_scale(-outputs, labels) is None
+
+
+def test_factors_of_spikes_add_up_exactly_and_those_of_membranes_change_exponents_alone():
+    for scale in (0.3, 1.0, 7.77, 25.0, 1234.5):
+        spikes, membrane = exact_scale(scale, True), exact_scale(scale, False)
+        assert abs(spikes / scale - 1) <= 2**-8
+        assert np.frexp(membrane)[0] == 0.5
+        assert 2**-0.5 <= membrane / scale <= 2**0.5
+        sums = np.cumsum(np.full(60_000, spikes, np.float32), dtype=np.float32)
+        assert np.array_equal(sums.astype(np.float64), spikes * np.arange(1, 60_001))
+
+
+snntorch = pytest.importorskip("snntorch", reason="snnTorch is not installed")
+
+
+class Shown(nn.Module):
+    """snnTorch's tutorial 5, small: an image in 25 time steps, read out by its spikes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc1, self.lif1 = nn.Linear(64, 48), snntorch.Leaky(beta=0.95)
+        self.fc2, self.lif2 = nn.Linear(48, 10), snntorch.Leaky(beta=0.95)
+
+    def forward(self, x):
+        mem1, mem2, spikes, membranes = self.lif1.init_leaky(), self.lif2.init_leaky(), [], []
+        for _ in range(25):
+            hidden, mem1 = self.lif1(self.fc1(x.flatten(1)), mem1)
+            out, mem2 = self.lif2(self.fc2(hidden), mem2)
+            spikes.append(out)
+            membranes.append(mem2)
+        return torch.stack(spikes), torch.stack(membranes)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """That network, trained for seconds as the tutorial does: cross-entropy of the membrane in every step."""
+    splits = prepare(read_config("digits-static").data).splits
+    x = torch.from_numpy(np.asarray(splits.train.frames)).float() / 16
+    labels = torch.from_numpy(np.asarray(splits.train.labels)).long()
+    torch.manual_seed(0)
+    network = Shown()
+    optimiser = torch.optim.Adam(network.parameters(), 2e-3)
+    for _ in range(8):
+        for chosen in torch.randperm(len(x)).split(128):
+            _, membranes = network(x[chosen])
+            loss = sum(nn.functional.cross_entropy(step, labels[chosen]) for step in membranes)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+    return network
+
+
+@pytest.fixture(scope="module")
+def imported(trained, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("imported")
+    done = axonnx.import_network(
+        trained, folder / "net.onnx", data="digits-static", settings=SETTINGS, limit=32, decision="count"
+    )
+    assert done.proof.equal
+    return done
+
+
+@pytest.fixture(scope="module")
+def before_and_after(imported):
+    """Metrics on the test part: of the source's rates as they are, and of the file."""
+    data = prepare(read_config("digits-static", SETTINGS).data).splits.test
+    model, values = load(imported.exported.path), np.asarray(data.frames).swapaxes(0, 1)
+    found = model.run(model.prepare(values))
+    rates = found.logits.astype(np.float64) / model.contract.decision.scale
+    return [metrics_of(p, np.asarray(data.labels)) for p in (softmax(rates), found.probabilities)]
+
+
+def test_probabilities_of_an_import_are_sane(imported, before_and_after):
+    before, after = before_and_after
+    assert (imported.exported.contract.decision.rule, imported.exported.contract.decision.fitted) == (
+        "spike count",
+        512,
+    )
+    assert before.accuracy == after.accuracy > 0.85
+    assert before.ece > 0.6 > 0.1 > after.ece
+    assert before.nll > 1.5 > 0.5 > after.nll
+
+
+def test_every_engine_has_the_same_bits_and_the_largest_count_wins(imported, trained):
+    x = torch.randint(0, 17, (6, 1, 8, 8), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        counts = trained(x.float() / 16)[0].sum(0).numpy()
+    scale, bits = imported.exported.contract.decision.scale, []
+    for engine in ("numpy", "native", "ort"):
+        model = load(imported.exported.path, engine)
+        bits.append(model.run(model.prepare(np.repeat(x.numpy()[None], 25, 0))).logits)
+    assert np.array_equal(bits[0], (counts * np.float32(scale)) / np.float32(25))
+    assert all(np.array_equal(bits[0].view(np.uint32), other.view(np.uint32)) for other in bits[1:])
+
+
+def test_a_file_with_another_temperature_is_found(imported, tmp_path, capsys):
+    import onnx
+
+    model = onnx.load(imported.exported.path)
+    contract = json.loads(model.metadata_props[0].value)
+    contract["decision"]["scale"] *= 2
+    model.metadata_props[0].value = json.dumps(contract)
+    onnx.save(model, tmp_path / "other.onnx")
+    words = ["--run", str(imported.folder), "--limit", "8", "--quiet"]
+    assert main(["verify", str(tmp_path / "other.onnx"), *words]) == 1
+    assert "contract.decision.scale" in capsys.readouterr().out
+    assert main(["verify", str(imported.exported.path), *words]) == 0
+
+
+def test_early_exit_ends_windows_of_an_import(imported):
+    """It never did: the highest probability of rates among ten classes is e/(e + 9)."""
+    found = axonnx.load(imported.exported.path).profile(imported.folder, limit=100)
+    first = found.early_exit[0]
+    assert first.mean_steps < 20 < 25
+    assert first.accuracy > 0.8
+
+
+def test_an_import_learns_further(imported, tmp_path, before_and_after):
+    settings = {"model.begin": str(imported.folder), "optimiser.epochs": 4, "optimiser.weight_rate": 2e-3}
+    done = axonnx.Run.train(imported.folder / "config.toml", tmp_path / "tuned", settings=settings)
+    found, (_, before) = done.metrics["test"], before_and_after
+    assert found["accuracy"] >= before.accuracy
+    assert found["nll"] < 0.9 * before.nll
+
+
+class Summed(Shown):
+    """As above; the network itself counts its spikes."""
+
+    def forward(self, x):
+        return super().forward(x)[0].sum(0)
+
+
+def test_a_sum_keeps_its_own_probabilities_without_data(trained, tmp_path):
+    network = Summed()
+    network.load_state_dict(trained.state_dict())
+    done = axonnx.import_network(network, tmp_path / "net.onnx", shape=(1, 8, 8), limit=8)
+    decision = done.exported.contract.decision
+    assert done.proof.equal
+    assert (decision.rule, decision.scale, decision.fitted) == ("sum", 25.0, 0)
+    model, x = load(done.exported.path), torch.randint(0, 256, (4, 1, 8, 8))
+    with torch.no_grad():
+        expected = network(x.float() / 256)
+    assert np.array_equal(model.run(model.prepare(np.repeat(x.numpy()[None], 25, 0))).logits, expected.numpy())
+
+
+def test_labels_of_other_classes_are_refused(trained, tmp_path):
+    network = Summed()
+    network.load_state_dict(trained.state_dict())
+    with torch.no_grad():  # classes in another order: each decision is wrong
+        network.fc2.weight.copy_(network.fc2.weight.roll(1, 0))
+        network.fc2.bias.copy_(network.fc2.bias.roll(1, 0))
+    with pytest.raises(AxonnxError, match="check the order of the classes"):
+        axonnx.import_network(network, tmp_path / "x.onnx", data="digits-static", settings=SETTINGS)
+
+
+def test_what_no_file_decides_by_is_refused(trained, tmp_path):
+    for rule, text in (("last", "last step alone"), ("maximum", "maximum over time")):
+        with pytest.raises(AxonnxError, match=f"decides by the {text}; a file decides by the mean over time"):
+            axonnx.import_network(trained, tmp_path / "x.onnx", data="digits-static", settings=SETTINGS, decision=rule)
