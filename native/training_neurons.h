@@ -124,7 +124,8 @@ typedef struct {
 
 INLINE void hear_step(const lif *p, heard *h, const uint16_t *before, int means)
 {
-    h->count = list_bits(before, padded_of(p) / WORD, h->list);
+    if (means || p->each) h->count = list_bits(before, padded_of(p) / WORD, h->list);
+    else h->count = count_bits(before, padded_of(p) / WORD);
     if (means) hear(p->weight, padded_of(p), h->list, h->count, h->product);
     if (p->each) hear(p->each, padded_of(p), h->list, h->count, h->scatter);
 }
@@ -360,9 +361,9 @@ INLINE vec slope_of(const int estimator, const lif_grads *p, vec gap, vec z, vec
 }
 
 /* What the parts of a backward pass keep: of each neuron ∂L/∂h* and ∂L/∂κ² of the step behind, what came through the
-   recurrence, κ² of all steps, and sums over time. */
+   recurrence, κ² of all steps, and sums over time; of a step and sample the slopes, z/κ and what the regulariser pulls. */
 typedef struct {
-    float *h, *v, *through, *through_v, *total, *gain, *decay, *threshold, *own;
+    float *h, *v, *through, *through_v, *total, *slope, *ratio, *pull, *gain, *decay, *threshold, *own;
     heard ear;
     int64_t samples; /* that are taken together now */
 } trail;
@@ -374,6 +375,8 @@ static trail trail_of(const lif_grads *g, int64_t part, int64_t samples)
     const int spread = spread_of(p) != NO_SPREAD;
     return (trail){.h = room_of(size), .v = room_of(size), .through = room_of(size), .through_v = room_of(size),
                    .total = spread ? room_of(size * (size_t)p->steps) : NULL, .samples = samples,
+                   .slope = room_of((size_t)part * sizeof(float)), .ratio = room_of((size_t)part * sizeof(float)),
+                   .pull = room_of((size_t)part * sizeof(float)),
                    .gain = g->by_gain ? room_of((size_t)(samples * p->terms * padded_of(p)) * sizeof(float)) : NULL,
                    .decay = g->by_decay ? room_of(size) : NULL, .threshold = g->by_threshold ? room_of(size) : NULL,
                    .own = g->by_own ? room_of(size) : NULL, .ear = ear_of(p)};
@@ -381,7 +384,8 @@ static trail trail_of(const lif_grads *g, int64_t part, int64_t samples)
 
 static void close_trail(trail *w)
 {
-    float *const all[] = {w->h, w->v, w->through, w->through_v, w->total, w->gain, w->decay, w->threshold, w->own};
+    float *const all[] = {w->h,     w->v,    w->through, w->through_v, w->total,     w->slope,
+                          w->ratio, w->pull, w->gain,    w->decay,     w->threshold, w->own};
     for (size_t n = 0; n < sizeof all / sizeof *all; n++) close_room(all[n]);
     close_ear(&w->ear);
 }
@@ -479,6 +483,43 @@ INLINE void through_products(const lif_grads *g, const trail *w, int64_t t, int6
     }
 }
 
+/* What a step needs of its gaps. It is a loop of its own because its operations wait for one another: a processor overlaps
+   more of these short turns than of turns with everything that follows. */
+INLINE void take_slopes(const int estimator, const int spread, const lif_grads *g, const trail *w, int64_t t, int64_t b,
+                        int64_t low, int64_t high, const float *totals)
+{
+    const lif *const p = &g->of;
+    const uint16_t *now = bits_before(p, t + 1, b);
+    const noise_key key = key_of(p->seed, (uint64_t)(p->first_step + t), (uint64_t)b);
+    const vec twice = splat(2.0f * g->by_quadratic), by_log = splat(g->by_log);
+    const int64_t step = place_of_step(p, t, b);
+    vec other = splat(0.0f);
+    for (spot s = spot_at(p, low); s.i < high; advance(p, &s)) {
+        const mask there = first_bits(s.lanes);
+        const vec gap = load_gap(p, p->gap, step + s.place, s.lanes);
+        vec rate = splat(0.0f), z = splat(0.0f), square = splat(0.0f);
+        if (spread != NO_SPREAD) {
+            const vec total = load(totals + s.i - low);
+            const mask noisy = greater(total, splat(VARIANCE_FLOOR)) & there;
+            rate = pick(noisy, one_by_root(pick(noisy, total, splat(1.0f))), splat(0.0f));
+            z = gap * rate;
+            const vec ratio = z * rate;
+            vec pull = twice * ratio;
+            if (g->by_log != 0.0f) pull = pull + by_log * ratio * reciprocal(multiply_add(z, z, splat(1.0f)));
+            store(w->ratio + s.i - low, ratio);
+            store(w->pull + s.i - low, pull);
+        }
+        if (estimator == UNIFORM || estimator == LOGISTIC) {
+            if (p->drawn) square = draw(&key, s.i, &other) * splat(p->scale);
+            else if (p->noise) {
+                const vec epsilon = load_some(p->noise + step + s.place, s.lanes);
+                square = epsilon * magnitude(epsilon);
+            }
+        }
+        store(w->slope + s.i - low, slope_of(estimator, g, gap, z, rate, bits_at(now, s.i), square));
+    }
+}
+
 INLINE void backward_step(const int estimator, const int spread, const lif_grads *given, const trail *trails, int64_t t,
                           int64_t b, int64_t low, int64_t high, int64_t offset, int64_t count)
 {
@@ -489,28 +530,24 @@ INLINE void backward_step(const int estimator, const int spread, const lif_grads
     const uint16_t *before = bits_before(p, t, b), *now = before + words;
     const int final = t == p->steps - 1;
     const float *totals = w->total + t * count + offset, heard_total = final ? 0.0f : heard_variance(p, w->v + offset);
-    const noise_key key = key_of(p->seed, (uint64_t)(p->first_step + t), (uint64_t)b);
     const float fired_before = p->own ? (float)count_bits(before, padded_of(p) / WORD) : 0.0f;
-    const vec twice = splat(2.0f * g->by_quadratic), by_log = splat(g->by_log);
-    vec by_base = splat(0.0f), other = splat(0.0f), gap_before = splat(0.0f);
+    vec by_base = splat(0.0f), gap_before = splat(0.0f);
+    take_slopes(estimator, spread, g, w, t, b, low, high, totals);
     for (spot s = spot_at(p, low); s.i < high; advance(p, &s)) {
         const int64_t n = offset + s.i - low, place = step + s.place;
         const mask fired = bits_at(now, s.i), last = bits_at(before, s.i), there = first_bits(s.lanes);
         const vec decay = load(p->decay + s.channel), threshold = load(p->threshold + s.channel);
-        const vec gap = load_gap(p, p->gap, place, s.lanes);
-        vec total = splat(1.0f), rate = splat(0.0f), z = splat(0.0f), square = splat(0.0f);
         vec h, v = splat(0.0f), o = load_or_zero(g->by_spikes, place, s.lanes);
-        if (spread != NO_SPREAD) {
-            total = load(totals + s.i - low);
-            const mask noisy = greater(total, splat(VARIANCE_FLOOR)) & there;
-            rate = pick(noisy, one_by_root(pick(noisy, total, splat(1.0f))), splat(0.0f));
-            z = gap * rate;
-        }
         if (final) {
             h = load_or_zero(g->by_membrane, place - step + place_of_step(p, 0, b), s.lanes);
             if (spread != NO_SPREAD) v = load_or_zero(g->by_variance, place - step + place_of_step(p, 0, b), s.lanes);
         } else {
-            o = o + through_next(spread, g, w, n, &s, fired, gap + threshold, total, heard_total);
+            vec membrane = splat(0.0f), total = splat(0.0f);
+            if (p->to_zero) {
+                membrane = load_gap(p, p->gap, place, s.lanes) + threshold;
+                if (spread != NO_SPREAD) total = load(totals + s.i - low);
+            }
+            o = o + through_next(spread, g, w, n, &s, fired, membrane, total, heard_total);
             h = decay * load(w->h + n);
             if (spread != NO_SPREAD) v = decay * decay * load(w->v + n);
             if (p->to_zero) {
@@ -518,20 +555,11 @@ INLINE void backward_step(const int estimator, const int spread, const lif_grads
                 v = pick(fired, splat(0.0f), v);
             }
         }
-        if (estimator == UNIFORM || estimator == LOGISTIC) {
-            if (p->drawn) square = draw(&key, s.i, &other) * splat(p->scale);
-            else if (p->noise) {
-                const vec epsilon = load_some(p->noise + place, s.lanes);
-                square = epsilon * magnitude(epsilon);
-            }
-        }
-        const vec moved = pick(there, slope_of(estimator, g, gap, z, rate, fired, square) * o, splat(0.0f));
+        const vec moved = pick(there, load(w->slope + s.i - low) * o, splat(0.0f));
         vec decided = moved;
         if (g->by_gap) decided = decided + load_gap(p, g->by_gap, place, s.lanes);
         if (spread != NO_SPREAD) {
-            const vec ratio = z * rate;
-            vec pull = twice * ratio;
-            if (g->by_log != 0.0f) pull = pull + by_log * ratio * reciprocal(multiply_add(z, z, splat(1.0f)));
+            const vec ratio = load(w->ratio + s.i - low), pull = load(w->pull + s.i - low);
             decided = decided + pull;
             const vec both = estimator == SURROGATE ? pull : moved + pull;
             const vec decided_v = both * ratio * splat(-0.5f);

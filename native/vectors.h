@@ -428,7 +428,11 @@ INLINE vec load_some(const float *at, int lanes)
 INLINE void store_some(float *at, vec values, int lanes)
 {
     if (lanes >= LANES) store(at, values);
+#if HAS_AVX512 /* a call of memcpy would move every vector out of its register */
+    else _mm512_mask_storeu_ps(at, (__mmask16)((1u << lanes) - 1), (__m512)values);
+#else
     else memcpy(at, &values, (size_t)lanes * sizeof *at);
+#endif
 }
 
 INLINE vec multiply_add(vec a, vec b, vec c)
@@ -574,7 +578,7 @@ INLINE void store_halves(uint16_t *at, vec x, int lanes)
     const __m512 kept = _mm512_mask_mov_ps(near, infinite, (__m512)x); /* whoever looks for them must find them */
     const __m256i found = _mm512_cvtps_ph(kept, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     if (lanes >= LANES) _mm256_storeu_si256((__m256i *)(void *)at, found);
-    else memcpy(at, &found, (size_t)lanes * sizeof *at);
+    else _mm256_mask_storeu_epi16(at, (__mmask16)((1u << lanes) - 1), found);
 #else
     const ivec bits = bits_in(x), sign = shift_down(bits, 16) & 0x8000, size = bits & 0x7fffffff;
     const ivec capped = from_mask(greater(from_bits(size), splat(65504.0f)), isplat(0x477fe000), size);
@@ -591,11 +595,12 @@ INLINE void store_halves(uint16_t *at, vec x, int lanes)
 
 INLINE vec load_halves(const uint16_t *at, int lanes)
 {
+#if HAS_AVX512
+    if (lanes >= LANES) return (vec)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)at));
+    return (vec)_mm512_cvtph_ps(_mm256_maskz_loadu_epi16((__mmask16)((1u << lanes) - 1), at));
+#else
     uint16_t each[LANES] = {0};
     memcpy(each, at, (size_t)(lanes < LANES ? lanes : LANES) * sizeof *at);
-#if HAS_AVX512
-    return (vec)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)each));
-#else
     int32_t wide[LANES];
     ivec bits;
     for (int lane = 0; lane < LANES; lane++) wide[lane] = each[lane];
