@@ -7,6 +7,7 @@ that share a folder.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -19,8 +20,14 @@ from axonnx.base.errors import AxonnxError
 
 try:
     import fcntl
-except ImportError:  # without such locks, no process is kept out and no file counts as left behind
-    fcntl = None  # type: ignore[assignment]
+
+    POSIX = True
+except ImportError:
+    POSIX = False
+try:
+    import msvcrt
+except ImportError:  # not Windows
+    msvcrt = None  # type: ignore[assignment]
 
 PART = ".axonnx.part"
 PIECE = 1 << 24  # bytes
@@ -102,7 +109,7 @@ def remove_leftovers(folder: Path, name: str = "*") -> None:
 
 
 def _remove_unless_locked(path: Path) -> None:
-    if fcntl is None or path.is_symlink() or not path.is_file():
+    if not POSIX or path.is_symlink() or not path.is_file():
         return
     descriptor = os.open(path, os.O_RDWR)
     try:
@@ -116,6 +123,10 @@ def _remove_unless_locked(path: Path) -> None:
 def _locked(path: Path) -> Iterator[None]:
     """Create the file ``path`` and lock it until the block ends."""
     descriptor = _create(path)
+    if not POSIX:  # Windows does not rename a file that is open, so no part counts as left behind there
+        os.close(descriptor)
+        yield
+        return
     try:
         yield
     finally:
@@ -125,9 +136,8 @@ def _locked(path: Path) -> Iterator[None]:
 def _create(path: Path) -> int:
     while True:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_EXCL, 0o666)
-        if fcntl is not None:
-            with suppress(OSError):  # a file system without locks: other processes leave such files alone
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(OSError):  # a file system without locks: other processes leave such files alone
+            try_lock(descriptor)
         if path.exists():
             return descriptor
         os.close(descriptor)  # deleted as left behind in the moment before it was locked
@@ -196,21 +206,39 @@ def _take_place(temporary: Path, final: Path) -> None:
 def try_lock(descriptor: int, wait: bool = False) -> bool:
     """Return whether this process has now locked the open file; closing it, or the end of the process, unlocks it."""
     try:
-        if fcntl is not None:
+        if POSIX:
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
+        elif msvcrt is not None:
+            _lock_first_byte(descriptor, wait)
+    except (BlockingIOError, PermissionError):
         return False
     return True
+
+
+def _lock_first_byte(descriptor: int, wait: bool) -> None:
+    """Lock as Windows does: a range of bytes, and a wait that gives up after ten seconds."""
+    while True:
+        try:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+            return
+        except OSError as fault:
+            if not wait or fault.errno != errno.EDEADLK:
+                raise
 
 
 @contextmanager
 def claimed(path: Path, wait: bool = False) -> Iterator[bool]:
     """Yield whether this process holds the lock ``path`` while the block lasts; with ``wait`` it waits for the lock.
 
-    The file stays: if it were deleted while another process opens it, both would hold a lock.
+    A folder is locked itself; Windows cannot open folders, so a file in it is locked there. The file stays: if it were
+    deleted while another process opens it, both would hold a lock.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    if path.is_dir() and POSIX:
+        descriptor = os.open(path, os.O_RDONLY)
+    else:
+        descriptor = os.open(path / ".lock" if path.is_dir() else path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         yield try_lock(descriptor, wait)
     finally:

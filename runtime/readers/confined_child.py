@@ -17,12 +17,16 @@ filters that are loaded as plug-ins. All of them are refused, soft links too, an
 import importlib
 import json
 import math
-import resource
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+
+try:
+    import resource
+except ImportError:  # Windows has no such limits; the parent's limit on time holds there, too
+    resource = None  # type: ignore[assignment]
 
 REFUSED = 3
 FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 4: "szip", 32000: "lzf"}  # none is loaded from elsewhere
@@ -33,10 +37,9 @@ def main(memory: int, seconds: int, library: str, path: str, *names: str) -> Non
     """Decode the file, with limits that the operating system enforces."""
     decode = {"faery": _with_faery, "hdf5": _with_hdf5, "tree": _with_tree}[library]
     module = importlib.import_module("faery" if library == "faery" else "h5py")
-    _limit(resource.RLIMIT_AS, memory)
-    _limit(resource.RLIMIT_FSIZE, memory)
-    _limit(resource.RLIMIT_CPU, seconds)
-    _limit(resource.RLIMIT_CORE, 0)
+    if resource is not None:
+        for kind, most in (("AS", memory), ("FSIZE", memory), ("CPU", seconds), ("CORE", 0)):
+            _limit(getattr(resource, f"RLIMIT_{kind}"), most)
     for array in decode(module, path, names, memory // 2):
         np.save(sys.stdout.buffer, array, allow_pickle=False)
     sys.stdout.flush()

@@ -1,7 +1,6 @@
 """Pages run as they stand, in an empty folder, and what they show is what they print; no code is left unrun."""
 
 import importlib.util
-import os
 import re
 from pathlib import Path
 
@@ -72,11 +71,7 @@ def begun(tmp_path_factory):
 
 @pytest.fixture
 def caches(tmp_path_factory, monkeypatch):
-    """Recordings are cached for the pages alone; what was compiled on this machine is taken from where it is."""
-    compiled = (
-        os.environ.get("AXONNX_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
-    )
-    monkeypatch.setenv("AXONNX_CACHE_DIR", compiled)
+    """Recordings are cached for the pages alone."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
     threads = torch.get_num_threads()
     yield

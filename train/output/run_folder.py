@@ -14,9 +14,7 @@ tensorboard/   the columns of results.csv for TensorBoard, where that is install
 from __future__ import annotations
 
 import csv
-import fcntl
 import json
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.files import remove_leftovers, replacing, write_text
+from axonnx.base.files import claimed, remove_leftovers, replacing, write_text
 from axonnx.train.config.own import COPY, OwnSource
 from axonnx.train.config.read import read_config, to_toml
 from axonnx.train.config.settings import Config
@@ -82,22 +80,15 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Keep every other training out while the block lasts, and clear away what killed ones left half-written."""
         self.path.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.path, os.O_RDONLY)
-        try:
-            self._take(descriptor)
+        with claimed(self.path) as ours:
+            if not ours:
+                raise AxonnxError(
+                    f"{self.path}: another training writes here at this moment. "
+                    "Wait for its end, or name another folder"
+                )
             for folder in (self.path, self.checkpoint):
                 remove_leftovers(folder)
             yield
-        finally:
-            os.close(descriptor)
-
-    def _take(self, descriptor: int) -> None:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # freed by the system when this process ends
-        except BlockingIOError:
-            raise AxonnxError(
-                f"{self.path}: another training writes here at this moment. Wait for its end, or name another folder"
-            ) from None
 
     def config(self) -> Config:
         """The configuration of the run that is here."""

@@ -1,5 +1,6 @@
 """Files that are there whole or not at all, and what becomes of the parts of killed writers."""
 
+import errno
 import os
 import resource
 import signal
@@ -10,8 +11,9 @@ from contextlib import suppress
 
 import pytest
 
+from axonnx.base import files
 from axonnx.base.errors import AxonnxError
-from axonnx.base.files import PART, read_at_most, remove_leftovers, replacing, write_text
+from axonnx.base.files import PART, claimed, read_at_most, remove_leftovers, replacing, write_text
 from axonnx.cli import main
 from axonnx.runtime.readers import read_events
 
@@ -144,3 +146,37 @@ def test_a_device_without_an_end_is_one_line(words, capsys):
     assert capsys.readouterr().err.endswith(": /dev/zero: is a device; expected a file\n")
     with pytest.raises(AxonnxError, match="is a device"):
         read_events("/dev/zero", format="csv")
+
+
+class RangeLocks:
+    """What Windows offers in the place of fcntl: locks on the first byte of a file, one holder at a time."""
+
+    LK_LOCK, LK_NBLCK = 1, 2
+
+    def __init__(self):
+        self.held, self.waits = set(), 0
+
+    def locking(self, descriptor, mode, count):
+        assert (os.lseek(descriptor, 0, os.SEEK_CUR), count) == (0, 1)
+        place = os.fstat(descriptor).st_ino
+        if place not in self.held:
+            self.held.add(place)
+        elif mode == self.LK_NBLCK:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        else:  # gives up after ten seconds; the holder leaves at the third attempt
+            self.waits += 1
+            if self.waits == 2:
+                self.held.clear()
+            raise OSError(errno.EDEADLK, "Resource deadlock avoided")
+
+
+def test_locks_where_there_is_no_fcntl(tmp_path, monkeypatch):
+    windows = RangeLocks()
+    monkeypatch.setattr(files, "POSIX", False)
+    monkeypatch.setattr(files, "msvcrt", windows)
+    with claimed(tmp_path) as first, claimed(tmp_path) as second:
+        assert (first, second) == (True, False)
+    with claimed(tmp_path, wait=True) as late:
+        assert (late, windows.waits) == (True, 2)
+    write_text(tmp_path / "page", "whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "page"]

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from axonnx.base.private_folders import private_folder
 from axonnx.runtime.doctor.findings import Cache, Data
 from axonnx.train.data.cache import cache_folder
 from axonnx.train.data.files import ROOT_VARIABLE
@@ -55,13 +54,12 @@ def _found(name: str, root: Path | None) -> str | None:
 
 
 def caches() -> tuple[Cache, ...]:
-    """Return the sizes of compiled kernels and of cached training frames."""
-    homes = {private_folder("kernels").parent, cache_folder()}
-    found: dict[tuple[Path, str], list[Path]] = {}
-    for home in homes:
-        for path in sorted(home.iterdir()) if home.is_dir() else []:
-            found.setdefault((home, path.name.split("-")[0]), []).append(path)
-    return tuple(_cache(home, name, paths) for (home, name), paths in sorted(found.items()))
+    """Return the sizes of what training keeps between runs, such as binned frames."""
+    home = cache_folder()
+    found: dict[str, list[Path]] = {}
+    for path in sorted(home.iterdir()) if home.is_dir() else []:
+        found.setdefault(path.name.split("-")[0], []).append(path)
+    return tuple(_cache(home, name, paths) for name, paths in sorted(found.items()))
 
 
 def _cache(home: Path, name: str, paths: list[Path]) -> Cache:
