@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from axonnx.compiling import Compiled
+    from axonnx.runtime.measure.compiled_result import CompiledResult
     from axonnx.runtime.measure.energy import Hardware
     from axonnx.runtime.measure.engine_result import EngineResult
     from axonnx.runtime.measure.evaluation import Evaluation
@@ -370,10 +371,11 @@ class Model(runtime.Model):
         part: str | None = None,
         limit: Positive | None = None,
         fit: Fit | str | Sequence[str] | None = None,
+        compiled: PathLike | None = None,
         seed: Natural = 0,
         jobs: int | str = 1,
         progress: Progress | None = None,
-    ) -> VerifyResult | EngineResult:
+    ) -> VerifyResult | EngineResult | CompiledResult:
         """Prove that the file is what was trained, bit for bit; without a run, that all engines agree on it.
 
         Args:
@@ -385,6 +387,8 @@ class Model(runtime.Model):
             limit: At most this many samples (default: all for decisions, 64 for traces, 16 recordings from file to
                 decision).
             fit: Fit another sensor to the network's: resize, centre or X,Y (crop), merge, WxH. May be repeated.
+            compiled: Folder that axonnx compile wrote: build it as it is, run it here or in an emulator, and compare
+                every spike, logit and decision with the file. Its code is executed.
             seed: Seed of a stochastic file's noise, and of generated input.
             jobs: Processes on this machine, or a Dask cluster: tcp://host:8786, or slurm:profile.yaml to start one.
             progress: Hears how far the work is.
@@ -401,7 +405,16 @@ class Model(runtime.Model):
             (True, True)
         """
         return verify_file(
-            self.path, against, data, part=part, limit=limit, fit=fit, seed=seed, jobs=jobs, progress=progress
+            self.path,
+            against,
+            data,
+            part=part,
+            limit=limit,
+            fit=fit,
+            compiled=compiled,
+            seed=seed,
+            jobs=jobs,
+            progress=progress,
         )
 
     def compile(self, output: PathLike, *, target: Target = "c") -> Compiled:
@@ -620,15 +633,26 @@ def verify_file(
     part: str | None = None,
     limit: int | None = None,
     fit: Fit | str | Sequence[str] | None = None,
+    compiled: PathLike | None = None,
     seed: int = 0,
     jobs: int | str = 1,
     progress: Progress | None = None,
-) -> VerifyResult | EngineResult:
+) -> VerifyResult | EngineResult | CompiledResult:
     """Verify a file that may be too damaged to be loaded, which is a result too; see ``Model.verify``."""
     from axonnx.loading import samples_for
     from axonnx.runtime.jobs.running import pool_for
 
     shown = progress or Progress()
+    if compiled is not None:
+        from axonnx.runtime.measure.compiled_check import check_compiled
+
+        if against is not None:
+            raise AxonnxError("a file is compared with its run or with compiled code: leave one out, and verify twice")
+
+        def opened(contract: Any) -> Any:
+            return samples_for(data, contract, part, Fit.of(fit), labelled=False)
+
+        return check_compiled(Path(path), Path(compiled), None if data is None else opened, limit, seed, shown.note)
     if against is None:
         from axonnx.runtime.measure.engine_check import check_engines
         from axonnx.runtime.measure.engine_inputs import input_of

@@ -15,6 +15,7 @@ from axonnx.model import load, verify_file
 from axonnx.runtime.format.contract import AccuracyContract, Contract, LayerContract
 from axonnx.runtime.format.network_input import describe_device, describe_input
 from axonnx.runtime.measure.agreement import agreement_of
+from axonnx.runtime.measure.compiled_result import CompiledResult
 from axonnx.runtime.measure.engine_result import EngineResult
 from axonnx.runtime.measure.evaluation import Evaluation
 from axonnx.runtime.measure.inspection import Certificate, Inspection, inspect_file
@@ -33,8 +34,14 @@ def verify(options: Options) -> int:
     if options.against is not None:
         set_torch_threads(options.threads)
     found = verify_file(options.path, **options.of(), progress=options.progress)
-    options.show([found], lambda: verify_table(found) if isinstance(found, VerifyResult) else engines_table(found))
+    options.show([found], lambda: _table_of(found))
     return FINE if found.verified else FAILED
+
+
+def _table_of(found: VerifyResult | EngineResult | CompiledResult) -> str:
+    if isinstance(found, CompiledResult):
+        return compiled_table(found)
+    return verify_table(found) if isinstance(found, VerifyResult) else engines_table(found)
 
 
 def verify_table(result: VerifyResult) -> str:
@@ -95,6 +102,24 @@ def engines_table(found: EngineResult) -> str:
     if found.engines == "different":
         verdict = f"ENGINES DIFFER: {found.first_difference}"
     return "\n".join([*lines, "", verdict, NOT_COMPARED])
+
+
+def compiled_table(found: CompiledResult) -> str:
+    """Return what was compared, and the verdict."""
+    data = "" if found.data_sha256 is None else f"  sha256 {found.data_sha256[:16]}…"
+    fired = ", ".join(f"{name} {count:,}" for name, count in found.fired.items())
+    lines = [f"{found.folder}: code for {found.target!r}, against {found.model}  sha256 {found.file_sha256[:16]}…"]
+    lines += [f"input: {found.source}{data}", f"       expected spikes: {fired}"]
+    lines.append(f"       {found.ties:,} expected membranes are exactly on their thresholds, where ≥ fires")
+    lines += ["", f"{'against the numpy engine':<44}{'windows':>8}{'spikes':>12}{'logits':>9}{'differing':>11}"]
+    for entry in found.implementations:
+        lines.append(f"{entry.name:<44}{entry.samples:>8,}{entry.spikes:>12,}{entry.logits:>9,}{entry.differing:>11,}")
+    lines += [f"not run: {line}" for line in found.left_out]
+    total = sum(entry.numbers + entry.decisions for entry in found.implementations)
+    wrong = [*([str(found.first_difference)] if found.first_difference else []), *found.failures]
+    if found.verified:
+        return "\n".join([*lines, "", f"compiled code is equal: 0 differences in {total:,} numbers and decisions"])
+    return "\n".join([*lines, "", *(f"FAILED {line}" for line in wrong), "COMPILED CODE DIFFERS from its file"])
 
 
 def evaluate(options: Options) -> int:

@@ -34,21 +34,30 @@ class EngineInput:
 
 def generated(contract: Contract, seed: int) -> EngineInput:
     """Generate one sample of each of ``KINDS``: few non-zero values, random values, zeros, and largest values."""
+    x = to_input(generated_values(contract, seed), contract.input)
+    return EngineInput(f"generated with seed {seed}: {', '.join(KINDS)}", x)
+
+
+def generated_values(contract: Contract, seed: int) -> NDArray[np.int64]:
+    """Return the same as integers [T, kinds, *shape], before they become the network's input."""
     entering, random = contract.input, np.random.default_rng(seed)
     shape = (entering.steps or 1, *entering.shape)
     lowest = 0 if entering.binning is not None else -entering.largest
     anything = random.integers(lowest, entering.largest, (2, *shape), endpoint=True)
     few = anything[0] * (random.random(shape) < SPARSE)
-    kinds = np.stack([few, anything[1], np.zeros(shape), np.full(shape, entering.largest)], 1)
-    x = kinds.astype(np.float32) * np.float32(entering.unit)
-    return EngineInput(f"generated with seed {seed}: {', '.join(KINDS)}", x)
+    return entering.centre + np.stack([few, anything[1], np.zeros_like(few), np.full_like(few, entering.largest)], 1)
 
 
 def input_of(samples: Samples, contract: Contract, limit: int) -> EngineInput:
-    """Take ``limit`` samples as the network's input; no more pieces are read than needed."""
-    pieces = choose_samples(np.zeros(samples.count), limit)
-    frames = np.concatenate([batch for piece in pieces.tolist() for batch, _ in samples.some(piece, piece + 1)])[:limit]
+    """Take ``limit`` samples as the network's input."""
+    frames = some_frames(samples, limit)
     return EngineInput(samples.source, to_input(frames.swapaxes(0, 1), contract.input), samples.sha256)
+
+
+def some_frames(samples: Samples, limit: int) -> NDArray[np.integer]:
+    """Return ``limit`` samples [N, T, …]; no more pieces are read than needed."""
+    pieces = choose_samples(np.zeros(samples.count), limit)
+    return np.concatenate([batch for piece in pieces.tolist() for batch, _ in samples.some(piece, piece + 1)])[:limit]
 
 
 def on_thresholds(program: Program, x: Floats, noise: Mapping[str, Floats]) -> tuple[State, int]:

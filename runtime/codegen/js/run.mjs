@@ -1,5 +1,6 @@
 // node run.mjs [--windows] RECORDING: print the decision on a recording of events, or on each of its windows, and logits.
-// AXONNX_KEEP_LAYERS=1 also prints, after each step, which neurons fired: axonnx verify compares them.
+// AXONNX_KEEP_LAYERS=1 also prints, after each step, which neurons fired, and goes on after a failed self-test: axonnx
+// verify compares them and finds the place.
 import { readFileSync } from 'node:fs';
 import { contract, create, follow, selftest } from './network.js';
 import { fitRecording, readRecording } from './recordings.js';
@@ -12,7 +13,8 @@ if (path === undefined) {
 
 function printSpikes(network) {
   if (!process.env.AXONNX_KEEP_LAYERS) return;
-  for (const layer of network.layers) console.log(['spikes', ...Array.from(layer.spikes.keys()).filter((i) => layer.spikes[i])].join(' '));
+  const fired = ({ spikes }) => Array.from(spikes.keys()).filter((i) => spikes[i]).map((i) => (spikes[i] === 1 ? i : `${i}:${spikes[i].toPrecision(9)}`));
+  for (const layer of network.layers) console.log(['spikes', ...fired(layer)].join(' '));
 }
 
 function print(found, members, told) {
@@ -56,7 +58,7 @@ try {
   selftest();
 } catch (fault) {
   console.error(fault.message);
-  process.exit(1);
+  if (!process.env.AXONNX_KEEP_LAYERS) process.exit(1);
 }
 try {
   if (contract.input.binning) await runEvents();
