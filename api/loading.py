@@ -24,6 +24,7 @@ from axonnx.runtime.streams.fit import Fit
 from axonnx.runtime.streams.frame_files import as_steps
 
 if TYPE_CHECKING:
+    from axonnx.train.build import Prepared
     from axonnx.train.data.sets.looking import Look
     from axonnx.train.data.splits import Data
 
@@ -98,11 +99,35 @@ def _named(name: str, contract: Contract, part: str | None, fit: Fit | None, lab
         return _of_run(place, contract, part or "test")
     if not place.exists():
         return _data_set(name, contract, part or "test", fit)
-    found = open_samples(place, contract, part, fit, labelled=labelled)
     trained = _training_data(contract).get("name")
+    alike = trained is not None and Path(trained).resolve().name == place.resolve().name
+    if alike and replace(fit or Fit(), sensor=None) == Fit():
+        divided = _as_in_training(place, contract, part or "test")
+        if divided is not None:
+            return divided
+    found = open_samples(place, contract, part, fit, labelled=labelled)
     if part in (None, "train") and trained and Path(trained).resolve() == Path(found.source).resolve():
         return replace(found, notes=(*found.notes, "the network was trained on most of this data"))
     return found
+
+
+def _as_in_training(place: Path, contract: Contract, part: str) -> Samples | None:
+    """Open a part of one's own data as training divided it; None unless the digest proves that it is the same data."""
+    try:
+        from axonnx.train.build import prepare
+        from axonnx.train.config.read import parse_config
+
+        config = parse_config(contract.provenance.config or "", str(place)).data
+        prepared = prepare(config.model_copy(update={"name": str(place)}))
+    except (AxonnxError, ImportError):  # data that changed since may be no data for a training; torch may be missing
+        return None
+    if prepared.splits.digest != contract.provenance.data_digest:
+        return None
+    found = _of_prepared(prepared, str(place), contract, part)
+    whole = sum(map(len, prepared.splits.parts.values()))
+    return replace(
+        found, notes=(f"{found.count:,} of {whole:,} samples: the {part} part, as training divided the data",)
+    )
 
 
 def _training_data(contract: Contract) -> dict[str, Any]:
@@ -169,27 +194,30 @@ def _frames(
 def _of_run(run: Path, contract: Contract, part: str) -> Samples:
     """Open a part of the data of a run, prepared as in its training."""
     from axonnx.train.build import prepare
-    from axonnx.train.data.batches import Batches
     from axonnx.train.output.checkpoint import read_index
     from axonnx.train.output.run_folder import RunFolder
 
     config = RunFolder(run).config()
-    prepared = prepare(config.data)
-    data = _part(config.data.name, prepared.splits.parts, part)
+    found = _of_prepared(prepare(config.data), config.data.name, contract, part, run)
+    return replace(found, checkpoint=read_index(run / "checkpoint")["files"]["weights"]["sha256"])
+
+
+def _of_prepared(prepared: Prepared, name: str, contract: Contract, part: str, run: Path | None = None) -> Samples:
+    from axonnx.train.data.batches import Batches
+
+    data = _part(name, prepared.splits.parts, part)
 
     def some(first: int, last: int) -> Iterator[Batch]:
         few = data.subset(range(first, last))
         batches = Batches(few, binning=prepared.binning, shuffle=False, dtype="uint8", batch_size=16)
         for x, labels in batches.epoch(0):
             frames = np.asarray(x).swapaxes(0, 1) if prepared.steps else np.asarray(x)[:, np.newaxis]
-            yield _fitting(frames, run, contract), labels
+            yield _fitting(frames, str(run or name), contract), labels
 
-    source = f"the {part} part of {config.data.name}"
-    checkpoint = read_index(run / "checkpoint")["files"]["weights"]["sha256"]
-    return Samples(source, lambda: data.digest, len(data), some, known=data.labels, checkpoint=checkpoint)
+    return Samples(f"the {part} part of {name}", lambda: data.digest, len(data), some, known=data.labels)
 
 
-def _fitting(frames: NDArray[Any], run: Path, contract: Contract) -> NDArray[np.integer]:
+def _fitting(frames: NDArray[Any], run: str, contract: Contract) -> NDArray[np.integer]:
     entering = contract.input
     expected = (entering.steps or 1, *entering.shape)
     if frames.shape[1:] != expected:

@@ -92,7 +92,6 @@ class Run:
             >>> axonnx.Run.train("digits-saccade", "small", settings=short).classes[:3]
             ('0', '1', '2')
         """
-        from axonnx.train.output.progress import Epochs
         from axonnx.train.run import train_run
 
         if resume and overwrite:
@@ -105,7 +104,7 @@ class Run:
             resume=resume,
             overwrite=overwrite,
             callbacks=callbacks,
-            progress=Epochs(progress or Progress()),
+            progress=progress,
         )
         run = cls(done.folder)
         run.leads = bool(done.metrics)

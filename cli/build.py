@@ -235,16 +235,15 @@ def _wrote_nir(path: Path, dt: float) -> str:
 
 def _next(output: Path, contract: Contract, run: str) -> list[str]:
     """Return commands that this very file can be given to."""
-    from axonnx.train.data.sets.registry import DATA_SETS
-
-    entering, data = contract.input, contract.provenance.data
-    # The whole of own data holds the samples of the training; the run knows which were kept for the test.
-    held_out = data if data in DATA_SETS else f"{run}   (the test part: never seen in training)"
+    entering = contract.input
     source = "RECORDING"
     if entering.binning is None:
         kind = "IMAGES" if entering.steps is None else "FRAMES"
         source = f"{kind}.npz   ({describe_input(entering)})"
-    return [f"axonnx run {output} {source}", f"axonnx eval {output} --data {held_out}"]
+    return [
+        f"axonnx run {output} {source}",
+        f"axonnx eval {output} --data {shlex.quote(contract.provenance.data or run)}",
+    ]
 
 
 def import_(options: Options) -> int:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from axonnx.base.progress import Progress
 from axonnx.models import Fire, Network, Regulariser, Sample, Variant
 from axonnx.models.fast.core import gaps_as
 from axonnx.train.build import Prepared, make_variant
@@ -30,7 +31,7 @@ from axonnx.train.finite import refuse_non_finite, refuse_non_finite_weights
 from axonnx.train.health import median_sizes
 from axonnx.train.noise import fire_of_batch
 from axonnx.train.objective import Objective, ascend, cosine_rate
-from axonnx.train.output.progress import Progress, Silent
+from axonnx.train.output.progress import Epochs
 from axonnx.train.pieces import EpochMeans, Piece, Row, mean_squares, pieces_of, refuse_statistics_of_pieces
 from axonnx.train.temper import temper
 
@@ -116,31 +117,36 @@ def fit(
     Give ``training`` to go on where an earlier call stopped; ``after_epoch`` may keep what each left.
     """
     refuse_statistics_of_pieces(network, config.optimiser.accumulate)
-    world, progress = world or World(), progress or Silent()
+    world, shown = world or World(), Epochs(progress or Progress())
     device = world.device(config.device)
     training = training or new_training(network, config, device)
     feeds = make_feeds(data, config, device, world)
     wrapped = world.wrap(network)
     total = config.optimiser.epochs + config.finetune.epochs
-    progress.start(total, len(feeds["learn"]), training.epochs_done)
-    for epoch in range(training.epochs_done, total):
-        began = time.perf_counter()
-        with _seeded(training.noise, config.seed, epoch, world.rank), gaps_as(getattr(torch, config.optimiser.gaps)):
-            row = _epoch(wrapped, training, feeds["learn"], epoch, config, progress, world)
-        world.same_buffers(network)
-        if config.noise.temper:
-            last = epoch + 1 == total
-            row["noise_scale"] = _temper(network, data, config, device, total) if last else 1.0
-        row |= _test(network, feeds["test"], world)
-        row["seconds"] = time.perf_counter() - began
-        training.epochs_done = epoch + 1
-        training.rows.append(row)
-        if world.leads:
-            progress.epoch(row)
-            if after_epoch is not None:
-                after_epoch(training)
-        world.wait()
-    progress.finish()
+    shown.start(total, len(feeds["learn"]), training.epochs_done)
+    try:
+        for epoch in range(training.epochs_done, total):
+            began = time.perf_counter()
+            with (
+                _seeded(training.noise, config.seed, epoch, world.rank),
+                gaps_as(getattr(torch, config.optimiser.gaps)),
+            ):
+                row = _epoch(wrapped, training, feeds["learn"], epoch, config, shown, world)
+            world.same_buffers(network)
+            if config.noise.temper:
+                last = epoch + 1 == total
+                row["noise_scale"] = _temper(network, data, config, device, total) if last else 1.0
+            row |= _test(network, feeds["test"], world)
+            row["seconds"] = time.perf_counter() - began
+            training.epochs_done = epoch + 1
+            training.rows.append(row)
+            if world.leads:
+                shown.epoch(row)
+                if after_epoch is not None:
+                    after_epoch(training)
+            world.wait()
+    finally:
+        shown.finish()
     return training
 
 
@@ -185,7 +191,7 @@ def _seeded(noise: torch.Generator, seed: int, epoch: int, rank: int) -> Iterato
 
 
 def _epoch(
-    wrapped: nn.Module, training: Training, feed: Feed, epoch: int, config: Config, progress: Progress, world: World
+    wrapped: nn.Module, training: Training, feed: Feed, epoch: int, config: Config, shown: Epochs, world: World
 ) -> Row:
     """One pass over the training data; the row of its means."""
     wrapped.train()
@@ -212,7 +218,7 @@ def _epoch(
             training.multipliers = ascend(training.multipliers, squares, chosen.target, chosen.rate)
         for part in parts:
             sums.add(part, norms, total)
-        progress.batch(*sums.shown())
+        shown.batch(*sums.shown())
     refuse_non_finite_weights(training.network, f"epoch {epoch + 1}")
     return {
         "epoch": epoch + 1,

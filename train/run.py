@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.progress import Progress
 from axonnx.models import Network
 from axonnx.runtime.format.contract import InputContract
 from axonnx.train.build import Prepared, input_contract, make_network, prepare
@@ -27,7 +28,6 @@ from axonnx.train.health import new_warnings
 from axonnx.train.loop import Training, final_predictions, fit, new_training
 from axonnx.train.output.checkpoint import INDEX, Position, load_checkpoint, load_start, save_checkpoint
 from axonnx.train.output.curves import draw_curves
-from axonnx.train.output.progress import Progress, Silent
 from axonnx.train.output.run_folder import RunFolder
 from axonnx.train.own import reference
 
@@ -76,7 +76,7 @@ def train_run(
             folder.check_free()
         present.wait()  # no process looks once the first one writes
         return _train(
-            folder, config, source, resume, overwrite, present, progress or Silent(), Callbacks(tuple(callbacks))
+            folder, config, source, resume, overwrite, present, progress or Progress(), Callbacks(tuple(callbacks))
         )
 
 
@@ -259,7 +259,7 @@ def _go_on(
             progress.note(line)
         callbacks.on_epoch(current.epochs_done, current.rows[-1])
 
-    shown = progress if here.leads else Silent()
+    shown = progress if here.leads else Progress()
     try:
         fit(training.network, prepared, config, training=training, world=here, progress=shown, after_epoch=keep)
     except NonFiniteError as fault:
@@ -268,8 +268,6 @@ def _go_on(
         kept = f"{folder.path} keeps {training.epochs_done} of {total} epochs"
         ended.add_note(f"{kept}; continue with --resume" if training.epochs_done else "no epoch was finished")
         raise
-    finally:
-        shown.finish()
 
 
 def _tell_data(folder: RunFolder, prepared: Prepared, progress: Progress) -> None:
@@ -308,7 +306,7 @@ def write_run(path: str | Path, config: Config, prepared: Prepared, network: Net
     folder.create(config, overwrite)
     with folder.locked():
         folder.log("written with weights that were made elsewhere")
-        _tell_data(folder, prepared, Silent())
+        _tell_data(folder, prepared, Progress())
         position = Position(0, {"seed": config.seed, "epoch": 0}, to_toml(config), prepared.splits.digest)
         folder.write_results([])
         save_checkpoint(folder.checkpoint, network, training.optimiser, position)

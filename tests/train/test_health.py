@@ -6,7 +6,6 @@ import torch
 from axonnx.cli.show.terminal_progress import Shown
 from axonnx.models import BinaryMLP, Sample, SpikingMLP, variant
 from axonnx.train.health import median_sizes, new_warnings
-from axonnx.train.output.progress import Epochs
 from axonnx.train.run import train_run
 
 from .tiny_runs import tiny_config
@@ -53,7 +52,7 @@ def test_the_median_is_that_of_the_ratio(fire):
 def test_a_run_without_regulariser_and_with_huge_weights_is_warned_about_in_log_and_terminal(tmp_path, images, capsys):
     optimiser = {"epochs": 2, "batch_size": 8, "weight_rate": 30.0}
     config = tiny_config(images, time=False, variant={"name": "nkl"}, optimiser=optimiser)
-    train_run(config, tmp_path / "run", progress=Epochs(Shown("train", quiet=True)))
+    train_run(config, tmp_path / "run", progress=Shown("train", quiet=True))
     for told in ((tmp_path / "run" / "log.txt").read_text(), capsys.readouterr().err):
         assert told.count("warning: epoch 1: neurons saturate: half of layer 'hidden.") == 1
         assert told.count("neurons saturate") == 1

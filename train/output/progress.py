@@ -1,63 +1,21 @@
-"""What training tells of itself, and how that becomes the progress of any long work."""
+"""Batches and epochs of a training as the progress of any long work."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
-from axonnx.base import progress as shown
-
-
-class Progress(Protocol):
-    """Told about every batch and every epoch."""
-
-    def note(self, line: str) -> None:
-        """What is to be known of the data before the first epoch."""
-
-    def start(self, epochs: int, batches: int, done: int) -> None:
-        """A run of ``epochs`` epochs of ``batches`` batches, ``done`` of which are behind us."""
-
-    def batch(self, loss: float, accuracy: float, rate: float) -> None:
-        """One more batch, with the epoch's running means."""
-
-    def epoch(self, row: Mapping[str, Any]) -> None:
-        """One more epoch, with its row of results."""
-
-    def finish(self) -> None:
-        """The run is over."""
+from axonnx.base.progress import Progress
 
 
-class Silent:
-    """Progress that prints nothing."""
-
-    def note(self, line: str) -> None:
-        """Ignored."""
-
-    def start(self, epochs: int, batches: int, done: int) -> None:
-        """Ignored."""
-
-    def batch(self, loss: float, accuracy: float, rate: float) -> None:
-        """Ignored."""
-
-    def epoch(self, row: Mapping[str, Any]) -> None:
-        """Ignored."""
-
-    def finish(self) -> None:
-        """Ignored."""
-
-
-class Epochs(Silent):
+class Epochs:
     """Training as progress: the batches of an epoch are its steps, the row of an epoch its figures."""
 
-    def __init__(self, progress: shown.Progress) -> None:
+    def __init__(self, progress: Progress) -> None:
         self.progress = progress
         self.epochs, self.batches, self.done, self.first = 0, 0, 0, 0
         self.began, self.under_way = time.monotonic(), False
-
-    def note(self, line: str) -> None:
-        """Hand the line on."""
-        self.progress.note(line)
 
     def start(self, epochs: int, batches: int, done: int) -> None:
         """Keep how long the run is."""

@@ -11,7 +11,7 @@ from axonnx.cli.command import run_verb
 from axonnx.cli.show import terminal_progress as module
 from axonnx.cli.show.terminal_progress import Shown
 from axonnx.runtime.jobs.work import Outcome
-from axonnx.train.output.progress import Epochs, Silent
+from axonnx.train.output.progress import Epochs
 
 main = partial(run_verb, "train")
 
@@ -113,7 +113,6 @@ def test_work_that_is_interrupted_leaves_a_clean_line(clock):
 
 
 def test_silence_is_silent(capsys, clock):
-    tell(Silent(), clock)
     tell(Epochs(Progress()), clock, seconds=100)
     said = capsys.readouterr()
     assert (said.out, said.err) == ("", "")
