@@ -64,10 +64,11 @@ def new_training(network: Network, config: Config, device: torch.device) -> Trai
 def make_feeds(prepared: Prepared, config: Config, device: torch.device, world: World) -> dict[str, Feed]:
     """Training batches, shuffled, augmented and split over processes; and every part as it is, for evaluation."""
     plain = {name: part_feed(prepared, config, device, name) for name in prepared.splits.parts}
-    return {"learn": _learn_feed(prepared, config, device, world), **plain}
+    return {"learn": learn_feed(prepared, config, device, world), **plain}
 
 
-def _learn_feed(prepared: Prepared, config: Config, device: torch.device, world: World) -> Feed:
+def learn_feed(prepared: Prepared, config: Config, device: torch.device, world: World) -> Feed:
+    """Return the training part as it is learned: shuffled, augmented, and split over processes."""
     learn = _batches(
         prepared.splits.train,
         prepared,
@@ -85,8 +86,13 @@ def part_feed(
     prepared: Prepared, config: Config, device: torch.device, part: str, chosen: NDArray[np.int64] | None = None
 ) -> Feed:
     """Return a part of the data in order, for evaluation; only the ``chosen`` samples if they are given."""
-    data, size = prepared.splits.parts[part], max(config.optimiser.batch_size, 64)
+    data, size = prepared.splits.parts[part], evaluated_at_once(config)
     return Feed(_batches(data, prepared, config, chosen, batch_size=size, shuffle=False), config.data.shift, device)
+
+
+def evaluated_at_once(config: Config) -> int:
+    """Return how many samples are in a batch where nothing is learned."""
+    return max(config.optimiser.batch_size, 64)
 
 
 def _batches(
@@ -152,7 +158,7 @@ def fit(
 
 def _temper(network: Network, data: Prepared, config: Config, device: torch.device, epoch: int) -> float:
     """Every process looks at the same samples, those of an epoch that is not trained, and finds the same scale."""
-    feed = _learn_feed(data, config, device, World())
+    feed = learn_feed(data, config, device, World())
     return temper(network, feed, epoch, config.noise.temper, config.seed)
 
 

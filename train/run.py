@@ -23,13 +23,15 @@ from axonnx.train.config.settings import Config, ModelConfig
 from axonnx.train.data.left_out import classes_left_out, left_out
 from axonnx.train.data.objects import options_of, write_objects
 from axonnx.train.distributed import World, world
+from axonnx.train.evaluate import Predictions
 from axonnx.train.finite import NonFiniteError
 from axonnx.train.health import new_warnings
 from axonnx.train.loop import Training, final_predictions, fit, new_training
-from axonnx.train.output.checkpoint import INDEX, Position, load_checkpoint, load_start, save_checkpoint
+from axonnx.train.output.checkpoint import INDEX, Position, add_witness, load_checkpoint, load_start, save_checkpoint
 from axonnx.train.output.curves import draw_curves
 from axonnx.train.output.run_folder import RunFolder
 from axonnx.train.own import reference
+from axonnx.train.training_witness import circumstances, take_witness
 
 
 @dataclass(frozen=True)
@@ -220,9 +222,11 @@ def _train(
             if here.leads:
                 callbacks.on_start(folder.path, config.model_dump(mode="json"), training.epochs_done)
             _go_on(folder, training, prepared, config, here, progress, callbacks)
-            metrics = final_metrics(training.network, prepared, config, here)
+            predictions = _final(training.network, prepared, config, here)
+            metrics = figures_of(predictions)
             if here.leads:
                 _close(folder, training, metrics)
+                _witness(folder, training, prepared, config, predictions)
                 callbacks.on_end(metrics)
         finally:
             callbacks.close()
@@ -310,7 +314,9 @@ def write_run(path: str | Path, config: Config, prepared: Prepared, network: Net
         position = Position(0, {"seed": config.seed, "epoch": 0}, to_toml(config), prepared.splits.digest)
         folder.write_results([])
         save_checkpoint(folder.checkpoint, network, training.optimiser, position)
-        folder.write_metrics(final_metrics(network, prepared, config))
+        predictions = _final(network, prepared, config)
+        folder.write_metrics(figures_of(predictions))
+        _witness(folder, training, prepared, config, predictions)
     return folder.path
 
 
@@ -324,12 +330,32 @@ def restore_run(path: str | Path, device: str | None = None) -> tuple[Config, Pr
     return config, prepared, network.to(World().device(device or config.device))
 
 
-@torch.no_grad()
 def final_metrics(network: Network, prepared: Prepared, config: Config, here: World | None = None) -> dict[str, Any]:
     """Measure the figures of every part, as in metrics.json; noisy passes only in the process that leads."""
-    device = next(network.parameters()).device
-    predictions = final_predictions(network, prepared, config, device, here)
+    return figures_of(_final(network, prepared, config, here))
+
+
+@torch.no_grad()
+def _final(network: Network, prepared: Prepared, config: Config, here: World | None = None) -> dict[str, Predictions]:
+    return final_predictions(network, prepared, config, next(network.parameters()).device, here)
+
+
+def figures_of(predictions: Mapping[str, Predictions]) -> dict[str, Any]:
+    """Return the figures that metrics.json states of these predictions."""
     return {name: {**found.metrics().as_dict(), "rates": found.rates} for name, found in predictions.items()}
+
+
+def _witness(
+    folder: RunFolder,
+    training: Training,
+    prepared: Prepared,
+    config: Config,
+    predictions: Mapping[str, Predictions],
+) -> None:
+    """Write beside the checkpoint what the network in memory does."""
+    device = next(training.network.parameters()).device.type
+    taken = take_witness(training.network, prepared, config, predictions, max(0, training.epochs_done - 1))
+    add_witness(folder.checkpoint, taken, circumstances(device))
 
 
 def _restore(folder: RunFolder, training: Training, prepared: Prepared, config: Config) -> str:

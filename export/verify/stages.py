@@ -1,5 +1,6 @@
 """``verify_file``: all that is compared between a run and a file, and the verdict.
 
+training      what the training process wrote down, against the data, the checkpoint and the run's figures
 structure     the file's own consistency; its contract as the run gives it; its graph, byte for byte
 operators     each spike operator alone, in every implementation
 collapse      constants, grids, membranes and spikes against the untouched training network, within derived bounds
@@ -33,6 +34,7 @@ from axonnx.export.verify.plain.calibration import CALIBRATED_ON, check_calibrat
 from axonnx.export.verify.recordings_check import check_recordings
 from axonnx.export.verify.reference import references
 from axonnx.export.verify.structure import Findings, Subject, check_structure, open_subject
+from axonnx.export.verify.training_check import check_training
 from axonnx.export.ways import Sampled
 from axonnx.runtime.format.contract import AccuracyContract
 from axonnx.runtime.format.network_input import to_input
@@ -114,6 +116,9 @@ def verify_origin(model: str | Path, trained: Origin, settings: VerifySettings, 
     """As `verify_file`, of a file that comes from a run or from a network in memory."""
     _check_part(trained, settings)
     stages, opened = _Stages(tell), []
+    if isinstance(trained, Trained) and _first(settings):
+        with stages.stage("training") as found:
+            check_training(trained, settings.limit, found)
     with stages.stage("structure") as found:
         opened = [open_subject(model, trained)]
         check_structure(opened[0], found)
@@ -126,7 +131,7 @@ def verify_origin(model: str | Path, trained: Origin, settings: VerifySettings, 
 
 
 def _run(subject: Subject, model: str | Path, settings: VerifySettings, stages: _Stages, tell: Tell) -> VerifyResult:
-    trained, first = subject.trained, settings.shard is None or settings.shard[0] == 0
+    trained = subject.trained
     some, whole = (_sharded(_data(trained, settings, n), settings) for n in (settings.samples, settings.limit))
     comparisons: list[Comparison] = []
     scores: list[Accuracy] = []
@@ -149,11 +154,16 @@ def _run(subject: Subject, model: str | Path, settings: VerifySettings, stages: 
     with stages.stage("decisions") as found:
         scores, paired = compare_decisions(subject, check.members, whole, settings.seed)
         check_decisions(scores, paired, found)
-    if first:
+    if _first(settings):
         with stages.stage("accuracies") as found:
             stated = check_stated(subject, tell, found)
     result = _result(model, trained, settings, stages.done, comparisons)
     return result.model_copy(update={"accuracy": tuple(scores), "stated": tuple(stated), "paired": paired})
+
+
+def _first(settings: VerifySettings) -> bool:
+    """Whether what does not depend on a shard's samples is looked at: once, by the first shard."""
+    return settings.shard is None or settings.shard[0] == 0
 
 
 def _collapse(subject: Subject, check: CollapseCheck, data: Sampled, seed: int, found: Findings) -> None:

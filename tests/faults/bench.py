@@ -36,6 +36,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 SECONDS = 300  # after which a command counts as hung
 CRASHED = 70
 SMALL = ("--model.hidden", "[24, 16]", "--optimiser.epochs", "1", "--data.bins", "15")
+IMAGES = ("--model.hidden", "[24, 16]", "--optimiser.epochs", "1")  # as SMALL, of images
 FEW = ("--limit", "40")
 
 
@@ -114,10 +115,16 @@ class Bench:
         """A copy of the run, to be spoiled."""
         return Path(shutil.copytree(self.run, self.new("run")))
 
-    def train(self, *words: str, plant: Plant | None = None) -> Path:
+    def train(
+        self,
+        *words: str,
+        plant: Plant | None = None,
+        configuration: str = "digits-saccade",
+        size: tuple[str, ...] = SMALL,
+    ) -> Path:
         """Train a small network while ``plant`` is in effect."""
         out = self.new("run")
-        self._must("train", "digits-saccade", "--out", str(out), "--quiet", *SMALL, *words, plant=plant)
+        self._must("train", configuration, "--out", str(out), "--quiet", *size, *words, plant=plant)
         return out
 
     def export(self, run: Path, *words: str, plant: Plant | None = None) -> Path:
@@ -162,7 +169,8 @@ def _in_child(act: Callable[[], int], plant: Plant | None, output: Path) -> None
         torch.set_num_threads(1)
         with pytest.MonkeyPatch.context() as patch:
             # What a fault leaves in a cache must not reach another command.
-            patch.setenv("AXONNX_CACHE_DIR", str(output.parent if plant is None else output.with_suffix(".cache")))
+            for cache in ("AXONNX_CACHE_DIR", "XDG_CACHE_HOME"):
+                patch.setenv(cache, str(output.parent if plant is None else output.with_suffix(".cache")))
             if plant is not None:
                 plant(patch)
             with suppress(SystemExit):  # argparse

@@ -55,8 +55,21 @@ def save_checkpoint(folder: Path, network: nn.Module, optimiser: torch.optim.Opt
         "config": position.config,
         "versions": _versions(),
     }
-    write_text(folder / INDEX, json.dumps({**index, "sha256": _index_hash(index)}, indent=1))
+    _write_index(folder, index)
     _forget(folder, {entry["name"] for entry in entries.values()})
+
+
+def add_witness(folder: Path, tensors: dict[str, Tensor], circumstances: dict[str, str]) -> None:
+    """Keep the witness of a training beside the checkpoint that it is about; the next checkpoint forgets it."""
+    index = read_index(folder)
+    entry = _save(folder / f"witness-{index['epochs_done']:05d}.safetensors", tensors)
+    _write_index(folder, {**index, "witness": {**entry, "circumstances": circumstances}})
+
+
+def load_witness(folder: Path) -> tuple[dict[str, Tensor], dict[str, str]] | None:
+    """The witness of a training and the circumstances in which it was taken; None of runs that have none."""
+    entry = read_index(folder).get("witness")
+    return None if entry is None else (_load_file(folder, entry), entry["circumstances"])
 
 
 def load_checkpoint(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer | None = None) -> Position:
@@ -110,6 +123,12 @@ class _File(BaseModel):
     sha256: str
 
 
+class _Witness(_File):
+    """As a tensor file, with what its bits may depend on."""
+
+    circumstances: dict[str, str]
+
+
 class _Index(BaseModel):
     """What is read of an index."""
 
@@ -122,6 +141,7 @@ class _Index(BaseModel):
     data_digest: str
     config: str
     versions: dict[str, str]
+    witness: _Witness | None = None
 
 
 def _check(index: dict[str, Any], path: Path) -> None:
@@ -131,6 +151,10 @@ def _check(index: dict[str, Any], path: Path) -> None:
         first = fault.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise AxonnxError(f"{path}: damaged ({where}: {first['msg']}); {RESTORE}") from None
+
+
+def _write_index(folder: Path, index: dict[str, Any]) -> None:
+    write_text(folder / INDEX, json.dumps({**index, "sha256": _index_hash(index)}, indent=1))
 
 
 def _index_hash(index: dict[str, Any]) -> str:
@@ -155,7 +179,10 @@ def save_file(tensors: dict[str, Tensor], path: Path) -> None:
 
 
 def _load(folder: Path, index: dict[str, Any], kind: str) -> dict[str, Tensor]:
-    entry = index["files"][kind]
+    return _load_file(folder, index["files"][kind])
+
+
+def _load_file(folder: Path, entry: dict[str, str]) -> dict[str, Tensor]:
     path = folder / entry["name"]
     if not path.is_file():
         raise AxonnxError(f"{path}: missing, though {INDEX} names it; {RESTORE}")

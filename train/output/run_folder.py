@@ -6,7 +6,8 @@ data.json      samples of each class in each part, and what binning left out of 
 results.csv    a row for each epoch
 metrics.json   final figures for each part of the data
 curves.png     loss, accuracy and firing rates over the epochs
-checkpoint/    weights and optimiser (safetensors), their hashes, versions and random state (JSON)
+checkpoint/    weights and optimiser (safetensors), their hashes, versions and random state (JSON); of a finished run
+               also the witness of its training
 log.txt        what happened when
 tensorboard/   the columns of results.csv for TensorBoard, where that is installed
 """

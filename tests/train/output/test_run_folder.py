@@ -54,6 +54,7 @@ def test_the_folder_holds_what_it_says(finished):
         "checkpoint.json",
         "weights-00004.safetensors",
         "optimiser-00004.safetensors",
+        "witness-00004.safetensors",
     }
 
 

@@ -1,0 +1,263 @@
+"""The checkpoint against the process that trained it: its witness, done again from the raw data by today's code.
+
+What differs here is no fault of the file. Either the training process did something else than the code that is here
+now, or what it wrote down was changed since.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from axonnx.base.errors import AxonnxError
+from axonnx.export.verify.plain.recomputed_figures import wrong_figures
+from axonnx.export.verify.structure import Findings
+from axonnx.models import MEAN_FIELD
+from axonnx.runtime.measure.metrics import wilson_interval
+from axonnx.train.output.checkpoint import load_witness
+from axonnx.train.trained import Trained
+from axonnx.train.training_witness import (
+    PART,
+    PASSES,
+    batches_of,
+    circumstances,
+    hashes,
+    input_of,
+    made_again,
+    passes,
+    threads,
+)
+
+ROUNDING = ("device", "torch", "processor", "core")  # circumstances on which bits may depend
+ALIKE = 1e-9  # of logits in double precision whose sums were rounded otherwise
+NONE = (
+    "no witness: an earlier version trained this run, or its training did not end. That training computed what this "
+    "checkpoint computes now is not proved"
+)
+
+
+def check_training(trained: Trained, limit: int | None, found: Findings) -> None:
+    """What the training process left, against the data and the checkpoint; about ``limit`` decisions are made again."""
+    taken = load_witness(trained.folder / "checkpoint")
+    if taken is None:
+        found.lines.append(NONE)
+        return
+    try:
+        for line in _Replay(trained, *taken).faults(limit, found.lines):
+            found.fail(line)
+    except (KeyError, IndexError) as fault:
+        raise AxonnxError(
+            f"{trained.folder}: its witness does not hold what this version reads ({fault}); train again"
+        ) from None
+
+
+@dataclass
+class _Replay:
+    """A witness beside the run that it was taken of."""
+
+    trained: Trained
+    held: Mapping[str, Tensor]
+    then: Mapping[str, str]
+
+    def faults(self, limit: int | None, lines: list[str]) -> Iterator[str]:
+        """Everything that is not as it was; ``lines`` get what is."""
+        now = circumstances("cpu")
+        self.same = all(self.then[key] == now[key] for key in ROUNDING)
+        if not self.same:
+            told = ", ".join(
+                f"{key} {self.then[key]}, now {now[key]}" for key in ROUNDING if self.then[key] != now[key]
+            )
+            lines.append(f"trained elsewhere ({told}): what torch sums may be rounded otherwise")
+        lines += [
+            f"trained with other {key} than verified: {self.then[key]}, now {now[key]}"
+            for key in ("operators", "models")
+            if self.then[key] != now[key]
+        ]
+        checks = (self._labels, self._input, self._learned, self._layers, self._figures)
+        faults = [line for check in checks for line in check()]
+        yield from faults
+        wrong = list(self._decisions(limit, lines))
+        yield from wrong
+        if not faults:
+            count, layers = len(self.held["samples"]), sum(name.startswith("float32/spikes/") for name in self.held)
+            lines.append(
+                f"{count} samples of {PART!r} from the raw data as the training process saw them: input, labels, "
+                f"spikes and membranes of {layers} layers, logits"
+            )
+
+    def _named(self, place: int) -> str:
+        return f"sample {int(self.held['samples'][place])} of {PART!r}"
+
+    def _labels(self) -> Iterator[str]:
+        """The labels of the samples, of a batch that was learned, and of every decision, one by one."""
+        parts = {name.removeprefix("truth/"): name for name in self.held if name.startswith("truth/")}
+        whole = {name: self.trained.prepared.splits.parts[_part(name)].labels for name in parts}
+        pairs = [(PART, self.held["samples"].numpy(), self.held["labels"])]
+        pairs += [("train", self.held["learned/samples"].numpy(), self.held["learned/labels"])]
+        pairs += [(name, np.arange(len(whole[name])), self.held[key]) for name, key in parts.items()]
+        for name, samples, seen in pairs:
+            labels = self.trained.prepared.splits.parts[_part(name)].labels[samples]
+            if len(labels) != len(seen):
+                yield f"{name!r} has {len(labels)} samples; the training process decided {len(seen)}"
+            elif (wrong := np.flatnonzero(labels != seen.numpy())).size:
+                at, classes = int(wrong[0]), self.trained.classes
+                yield (
+                    f"label of sample {int(samples[at])} of {name!r} is {classes[labels[at]]!r}; the training process "
+                    f"saw {_class(classes, int(seen[at]))} ({wrong.size} of {len(labels)} differ)"
+                )
+
+    def _input(self) -> Iterator[str]:
+        """The input of the samples, number by number."""
+        x, seen = self._made(PART, self.held["samples"].numpy()), input_of(self.held)
+        if x.shape != seen.shape:
+            yield f"the input of {PART!r} is {list(x.shape)}; the training process fed {list(seen.shape)}"
+        elif bool((different := x != seen).any()):
+            index = tuple(int(i) for i in different.nonzero()[0])
+            where = f"{self._named(index[self._time])}{self._step(index)}, cell {list(index[1 + self._time :])}"
+            yield (
+                f"input of {where} is {float(x[index]):g}; the training process fed {float(seen[index]):g} "
+                f"({int(different.sum()):,} of {x.numel():,} numbers differ)"
+            )
+
+    def _learned(self) -> Iterator[str]:
+        """The input of a batch that was learned, where nothing augmented it."""
+        if "learned/input" not in self.held:
+            return
+        samples = self.held["learned/samples"].numpy()
+        x = hashes(self._made("train", samples), bool(self._time))
+        if (differ := _first(x, self.held["learned/input"])) is not None:
+            step, place, told = differ
+            where = f"sample {int(samples[place])} of 'train'{self._step((step,))}"
+            yield f"input of {where} is not what was learned ({told})"
+
+    def _layers(self) -> Iterator[str]:
+        """Every layer's spikes and membranes on the input that the training process fed, and the logits."""
+        again = passes(self.trained.network, input_of(self.held))
+        if again.keys() != (
+            before := {name for name in self.held if name.startswith(tuple(f"{width}/" for width in PASSES))}
+        ):
+            yield f"the layers are {_layers(again)}; those of the training process were {_layers(before)}"
+            return
+        bits = [name for name in again if not name.startswith("float64/")]
+        wrong = [line for name in bits for line in self._one(name, again[name], exact=True)]
+        if wrong and not self.same:  # rounded otherwise: doubles decide, whose spikes do not depend on that
+            doubles = [name for name in again if not name.startswith("float32/") and "/membranes/" not in name]
+            wrong = [line for name in doubles for line in self._one(name, again[name], exact=False)]
+        yield from wrong[:1]  # what follows differs because of it
+
+    def _one(self, name: str, again: Tensor, exact: bool) -> Iterator[str]:
+        width, what, layer = (*name.split("/", 2), "")[:3]
+        seen = self.held[name]
+        if what == "logits":
+            off = again != seen if exact else ~((again - seen).abs() <= ALIKE * seen.abs().clamp(min=1.0))
+            if bool(off.any()):
+                place, number = (int(i) for i in off.nonzero()[0])
+                yield (
+                    f"logit {self.trained.classes[number]!r} of {self._named(place)} is "
+                    f"{float(again[place, number]):.9g} in {width}; in the training process it was "
+                    f"{float(seen[place, number]):.9g}"
+                )
+        elif (differ := _first(again, seen)) is not None:
+            step, place, told = differ
+            yield (
+                f"layer {layer!r}{self._step((step,))}, {self._named(place)}: its {what} are not those of the training "
+                f"process in {width} ({told})"
+            )
+
+    def _figures(self) -> Iterator[str]:
+        """Every figure of metrics.json and the last row of results.csv, against the decisions one by one."""
+        path = self.trained.folder / "metrics.json"
+        try:
+            stated: Any = json.loads(path.read_text("utf-8"))
+            entries = {name: dict(entry) for name, entry in stated.items()}
+        except (OSError, ValueError, TypeError, AttributeError) as fault:
+            yield f"{path.name} cannot be read ({fault}); the training process wrote it"
+            return
+        decided = [name.removeprefix("decided/") for name in self.held if name.startswith("decided/")]
+        if sorted(entries) != sorted(decided):
+            yield f"metrics.json states figures of {sorted(entries)}; the training process decided {sorted(decided)}"
+        for name in sorted(set(entries) & set(decided)):
+            rows, labels = self.held[f"decided/{name}"].double().tolist(), self.held[f"truth/{name}"].tolist()
+            for line in wrong_figures(entries[name], rows, labels):
+                yield f"metrics.json states for {name!r} {line}"
+            if list(entries[name].get("rates", {}).values()) != self.held[f"rates/{name}"].tolist():
+                yield f"metrics.json states for {name!r} other firing rates than the training process measured"
+
+    @torch.no_grad()
+    def _decisions(self, limit: int | None, lines: list[str]) -> Iterator[str]:
+        """The decisions behind the test figures, made again in the batches of training."""
+        batches = batches_of(self.trained.prepared, self.trained.config, PART)
+        if limit is not None:
+            size = len(batches[0])
+            batches = [
+                batches[int(at)] for at in np.unique(np.linspace(0, len(batches) - 1, -(-limit // size)).round())
+            ]
+        done = right = other = 0
+        decided, labels = self.held[f"decided/{PART}"].numpy(), self.held[f"truth/{PART}"].numpy()
+        with threads(int(self.then["threads"])):
+            for samples in batches:
+                x, before = self._made(PART, samples), decided[samples]
+                again = torch.softmax(self.trained.network(x, MEAN_FIELD).logits, -1).numpy()
+                if self.same and not other and (wrong := np.flatnonzero((again != before).any(1))).size:
+                    at = int(wrong[0])
+                    yield (
+                        f"decision of sample {int(samples[at])} of {PART!r}: its probabilities are "
+                        f"{_row(again[at])}, behind the run's figures are {_row(before[at])} "
+                        f"({wrong.size} of {len(samples)} in its batch differ)"
+                    )
+                other += int((again.argmax(1) != before.argmax(1)).sum())
+                right += int((again.argmax(1) == labels[samples]).sum())
+                done += len(samples)
+        lines.append(f"{done:,} decisions of {PART!r} made again: {other} differ from those behind the run's figures")
+        was = float((decided.argmax(1) == labels).mean())
+        low, high = wilson_interval(right, done)
+        if not low <= was <= high:
+            yield (
+                f"the run's figures state {100 * was:.2f} % on {PART!r}; made again {100 * right / done:.2f} % "
+                f"of {done:,} samples are right"
+            )
+
+    def _made(self, part: str, samples: NDArray[np.int64]) -> Tensor:
+        return made_again(self.trained.prepared, self.trained.config, part, samples).x
+
+    @property
+    def _time(self) -> int:
+        """1 if the input has a time axis."""
+        return int(self.trained.prepared.steps is not None)
+
+    def _step(self, index: tuple[int, ...]) -> str:
+        return f", time step {index[0]}" if self._time else ""
+
+
+def _first(again: Tensor, seen: Tensor) -> tuple[int, int, str] | None:
+    """The first time step and sample [T, N] that differ, and how many do."""
+    if again.shape != seen.shape:
+        raise IndexError(f"hashes {list(seen.shape)}, expected {list(again.shape)}")
+    different = (again != seen).nonzero()
+    if not len(different):
+        return None
+    return int(different[0, 0]), int(different[0, 1]), f"{len(different):,} of {again.numel():,} differ"
+
+
+def _part(name: str) -> str:
+    return name.removesuffix("_bayesian")
+
+
+def _class(classes: tuple[str, ...], number: int) -> str:
+    return repr(classes[number]) if 0 <= number < len(classes) else f"the class number {number}, which there is not"
+
+
+def _layers(names: Any) -> list[str]:
+    return sorted({name.split("/", 2)[2] for name in names if name.count("/") > 1})
+
+
+def _row(values: NDArray[np.floating]) -> str:
+    best = int(values.argmax())
+    return f"{float(values[best]):.6f} for class {best}"
