@@ -15,6 +15,7 @@ from typing import Any
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import replacing, write_text
 from axonnx.base.fingerprints import sha256_of
+from axonnx.base.plain_text import escaped, raw_stream
 from axonnx.cli.guard import FAILED, FINE
 from axonnx.cli.options import Options
 from axonnx.cli.show.live_view import show
@@ -69,7 +70,7 @@ def _print(stream: Stream, model: Model, source: str, options: Options) -> None:
 
         with _also_if_interrupted(summarise):
             if isinstance(pipeline, EventPipeline) and isinstance(pipeline.adapter, EventHistory):
-                show(stream, pipeline.adapter, sys.stdout)
+                show(stream, pipeline.adapter, raw_stream(sys.stdout))
             else:
                 for decision in stream:
                     write(decision.as_dict(), partial(_decision_line, decision, length))
@@ -188,12 +189,12 @@ def _rows(outcomes: Iterable[Outcome], summary: Summary) -> Iterator[Row]:
 def row_line(row: Mapping[str, Any]) -> str:
     """Return recording, label, probability and entropy, and the true class if it is known and differs."""
     number = f"[{row['index']}]" if "index" in row else ""
-    name = _cut(f"{row['recording']}{number}")
+    name = _cut(escaped(f"{row['recording']}{number}"))
     if "error" in row:
         return f"{name:<{WIDTH}}  FAILED"
     line = f"{name:<{WIDTH}}  {row['label']:<16}{100 * row['probability']:>6.1f} %  entropy {row['entropy']:.3f}"
     wrong = row["true"] is not None and row["true"] != row["label"]
-    return f"{line}  is {row['true']}" if wrong else line
+    return f"{line}  is {escaped(row['true'])}" if wrong else line
 
 
 def summary_text(facts: Mapping[str, Any]) -> str:

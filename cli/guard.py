@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import TextIO, cast
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.plain_text import PlainStream, raw_stream
 from axonnx.base.stopping import requested, signals_handled
 
 FINE, FAILED, WRONG_USE = 0, 1, 2
@@ -28,9 +31,14 @@ def guarded(name: str, action: Callable[[], int]) -> int:
     the usual end of a live source, so it does not change the code of a command that came to its end.
     """
     _replace_what_cannot_be_encoded()
-    with signals_handled():
-        code = _exit_code(name, action)
-        number = requested()
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (stream and cast("TextIO", PlainStream(raw_stream(stream))) for stream in before)
+    try:
+        with signals_handled():
+            code = _exit_code(name, action)
+            number = requested()
+    finally:
+        sys.stdout, sys.stderr = before
     return 128 + number if code in (FINE, WRONG_USE) and number not in (0, signal.SIGINT) else code
 
 
@@ -48,7 +56,8 @@ def _exit_code(name: str, action: Callable[[], int]) -> int:
     except ModuleNotFoundError as missing:
         return _missing_package(name, missing)
     except AxonnxError as fault:
-        return _say(f"{name}: {fault}{_flags(fault.options)}{_settings(fault.settings)}", WRONG_USE)
+        text = re.sub(r"\n(?! )", "\n  ", str(fault))  # so that no line of it looks like one of ours
+        return _say(f"{name}: {text}{_flags(fault.options)}{_settings(fault.settings)}", WRONG_USE)
     except OSError as fault:
         _discard_output_of_a_full_device()
         return _say(f"{name}: {_input_output(fault)}", WRONG_USE)
@@ -56,7 +65,7 @@ def _exit_code(name: str, action: Callable[[], int]) -> int:
         wanted = str(fault) or "a request for memory was refused"
         return _say(f"{name}: not enough memory: {wanted}. Give less at a time, or more memory", WRONG_USE)
     except Exception:
-        traceback.print_exc()
+        sys.stderr.write(traceback.format_exc())
         return _say(f"{name}: {REPORT}", OUR_FAULT)
 
 
@@ -95,7 +104,7 @@ def _input_output(fault: OSError) -> str:
 
 def _missing_package(name: str, missing: ModuleNotFoundError) -> int:
     if (missing.name or "").startswith("axonnx"):
-        traceback.print_exc()
+        sys.stderr.write(traceback.format_exc())
         return _say(f"{name}: {REPORT}", OUR_FAULT)
     needs = f"needs the package {missing.name!r}, which is not installed"
     extra = EXTRAS.get(missing.name or "", "train,report")

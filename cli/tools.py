@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.plain_text import raw_stream
 from axonnx.cli import command
 from axonnx.cli.guard import FAILED, FINE
 from axonnx.cli.options import Options, parser_of
@@ -84,7 +85,8 @@ class Demo:
     def do(self, about: str, verb: str, *words: str) -> None:
         """Run one command, printed as a user would type it."""
         bold, plain = ("\x1b[1m", "\x1b[0m") if sys.stdout.isatty() else ("", "")
-        print(f"\n{bold}── {about}{plain}\n$ axonnx {verb} {shlex.join(words)}\n", flush=True)
+        out = raw_stream(sys.stdout)
+        print(f"\n{bold}── {about}{plain}\n$ axonnx {verb} {shlex.join(words)}\n", file=out, flush=True)
         began = time.monotonic()
         code = command.main([verb, *words])
         self.spent.append((verb, time.monotonic() - began))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.plain_text import check_names
 from axonnx.export.collapsed import Collapsed
 from axonnx.export.graph.assemble import Form
 from axonnx.export.step.capture import Member, constant
@@ -41,6 +42,7 @@ def make_contract(
     logits = logits_of(collapsed)
     if len(classes) != logits:
         raise AxonnxError(f"{len(classes)} classes are named; the network tells {logits} apart")
+    check_names(classes, "class")
     return Contract(
         kind="spiking" if spiking else "binary",
         form=form,

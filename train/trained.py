@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from axonnx.base.plain_text import escaped, escaped_lines
 from axonnx.models import Network
 from axonnx.runtime.format.contract import InputContract, Provenance
 from axonnx.runtime.measure.sample_choice import choose_samples
@@ -104,8 +105,8 @@ class Trained:
         index = read_index(self.folder / "checkpoint")
         return Provenance(
             checkpoint=index["files"]["weights"]["sha256"],
-            config=to_toml(self.config),
-            data=self.config.data.name,
+            config=escaped_lines(to_toml(self.config)),
+            data=escaped(self.config.data.name),
             data_digest=index["data_digest"],
             versions=index["versions"],
         )

@@ -7,6 +7,7 @@ import sys
 import time
 from typing import TextIO
 
+from axonnx.base.plain_text import escaped, escaped_lines, raw_stream
 from axonnx.base.progress import Progress
 from axonnx.runtime.jobs.running import Pace
 
@@ -19,7 +20,7 @@ class Shown(Progress):
     """Progress on a stream; ``quiet`` leaves only warnings."""
 
     def __init__(self, verb: str, quiet: bool = False, out: TextIO | None = None) -> None:
-        self.verb, self.quiet, self.out = verb, quiet, out or sys.stderr
+        self.verb, self.quiet, self.out = verb, quiet, raw_stream(out or sys.stderr)
         self.terminal = self.out.isatty()
         self.pace, self.name, self.text = Pace(0), "", ""
         self.last = time.monotonic()
@@ -27,7 +28,7 @@ class Shown(Progress):
     def note(self, line: str) -> None:
         """Print a line that stays."""
         if not self.quiet or line.startswith("warning"):
-            self._print(f"axonnx {self.verb}: {line}")
+            self._print(f"axonnx {self.verb}: {escaped_lines(line)}")
 
     def figures(self, line: str, last: bool = False) -> None:
         """Print figures: all of them on a terminal, those of every minute and the last ones in a log."""
@@ -49,7 +50,7 @@ class Shown(Progress):
         if self.terminal:
             print(f"{CLEAR}{self._cut(self.line())}", end="", file=self.out, flush=True)
         else:
-            self._print(self.line())
+            self._print(escaped(self.line()))
 
     def end(self) -> None:
         """Leave the terminal clean."""
@@ -70,7 +71,7 @@ class Shown(Progress):
 
     def _cut(self, line: str) -> str:
         """Cut a line so that it does not wrap."""
-        width = shutil.get_terminal_size().columns - 1
+        line, width = escaped(line), shutil.get_terminal_size().columns - 1
         return line if not self.terminal or len(line) <= width else f"{line[: width - 1]}…"
 
     def _print(self, line: str) -> None:

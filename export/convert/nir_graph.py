@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.plain_text import check_names
 from axonnx.runtime.readers.confined import read_tree
 
 MOST_EDGES = 2**13
@@ -60,6 +61,7 @@ def read_graph(path: Path) -> FlatGraph:
         raise AxonnxError(
             f"{path}: is not a graph of NIR: {reason or type(fault).__name__}. Write it again with nir.write"
         ) from None
+    check_names(graph.nodes, f"{path}: node")
     for name, node in graph.nodes.items():
         _check_numbers(node, f"{path}: {name}")
     return graph
@@ -74,8 +76,8 @@ def _check_numbers(node: Any, where: str) -> None:
         numbers = np.asarray(value) if not isinstance(value, dict) else np.asarray("a group")
         if numbers.dtype.kind not in "biuf":
             raise AxonnxError(f"{where}: {part} is {str(value)[:60]!r}; expected numbers")
-        if part == "groups" and numbers.shape != ():
-            raise AxonnxError(f"{where}: groups is {str(value)[:60]!r}; expected one number")
+        if part == "groups" and not (numbers.shape == () and 1 <= numbers < MOST_SIDE):
+            raise AxonnxError(f"{where}: groups is {str(value)[:60]!r}; expected one number from 1")
         if part in SIDES and not (numbers.size in (1, 2) and SIDES[part] <= numbers.min() <= numbers.max() < MOST_SIDE):
             raise AxonnxError(f"{where}: {part} is {str(value)[:60]!r}; expected one or two numbers from {SIDES[part]}")
     dimensions, shape = DIMENSIONS.get(type(node).__name__), np.shape(parts.get("weight", 0))

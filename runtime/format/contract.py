@@ -10,6 +10,7 @@ from collections import Counter
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -20,6 +21,7 @@ from pydantic import (
 )
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.plain_text import LONGEST_NAME, check_plain, check_plain_lines
 from axonnx.runtime.binning.settings import MOST_BINS, Binning
 from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.format.values import UNITS
@@ -28,6 +30,9 @@ METADATA_KEY = "axonnx"
 FORMAT: Literal[1] = 1
 FINEST = 126  # 2^−126 is the smallest normal float32: some runtimes lose bits in sums of smaller multiples
 
+Plain = Annotated[str, AfterValidator(check_plain)]  # one line; docs/file-format.md has the rule
+Name = Annotated[Plain, Field(max_length=LONGEST_NAME)]
+Lines = Annotated[str, AfterValidator(check_plain_lines)]
 Size = Annotated[int, Field(ge=1, le=2**24)]
 Way = Literal["bayesian", "mean_field", "sampled", "stochastic", "unreduced", "file"]  # ways to run a trained network
 Shape = Annotated[tuple[Size, ...], Field(max_length=8)]
@@ -77,7 +82,7 @@ def unit_of(shift: int) -> float:
 class InputContract(Part):
     """The input of a network: x = (value − centre) · 2^−shift, of events binned as ``binning`` states."""
 
-    name: str = Field(description="name of the graph's input")
+    name: Name = Field(description="name of the graph's input")
     shape: Shape = Field(description="shape of one time step or one image: [C, H, W] or [features]")
     steps: int | None = Field(ge=1, le=MOST_BINS, description="T, the window in time steps; None for binary networks")
     binning: Binning | None = Field(None, description="how events become frames; None for images and frames")
@@ -119,8 +124,8 @@ class InputContract(Part):
 class SynapseContract(Part):
     """The certificate of one weight tensor: (Σ|w|·x_max + |b|)·2^(grid + input_bits) < 2²⁴, so sums are exact."""
 
-    name: str = Field(description="name of the synapse in the training network")
-    weight: str = Field(description="name of the graph's initialiser")
+    name: Name = Field(description="name of the synapse in the training network")
+    weight: Name = Field(description="name of the graph's initialiser")
     grid: int = Field(ge=-64, le=FINEST, description="s: weights and biases are multiples of 2^−s")
     input_max: float = Field(ge=0, lt=UNITS, description="largest |x| that can arrive")
     input_bits: int = Field(ge=0, le=FINEST, description="x is a multiple of 2^−bits")
@@ -139,14 +144,14 @@ class SynapseContract(Part):
 class LayerContract(Part):
     """One layer of neurons, or the read-out."""
 
-    name: str = Field(description="name of the layer in the training network")
-    op: str = Field(description="name of the spike operator")
+    name: Name = Field(description="name of the layer in the training network")
+    op: Name = Field(description="name of the spike operator")
     shape: Shape = Field(description="shape of its state, without the batch")
     threshold: float | tuple[float, float] | None = Field(None, description="θ, or its range over the neurons")
     decay: float | tuple[float, float] | None = Field(None, description="β, or its range over the neurons")
     reset: Literal["subtract", "zero"] | None = Field(None, description="how a spike resets its membrane")
-    states: tuple[str, ...] = Field((), description="names of this layer's states in the graph")
-    noise: str | None = Field(None, description="name of the graph's input for this layer's noise")
+    states: tuple[Name, ...] = Field((), description="names of this layer's states in the graph")
+    noise: Name | None = Field(None, description="name of the graph's input for this layer's noise")
 
 
 class CollapseContract(Part):
@@ -179,17 +184,17 @@ class DecisionContract(Part):
 class Provenance(Part):
     """The origin of the network."""
 
-    checkpoint: str | None = Field(None, description="sha256 of the trained weights")
-    config: str | None = Field(None, description="configuration of the run, as TOML")
-    data: str | None = Field(None, description="name of the data set")
-    data_digest: str | None = Field(None, description="sha256 of the training data")
-    versions: dict[str, str] = Field(default_factory=dict, description="versions of the packages that made the file")
+    checkpoint: Name | None = Field(None, description="sha256 of the trained weights")
+    config: Lines | None = Field(None, description="configuration of the run, as TOML")
+    data: Plain | None = Field(None, description="name of the data set")
+    data_digest: Name | None = Field(None, description="sha256 of the training data")
+    versions: dict[Name, Plain] = Field(default_factory=dict, description="versions of the packages that made the file")
 
 
 class MeasuredOn(Part):
     """The data on which the stated accuracies were measured."""
 
-    part: str = Field("test", description="part of the data set")
+    part: Name = Field("test", description="part of the data set")
     samples: int = Field(ge=1, le=2**40, description="number of samples: the whole part, or a stratified choice")
     passes: int = Field(ge=1, le=2**20, description="noisy passes of the Bayesian predictive")
     seed: int = Field(0, ge=-(2**63), lt=2**64, description="seed of all noise")
@@ -219,7 +224,7 @@ class Contract(Part):
     format: Literal[1] = Field(FORMAT, description="version of this contract")
     kind: Literal["spiking", "binary"] = Field(description="whether the network has time steps")
     form: Literal["sequence", "step"] = Field(description="whether the graph runs a whole window, or one time step")
-    classes: tuple[str, ...] = Field(description="names of the classes, in the order of the logits")
+    classes: tuple[Name, ...] = Field(description="names of the classes, in the order of the logits")
     input: InputContract = Field(description="input of the network")
     collapse: CollapseContract = Field(description="how the posterior became this network")
     layers: tuple[LayerContract, ...] = Field(description="layers in the order of computation")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from importlib import resources
 
 from axonnx.base.palette import colour_variables, literal_colours
+from axonnx.base.plain_text import escaped_lines
 from axonnx.runtime.report.numbers import percent
 
 SVG_LOOK = """
@@ -43,7 +44,7 @@ def joined(content: Content) -> Html:
     if isinstance(content, Html):
         return content
     if isinstance(content, str | int | float):
-        return Html(html.escape(str(content), quote=False))
+        return Html(html.escape(escaped_lines(str(content)), quote=False))
     return Html("".join(joined(piece) for piece in content))
 
 
@@ -74,7 +75,7 @@ def _attribute(key: str, value: Attribute) -> str:
         return ""
     if value is True:
         return f" {name}"
-    return f' {name}="{html.escape(_plain(value))}"'
+    return f' {name}="{html.escape(escaped_lines(_plain(value)))}"'
 
 
 def _plain(value: str | int | float) -> str:

@@ -79,7 +79,8 @@ def kept_source(model: ModelConfig, folder: Path) -> OwnSource | None:
     if not _TRUSTED & {source.sha256, EVERYTHING}:
         raise AxonnxError(
             f"{path}: opening this run would execute this Python code, which has all your rights. Read it; if you "
-            f"trust it, allow it: Run(folder, trust_code=True), or --trust-code on the command line"
+            f"trust it, allow it: Run(folder, trust_code=True)",
+            options=("trust_code",),
         )
     return source
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.plain_text import check_names
 from axonnx.runtime.binning.settings import Origin
 from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.format.contract import FitContract
@@ -34,6 +35,7 @@ class DataSplits:
     notes: tuple[str, ...] = field(default=(), kw_only=True)  # what a user should know of how they were read
 
     def __post_init__(self) -> None:
+        check_names(self.classes, f"{self.name}: class")
         for part, data in self.parts.items():
             if not len(data):
                 raise AxonnxError(f"{self.name}: the {part} part is empty")
