@@ -62,6 +62,8 @@ def run(options: Options) -> int:
 
 def _print(stream: Stream, model: Model, source: str, options: Options) -> None:
     length, pipeline = model.contract.input.steps or 1, stream.pipeline
+    if isinstance(pipeline, EventPipeline):
+        pipeline.tell = options.progress.note
     with _writing(options.json) as write:
 
         def summarise() -> None:
@@ -251,6 +253,8 @@ def _summary_lines(facts: Mapping[str, Any]) -> str:
         lines.append(f"bins       {facts['bins']:,}{skipped}")
     else:
         lines.append(f"samples    {facts['samples']:,}")
+    if "clock_resets" in facts:
+        lines.append(f"clock      went back {facts['clock_resets']:,} times; each time a new epoch began")
     lines.append(f"decisions  {facts['decisions']:,}, by the engine {facts['engine']}")
     if facts["spikes"] is not None:
         counts = ", ".join(f"{name} {count:,}" for name, count in facts["spikes"].items())

@@ -13,7 +13,7 @@ from axonnx.export.convert.sources.neuron import wide
 
 NEAR = 1e-6  # of a time step: how far a delay in seconds may be from a whole number of them
 
-MOST_KEPT = 2**24  # values that a delay line holds
+MOST_KEPT = 10**7  # values that a delay line holds
 
 
 class Late(NamedTuple):

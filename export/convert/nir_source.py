@@ -21,7 +21,7 @@ from axonnx.export.convert.sources.neuron import wide
 from axonnx.export.convert.sources.nir_neurons import FIRING, KINDS, NIRS_OWN, Assumed, neuron_of
 from axonnx.models.described import INPUT
 
-MOST_INPUTS = 2**24
+MOST_INPUTS = 10**7
 WEIGHTS = ("Affine", "Linear", "Conv1d", "Conv2d")
 
 

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
+from time import monotonic
 
 from axonnx.base.errors import AxonnxError
+from axonnx.runtime.events.arrays import Events
 from axonnx.runtime.events.records import RECORD, from_records
-from axonnx.runtime.serve.messages import MALFORMED, RefusedError, decision_message
+from axonnx.runtime.serve.messages import MALFORMED, RefusedError, decision_message, message
 from axonnx.runtime.serve.view import View
 from axonnx.runtime.streams.adapt import Adapter
 from axonnx.runtime.streams.decision import Decision
+from axonnx.runtime.streams.epochs import BACK, CONFIRM
+from axonnx.runtime.streams.pipeline import LOST, TELL_EVERY
 from axonnx.runtime.streams.session import Session
 from axonnx.runtime.streams.session_state import SessionState
 
@@ -37,6 +41,10 @@ class Stream:
         self.events = 0  # events that the client has sent since its first connection
         self.views: tuple[View, ...] = ()  # views of pages that watch the stream
         self._left: Iterator[Decision] = iter(())
+        self._behind = 0  # events in a row that are far behind
+        self._warnings: list[str] = []
+        self._lost: dict[str, int] = {}
+        self._lost_at = -TELL_EVERY
 
     def take(self, data: bytes) -> Block:
         """Process a message of records and return the first decisions."""
@@ -51,7 +59,33 @@ class Stream:
         moved = self.adapter(events)
         for view in self.views:
             view.add_events(moved)
+        if self._clock_went_back(moved):
+            return self._begin(chain(self.session.flush(), self._restarted(moved)))
         return self._begin(self.session.stream(moved))
+
+    def _clock_went_back(self, events: Events) -> bool:
+        """Return whether many events in a row, these among them, are far behind, as after a reset of the camera."""
+        reached = self.session.reached_us
+        behind = reached is not None and len(events) > 0 and int(events["t"].max()) < reached - BACK
+        self._behind = self._behind + len(events) if behind else 0
+        return self._behind >= CONFIRM
+
+    def _restarted(self, events: Events) -> Iterator[Decision]:
+        self._behind = 0
+        self.session.restart()
+        self._warnings.append(
+            "the clock went back, as after a reset: the open window is decided, and a new epoch begins"
+        )
+        yield from self.session.stream(events)
+
+    def told(self) -> list[str]:
+        """Return what the client should know by now: resets of the clock, and new losses at most once a second."""
+        texts, self._warnings = [message("warning", text=text) for text in self._warnings], []
+        lost = {reason: count for reason, count in self.dropped().items() if reason in LOST}
+        if lost != self._lost and monotonic() - self._lost_at >= TELL_EVERY:
+            self._lost, self._lost_at = lost, monotonic()
+            texts.append(message("lost", dropped=lost))
+        return texts
 
     def advance(self, t_us: int) -> Block:
         """Return the decisions of bins that end at or before ``t_us``; no more events of these bins may follow."""

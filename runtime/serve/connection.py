@@ -139,6 +139,8 @@ class Connection:
             if not block.more:
                 break
             block = await self.service.work(self.stream.more)
+        for text in self.stream.told():
+            await self.socket.send_text(text)
         dropped = Counter(self.stream.dropped())
         self.service.metrics.dropped += dropped - self._dropped
         self._dropped = dropped

@@ -79,4 +79,4 @@ def _picture(service: Service, stream: Stream | None, view: View) -> str:
     }
     if stream is None:
         return message("view", **facts, stream=None)
-    return message("view", **facts, stream=stream.number, events=stream.events, **view.take())
+    return message("view", **facts, stream=stream.number, events=stream.events, dropped=stream.dropped(), **view.take())

@@ -36,6 +36,7 @@ class Decision:
         windows: Number of windows that it stands for. More than one if it closes consecutive silent windows.
         ended_after: Number of bins of the window after which the recording ended. None if the window is complete.
         outside: For a whole recording, its events that are in no bin, by reason.
+        epoch: How often the clock of a live source went back before; bins and windows are counted anew each time.
     """
 
     t_us: int | None  # end of the bin on the stream's clock; None for images and frames
@@ -49,6 +50,7 @@ class Decision:
     windows: int = 1  # more than one if it closes consecutive silent windows
     ended_after: int | None = None  # bins of the window after which the recording ended; None if the window is complete
     outside: Outside | None = None  # for a whole recording: its events that are in no bin, by reason
+    epoch: int = 0  # how often the clock of a live source went back before
 
     def __repr__(self) -> str:
         when = "" if self.t_us is None else f" at {self.t_us / 1e6:.3f} s"
@@ -124,4 +126,6 @@ class Decision:
         }
         if len(self.member_logits) > 1:
             facts |= {"mutual_information": self.mutual_information, "member_logits": self.member_logits.tolist()}
+        if self.epoch:
+            facts["epoch"] = self.epoch
         return facts if self.outside is None else {**facts, "outside": self.outside.as_dict()}

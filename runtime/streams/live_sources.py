@@ -48,6 +48,9 @@ class LiveSource:
         except KeyboardInterrupt:
             return
 
+    def restarted(self, t_us: int) -> None:
+        """Hear that the clock of the events began again at ``t_us``."""
+
     def _arriving(self) -> Iterator[Events]:
         raise NotImplementedError
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from time import monotonic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +13,13 @@ from axonnx.runtime.binning.settings import Binning
 from axonnx.runtime.events.arrays import EVENT, Events, concatenate_events, pick_events
 from axonnx.runtime.streams.adapt import Adapter
 from axonnx.runtime.streams.decision import Decision
+from axonnx.runtime.streams.epochs import Epochs, Piece
 from axonnx.runtime.streams.reorder import Reorder
 from axonnx.runtime.streams.session import Session
 from axonnx.runtime.streams.sources import Source, limited
+
+LOST = ("disorder", "late")  # reasons that are no choice of the user's
+TELL_EVERY = 1.0  # seconds between two reports of losses
 
 
 class EventHistory:
@@ -35,6 +40,10 @@ class EventHistory:
         passed = self.adapter(events)
         self.events = concatenate_events([self.events, passed])
         return passed
+
+    def restart(self) -> None:
+        """Forget all events, because the source's clock began again."""
+        self.events = self.events[:0]
 
     def frame(self, end_us: int) -> NDArray[np.uint8]:
         """Return the frame of the bin that ends at ``end_us``, and forget all earlier events."""
@@ -60,16 +69,58 @@ class EventPipeline:
         self.source, self.session, self.reorder, self.adapter = source, session, reorder, adapter
         self.most_events = most_events
         self.read = 0
+        self.tell: Callable[[str], None] = lambda _line: None  # hears what a live source loses while it loses it
+        self.epochs = Epochs()
+        self._told: dict[str, int] = {}
+        self._told_at = -TELL_EVERY
 
     def decisions(self) -> Iterator[Decision]:
-        """Yield decisions as they are made, until the source and its last window end."""
+        """Yield decisions as they are made, until the source and its last window end.
+
+        If the clock of a live source goes back, the open window is decided, and a new epoch begins at rest.
+        """
         if self.source.live:
             self.session.warm_up()
         for events in limited(self.source.chunks(), self.most_events):
             self.read += len(events)
-            yield from self.session.stream(self.adapter(self.reorder.push(events)))
+            yield from self._decisions(events)
+            if self.source.live:
+                self._tell_losses()
+        for piece in self.epochs.flush():
+            yield from self.session.stream(self.adapter(self.reorder.push(piece.events)))
+        yield from self._end()
+
+    def _decisions(self, events: Events) -> Iterator[Decision]:
+        # Where disorder is refused, it is an error, and the user knows at once.
+        followed = self.source.live and self.reorder.on_disorder == "drop"
+        for piece in self.epochs.push(events) if followed else [Piece(events)]:
+            if piece.back_from is not None:
+                yield from self._end()
+                begins = int(piece.events["t"][0])
+                self.tell(
+                    f"warning: {self.source.name}: the clock went back from {piece.back_from / 1e6:.3f} s to "
+                    f"{begins / 1e6:.3f} s, as after a reset; the open window is decided, and epoch "
+                    f"{self.session.epoch + 1} begins"
+                )
+                self.reorder.restart()
+                self.session.restart()
+                self.source.restarted(begins)
+                if isinstance(self.adapter, EventHistory):
+                    self.adapter.restart()
+            yield from self.session.stream(self.adapter(self.reorder.push(piece.events)))
+
+    def _end(self) -> Iterator[Decision]:
+        """Decide on what still waits."""
         yield from self.session.stream(self.adapter(self.reorder.flush()))
         yield from self.session.flush()
+
+    def _tell_losses(self) -> None:
+        """Report new losses, at once or a second after the last report."""
+        lost = {reason: count for reason, count in self.dropped().items() if reason in LOST} | dict(self.source.skipped)
+        if lost != self._told and monotonic() - self._told_at >= TELL_EVERY:
+            self._told, self._told_at = lost, monotonic()
+            counts = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in lost.items())
+            self.tell(f"warning: {self.source.name}: lost so far: {counts}")
 
     def summary(self) -> dict[str, object]:
         """Return the counters of the run: events read, dropped and binned; decisions; spikes."""
@@ -86,6 +137,7 @@ class EventPipeline:
             "bins": progress.bins,
             "bins_skipped": progress.tally.skipped,
             "decisions": progress.decisions,
+            **({"clock_resets": self.epochs.begun} if self.epochs.begun else {}),
             **progress.tally.as_dict(),
         }
 

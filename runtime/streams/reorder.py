@@ -61,6 +61,10 @@ class Reorder:
         held, self._held = self._held, np.empty(0, EVENT)
         return held
 
+    def restart(self) -> None:
+        """Forget the latest time, because the source's clock began again; flush first."""
+        self._latest = INT64_MIN
+
     def _within(
         self, events: Events, times: NDArray[np.int64], latest: NDArray[np.int64], late: NDArray[np.bool_]
     ) -> Events:

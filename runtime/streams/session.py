@@ -85,10 +85,9 @@ class Session:
         self._windows = Windows(engine, stream_noise(engine.program, seed), rules)
         binning = engine.program.contract.input.binning
         assert binning is not None  # Windows has refused such files
-        self.one_window = one_window
-        self._binner = Binner(binning, last=self._windows.length if one_window else None)
-        if origin is not None:
-            self._begin_at(None if origin == "first" else origin)
+        self.one_window, self.epoch = one_window, 0
+        self._binning, self._origin = binning, origin
+        self._binner = self._new_binner()
         self._go_on_from(Progress())
         self._alone = RLock()
 
@@ -96,6 +95,12 @@ class Session:
     def progress(self) -> Progress:
         """The counters of events and bins so far."""
         return replace(self._own_progress(), outside=self._outside + self._binner.outside, clipped=self._binner.clipped)
+
+    @property
+    def reached_us(self) -> int | None:
+        """Start of the open bin on the stream's clock; None before the first event."""
+        origin = self._binner.origin
+        return None if origin is None else origin + self._binner.bin * self._binner.binning.bin_us
 
     def warm_up(self) -> None:
         """Run one silent bin, so that the first events do not wait for memory and code to be ready."""
@@ -136,13 +141,30 @@ class Session:
         return decisions + list(self._decide(self._binner.flush(done.stop + to_come), done.stop % length))
 
     @_one_at_a_time
+    def restart(self) -> None:
+        """Begin a new epoch at rest, because the source's clock began again; counters go on. Flush first."""
+        self._check_finished()
+        progress = self.progress
+        self._binner = self._new_binner()
+        self._binner.restore(replace(self._binner.save(), clipped=progress.clipped))
+        self._windows.state, self._windows.decided = self.engine.initial_state(1), False
+        self._go_on_from(progress)
+        self.epoch += 1
+
+    @_one_at_a_time
     def save(self) -> SessionState:
         """Return the session's state as a value that later calls do not change."""
         self._check_finished()
         state, windows = self._windows.state, self._windows
         arrays = {name: array.copy() for name, array in state.arrays.items()}
         return SessionState(
-            self._identity, self._binner.save(), state.step, arrays, windows.decided, self._own_progress()
+            self._identity,
+            self._binner.save(),
+            state.step,
+            arrays,
+            windows.decided,
+            self._own_progress(),
+            epoch=self.epoch,
         )
 
     @_one_at_a_time
@@ -165,6 +187,7 @@ class Session:
         self._binner.restore(state.binner)
         self._windows.state, self._windows.decided = network, state.decided
         self._windows.tally = state.progress.tally + Tally()
+        self.epoch = state.epoch
         self._go_on_from(state.progress)
 
     def _go_on_from(self, progress: Progress) -> None:
@@ -194,10 +217,15 @@ class Session:
             **({"one_window": True} if self.one_window else {}),
         }
 
-    def _begin_at(self, origin: int | None) -> None:
+    def _new_binner(self) -> Binner:
+        binner = Binner(self._binning, last=self._windows.length if self.one_window else None)
+        if self._origin is None:
+            return binner
+        origin = None if self._origin == "first" else self._origin
         if origin is not None and not -(2**63) <= origin < 2**63:
             raise AxonnxError(f"session: origin is {origin}; expected a 64-bit number of microseconds")
-        self._binner.restore(replace(self._binner.save(), origin=origin))
+        binner.restore(replace(binner.save(), origin=origin))
+        return binner
 
     def _completed(self, events: Events) -> CompletedBins:
         self._check_finished()
@@ -238,6 +266,7 @@ class Session:
             early=outcome.early,
             windows=outcome.windows,
             ended_after=ended_after,
+            **({"epoch": self.epoch} if self.epoch else {}),
         )
 
     def _check_finished(self) -> None:

@@ -21,6 +21,7 @@ def check_session(state: SessionState, length: int, cells: int, early: bool, nam
     fault = (
         _counters(asdict(state.progress), "progress")
         or _counters(state.left_out, "left_out")
+        or _counters(state.epoch, "epoch")
         or _binner(state.binner, cells)
         or _arrays(state)
         or _step(state, length, early)

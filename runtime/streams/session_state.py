@@ -56,6 +56,7 @@ class SessionState:
     decided: bool
     progress: Progress
     left_out: Mapping[str, int] = field(default_factory=dict)  # events that were dropped before the session, by reason
+    epoch: int = 0  # how often the clock of the source went back
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the state to an npz file. The file is complete, or not there at all."""
@@ -68,6 +69,7 @@ class SessionState:
             "decided": self.decided,
             "progress": asdict(self.progress),
             **({"left_out": dict(self.left_out)} if any(self.left_out.values()) else {}),
+            **({"epoch": self.epoch} if self.epoch else {}),
         }
         arrays: dict[str, Any] = {NETWORK + name: array for name, array in self.arrays.items()}
         with replacing(path) as temporary, temporary.open("wb") as file:

@@ -56,6 +56,9 @@ class Source(Protocol):
         """Yield the events in chunks."""
         ...
 
+    def restarted(self, t_us: int) -> None:
+        """Hear that the clock of the events began again at ``t_us``; only live sources do."""
+
 
 class RecordedSource:
     """A whole recording. It has an end, so it can be inspected or sorted before it is run."""
@@ -81,6 +84,9 @@ class RecordedSource:
     def chunks(self) -> Iterator[Events]:
         """Yield the events in the order of the file."""
         raise NotImplementedError
+
+    def restarted(self, t_us: int) -> None:
+        """Do nothing: a recording has one clock."""
 
     def in_memory(self) -> FileSource:
         """Read the whole recording into memory."""

@@ -100,14 +100,19 @@ class UdpSource(LiveSource):
         self._address, self._seconds = (host, port), seconds
         self._ahead = JumpFilter()
 
+    def restarted(self, t_us: int) -> None:
+        """Judge from now on what is far ahead by the clock that began again."""
+        self._ahead.latest = t_us
+
     def _arriving(self) -> Iterator[Events]:
         end = None if self._seconds is None else time.monotonic() + self._seconds
         with self._listening() as port:
             while not requested() and (end is None or time.monotonic() < end):
                 believed = [self._ahead.push(events) for events in self._waiting(port)]
                 self._count_lost(port)
-                if sum(map(len, believed)):
-                    yield concatenate_events(believed)
+                yield concatenate_events(
+                    [np.empty(0, EVENT), *believed]
+                )  # also without events, so that losses are reported in time
         if len(left := self._ahead.flush()):
             yield left
         self._count_strays()
