@@ -527,6 +527,7 @@ class Model(runtime.Model):
         host: str = "127.0.0.1",
         port: Natural = 8080,
         token_file: str | None = None,
+        certificate: str | None = None,
         sessions: str | None = None,
         clients: Positive = 1024,
         memory_mib: Positive = 2048,
@@ -546,6 +547,7 @@ class Model(runtime.Model):
             host: Address to listen on; the default is this machine only.
             port: Port to listen on; 0 takes any free one.
             token_file: Clients must send what is in the first line of this file (or of the variable AXONNX_TOKEN).
+            certificate: PEM file with a certificate and its private key, for TLS (https and wss).
             sessions: Folder in which streams are saved, and from which they are resumed.
             clients: Most streams at once.
             memory_mib: No new stream begins if the process holds more memory than this, in MiB.
@@ -566,13 +568,14 @@ class Model(runtime.Model):
             AxonnxError: If the network takes no events, or the port is in use.
         """
         from axonnx.runtime.serve.limits import Limits
-        from axonnx.runtime.serve.server import read_token, serve
+        from axonnx.runtime.serve.server import Access, read_token, serve
         from axonnx.runtime.serve.service import Rules, Service
 
         limits = Limits(clients, message_kib * 2**10, memory_mib * 2**20, grace_s=grace)
         rules = Rules(seed, continuous, stop_at, origin, Fit.of(fit))
         service = Service(self, rules, limits, None if sessions is None else Path(sessions), threads)
-        serve(service, host, port, read_token(None if token_file is None else Path(token_file)), ready=ready)
+        token = read_token(None if token_file is None else Path(token_file))
+        serve(service, host, port, Access(token, certificate), ready=ready)
         counts = service.metrics
         return (
             f"stopped after {counts.streams:,} streams, {counts.events:,} events, {counts.decisions:,} decisions; "

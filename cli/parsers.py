@@ -29,6 +29,7 @@ MANY = 12  # options, above which help groups them
 GROUPS = {
     "events": ("format", "index", "fit", "reorder", "on_disorder", "seconds", "origin"),
     "decisions": ("windows", "every_bin", "continuous", "stop_at", "live"),
+    "access": ("host", "port", "token_file", "certificate"),
     "limits": ("clients", "memory_mib", "message_kib", "grace"),
     "random input": ("steps", "largest", "classes", "shape"),
     "collapse": ("collapse", "members", "calibrate", "prune", "weights"),

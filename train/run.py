@@ -270,7 +270,7 @@ def _go_on(
         raise NonFiniteError(_stopped(folder, training, fault, here)) from None
     except KeyboardInterrupt as ended:
         kept = f"{folder.path} keeps {training.epochs_done} of {total} epochs"
-        ended.add_note(f"{kept}; continue with --resume" if training.epochs_done else "no epoch was finished")
+        ended.add_note(f"{kept}; resume to continue" if training.epochs_done else "no epoch was finished")
         raise
 
 

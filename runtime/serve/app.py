@@ -1,34 +1,36 @@
 """The addresses of a server: ``/stream`` and ``/watch`` (WebSocket), ``/``, ``/health`` and ``/metrics``.
 
-If the server has a token, clients need it. Cross-origin requests are refused: a browser states the origin of the page,
-which must be the server's own address. A server bound to loopback answers only to loopback names, so that no other site
-can point its own name at the server.
+If the server has a token, clients need it. It is checked before a WebSocket exists. Cross-origin requests are refused:
+a browser states the origin of the page, which must be the server's own address. Without a token the server answers only
+to names that it knows (on loopback, those of loopback; else numeric addresses and this machine's name as well), so that
+no other site can point its own name at the server.
 """
 
 from __future__ import annotations
 
 import hmac
+from collections.abc import Awaitable, Callable
 from importlib.resources import files
+from ipaddress import ip_address
+from socket import gethostname
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from axonnx.base.palette import colour_variables
-from axonnx.runtime.serve.connection import follow, refuse
+from axonnx.runtime.serve.connection import follow
 from axonnx.runtime.serve.counters import CONTENT_TYPE
 from axonnx.runtime.serve.limits import resident_bytes
-from axonnx.runtime.serve.messages import NOT_ALLOWED, RefusedError
 from axonnx.runtime.serve.service import Service
 from axonnx.runtime.serve.watching import watch
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 BEARER = "Bearer "
+UNKNOWN_HOST = "the server does not know this name of its own; use its address, or give the server a token"
 PAGE_RULES = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -58,19 +60,34 @@ def make_app(service: Service, token: str | None = None, loopback: bool = True) 
             return PlainTextResponse("a token is required: Authorization: Bearer TOKEN\n", 401)
         return PlainTextResponse(service.metrics.text(gauges(service)), media_type=CONTENT_TYPE)
 
+    async def let_in(socket: WebSocket) -> bool:
+        refusal = _refusal(socket, service, token, loopback)
+        if refusal is None:
+            await socket.accept()
+            return True
+        status, kind, text = refusal
+        service.metrics.refused[kind] += 1
+        await socket.send_denial_response(PlainTextResponse(f"{text}\n", status))
+        return False
+
     async def stream(socket: WebSocket) -> None:
-        if await _let_in(socket, service, token):
+        if await let_in(socket):
             await follow(socket, service)
 
     async def look_on(socket: WebSocket) -> None:
-        if await _let_in(socket, service, token):
+        if await let_in(socket):
             await watch(socket, service)
 
-    middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK)] if loopback else []
-    routes = [Route("/", show), Route("/health", health), Route("/metrics", metrics)]
-    return Starlette(
-        routes=[*routes, WebSocketRoute("/stream", stream), WebSocketRoute("/watch", look_on)], middleware=middleware
-    )
+    def known(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+        async def guarded(request: Request) -> Response:
+            if is_known_host(request, token, loopback):
+                return await answer(request)
+            return PlainTextResponse(f"{UNKNOWN_HOST}\n", 400)
+
+        return guarded
+
+    routes = [Route("/", known(show)), Route("/health", known(health)), Route("/metrics", known(metrics))]
+    return Starlette(routes=[*routes, WebSocketRoute("/stream", stream), WebSocketRoute("/watch", look_on)])
 
 
 def health_of(service: Service) -> dict[str, object]:
@@ -106,17 +123,39 @@ def has_token(connection: HTTPConnection, token: str | None) -> bool:
 def from_elsewhere(connection: HTTPConnection) -> bool:
     """Return whether the request is cross-origin; browsers state the origin of the page."""
     origin = connection.headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc != connection.headers.get("host")
+    if origin is None:
+        return False
+    try:
+        return urlsplit(origin).netloc != connection.headers.get("host")
+    except ValueError:  # such as http://[
+        return True
 
 
-async def _let_in(socket: WebSocket, service: Service, token: str | None) -> bool:
-    await socket.accept()
+def is_known_host(connection: HTTPConnection, token: str | None, loopback: bool) -> bool:
+    """Return whether the request names the server by a name that it knows. A token makes other names harmless."""
+    name = connection.headers.get("host", "").lower()
+    name = name.partition("]")[0] + "]" if name.startswith("[") else name.partition(":")[0]
+    if token is not None or name in LOOPBACK:
+        return True
+    return not loopback and (_is_address(name.strip("[]")) or name == gethostname().lower())
+
+
+def _is_address(name: str) -> bool:
+    try:
+        return bool(ip_address(name))
+    except ValueError:
+        return False
+
+
+def _refusal(socket: WebSocket, service: Service, token: str | None, loopback: bool) -> tuple[int, str, str] | None:
+    """Return the HTTP status, a word for the metrics and the reason; None if the client may come in."""
+    if not is_known_host(socket, token, loopback):
+        return 400, "host", UNKNOWN_HOST
     if from_elsewhere(socket):
-        text = "the request comes from a page of another site; open the page of this server"
-        await refuse(socket, service, RefusedError(NOT_ALLOWED, "origin", text))
-        return False
+        return 403, "origin", "the request comes from a page of another site; open the page of this server"
     if not has_token(socket, token):
-        text = "a token is required: the header Authorization: Bearer TOKEN, or ?token=TOKEN"
-        await refuse(socket, service, RefusedError(NOT_ALLOWED, "token", text))
-        return False
-    return True
+        return 401, "token", "a token is required: the header Authorization: Bearer TOKEN, or ?token=TOKEN"
+    if socket.client is not None and service.door.is_full_for(socket.client.host):
+        most = service.limits.per_address
+        return 429, "address_quota", f"your address has {most} connections, the most that are allowed; close one"
+    return None

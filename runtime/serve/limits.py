@@ -17,7 +17,7 @@ except ImportError:  # systems without this module have no such limits
     resource = None
 
 STATM = Path("/proc/self/statm")
-FILES_BESIDE = 128  # open files that are not streams: the model, watchers, requests
+RESERVED = 96  # open files that no client can take: the model, sessions that are written, the library's own
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,17 @@ class Limits:
     watchers: int = 16  # pages that watch streams
     grace_s: float = 10.0  # time for streams to finish their message when the server stops
     handover_s: float = 5.0  # time to notice a broken connection after its client has come back
+    pending: int = 256  # connections that are not accepted (yet)
+    pending_per_address: int = 64
+    per_address: int = 256  # accepted connections of one address of another machine
+    header_s: float = 10.0  # time for a request; a connection that is no WebSocket ends after it
+    quiet_s: float = 30.0  # a silent client is sent a ping after this time, and cut after twice of it
 
     def __post_init__(self) -> None:
         for name, least in (("clients", 1), ("message_bytes", 16), ("memory_bytes", 1), ("saved", 1), ("watchers", 0)):
             if getattr(self, name) < least:
                 raise AxonnxError(f"serve: {name} is {getattr(self, name)}; expected {least} or more")
-        for name in ("grace_s", "handover_s"):
+        for name in ("grace_s", "handover_s", "header_s", "quiet_s"):
             if not getattr(self, name) >= 0:
                 raise AxonnxError(f"serve: {name} is {getattr(self, name)}; expected 0 or more seconds")
 
@@ -51,14 +56,21 @@ def resident_bytes() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def make_room_for_files(clients: int) -> None:
-    """Raise the system's limit of open files if there may be more streams, because each stream is an open file."""
+def make_room_for_files(clients: int, pending: int = 0) -> int | None:
+    """Raise the system's limit of open files if there may be more connections, because each is an open file.
+
+    Returns:
+        The least file number that no connection may have, so that the files above it are left to sessions; None if the
+        system has no limit.
+    """
     if resource is None:
-        return
+        return None
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = clients + FILES_BESIDE
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return
+    wanted = clients + pending + RESERVED
+    if soft == resource.RLIM_INFINITY:
+        return None
+    if soft >= wanted:
+        return int(soft) - RESERVED // 2
     if hard != resource.RLIM_INFINITY and hard < wanted:
         raise AxonnxError(
             f"serve: {clients} clients need {wanted} open files, but the system allows {hard} (ulimit -Hn); allow "
@@ -66,3 +78,4 @@ def make_room_for_files(clients: int) -> None:
             options=("clients",),
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted - RESERVED // 2

@@ -6,21 +6,27 @@ import asyncio
 import os
 import signal
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.stopping import SIGNALS
+from axonnx.runtime.serve.admission import DoorConfig, HttpProtocol, WebSocketProtocol, limit_logs
 from axonnx.runtime.serve.app import LOOPBACK, make_app
 from axonnx.runtime.serve.limits import make_room_for_files
 from axonnx.runtime.serve.service import Service
 
 TOKEN = "AXONNX_TOKEN"
-BACKLOG = 2048
+BACKLOG = 2048  # connections that the system holds until they are accepted
+AT_ONCE = 32  # connections that are accepted in one turn of the event loop
 BUFFER = 2**17  # bytes that the system buffers per connection and direction (Linux doubles it)
 DEAD_AFTER_S = 60  # time until the system detects a peer that vanished silently
 FAREWELL_S = 2.0  # time for clients to answer the closing message
@@ -33,6 +39,16 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self.service = service
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen. The event loop takes few connections at a time, while the system holds many."""
+        loop = asyncio.get_running_loop()
+        if self.config.is_ssl:  # a handshake that never ends is a pending connection, too
+            seconds = self.service.limits.header_s
+            loop.create_server = partial(loop.create_server, ssl_handshake_timeout=seconds)  # type: ignore[method-assign]
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop accepting connections, then end the streams, then close the connections."""
@@ -63,10 +79,24 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
 
-def listen(host: str, port: int) -> socket.socket:
+class Listener(socket.socket):
+    """A socket that accepts no connection if its file would be one of those in reserve."""
+
+    first_reserved: int | None = None
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Accept a connection. Systems give the lowest free number, so a high one means that few are left."""
+        connection, address = super().accept()
+        if self.first_reserved is not None and connection.fileno() >= self.first_reserved:
+            connection.close()
+            raise ConnectionAbortedError("no files are left for connections")
+        return connection, address
+
+
+def listen(host: str, port: int) -> Listener:
     """Return a socket bound to an address; port 0 selects any free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener = Listener(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     # Connections inherit these. Small buffers limit the system's memory, and back-pressure soon reaches a client.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
@@ -87,22 +117,47 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def make_server(service: Service, host: str, token: str | None) -> Server:
+@dataclass(frozen=True)
+class Access:
+    """Who may connect: clients with the token, by TLS if there is a file with a certificate and its private key."""
+
+    token: str | None = None
+    certificate: str | None = None
+
+    def check(self) -> None:
+        """Refuse a certificate that cannot be used before anything is served."""
+        if self.certificate is None:
+            return
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, None, lambda: "")
+        except (OSError, ValueError) as fault:
+            raise AxonnxError(
+                f"{self.certificate}: cannot be used for TLS ({fault}); expected a PEM file with a certificate and its "
+                f"private key without a password: cat certificate.pem key.pem > both.pem",
+                options=("certificate",),
+            ) from None
+
+
+def make_server(service: Service, host: str, access: Access | None = None) -> Server:
     """Make a server that runs on a socket of ``listen``."""
-    app = make_app(service, token, loopback=host in LOOPBACK)
-    config = uvicorn.Config(
-        app,
+    access = access or Access()
+    config = DoorConfig(
+        make_app(service, access.token, host in LOOPBACK),
+        http=HttpProtocol,
+        ws=WebSocketProtocol,
+        loop="asyncio",
         log_config=None,
         access_log=False,
         lifespan="off",
-        ws="websockets-sansio",
         ws_max_size=HARD_LIMIT * service.limits.message_bytes,
         ws_ping_interval=None,
         ws_per_message_deflate=False,
         server_header=False,
-        backlog=BACKLOG,
+        backlog=AT_ONCE,
         timeout_graceful_shutdown=1,
+        ssl_certfile=access.certificate,
     )
+    config.door = service.door
     return Server(config, service)
 
 
@@ -120,7 +175,7 @@ def serve(
     service: Service,
     host: str = "127.0.0.1",
     port: int = 8080,
-    token: str | None = None,
+    access: Access | None = None,
     *,
     ready: Callable[[str], None],
 ) -> None:
@@ -130,18 +185,22 @@ def serve(
         service: The network and its streams.
         host: Address to listen on.
         port: Port to listen on; 0 selects any free port.
-        token: Token that clients must send. Default: none is required.
+        access: Who may connect. Default: whoever reaches the port.
         ready: Called with the server's address when it listens.
 
     Raises:
         AxonnxError: If the server cannot listen on the address, or the system allows too few open files.
     """
-    make_room_for_files(service.limits.clients)
+    access, limits = access or Access(), service.limits
+    access.check()
+    first_reserved = make_room_for_files(limits.clients + limits.watchers, limits.pending)
     listener = listen(host, port)
+    listener.first_reserved = first_reserved
     name = f"[{host}]" if ":" in host else host
-    ready(f"http://{name}:{listener.getsockname()[1]}/")
+    limit_logs()
+    ready(f"http{'s' if access.certificate else ''}://{name}:{listener.getsockname()[1]}/")
     try:
-        make_server(service, host, token).run(sockets=[listener])
+        make_server(service, host, access).run(sockets=[listener])
     finally:
         listener.close()
         service.release()

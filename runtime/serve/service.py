@@ -20,6 +20,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning.settings import Binning
 from axonnx.runtime.format.network_input import window_length
 from axonnx.runtime.model import Model
+from axonnx.runtime.serve.admission import Door
 from axonnx.runtime.serve.client_stream import Stream
 from axonnx.runtime.serve.counters import Metrics
 from axonnx.runtime.serve.limits import Limits, resident_bytes
@@ -71,6 +72,7 @@ class Service:
     ) -> None:
         self.model, self.rules, self.limits = model, rules or Rules(), limits or Limits()
         self.metrics, self.streams, self.watchers = Metrics(), dict[int, Stream](), 0
+        self.door = Door(self.limits, self.metrics)
         self.saved = SavedSessions(sessions, self.limits.saved)
         self.threads = threads or os.cpu_count() or 1
         self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="axonnx-serve")

@@ -122,7 +122,7 @@ def test_training_says_what_it_keeps(tmp_path, environment):
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 143
     kept = json.loads(index.read_text())["epochs_done"]
-    assert f"ended by SIGTERM; {tmp_path / 'run'} keeps {kept} of 500 epochs; continue with --resume" in errors
+    assert f"ended by SIGTERM; {tmp_path / 'run'} keeps {kept} of 500 epochs; resume to continue" in errors
 
 
 def free_port():

@@ -11,7 +11,7 @@ from websockets.sync.client import connect
 
 from axonnx.runtime.events.records import to_records
 from axonnx.runtime.model import load
-from axonnx.runtime.serve.server import listen, make_server
+from axonnx.runtime.serve.server import Access, listen, make_server
 from axonnx.runtime.serve.service import Service
 
 HOST = "127.0.0.1"
@@ -44,11 +44,11 @@ class Live:
 
 
 @contextmanager
-def serving(path, rules=None, limits=None, sessions=None, token=None, engine="auto", threads=2):
+def serving(path, rules=None, limits=None, sessions=None, token=None, engine="auto", threads=2, access=None):
     """A server on a free port, stopped at the end."""
     service = Service(load(path, engine), rules, limits, sessions, threads)
     listener = listen(HOST, 0)
-    server = make_server(service, HOST, token)
+    server = make_server(service, HOST, access or Access(token))
     live = Live(service, server, listener.getsockname()[1])
     live.thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     live.thread.start()

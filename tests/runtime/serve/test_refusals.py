@@ -122,10 +122,10 @@ def test_without_the_token_nobody_comes_in(files):
             ("/stream", {"Authorization": "Bearer another"}),
             ("/stream?token=a+secret", {"Authorization": "Bearer another"}),
         ]:
-            with live.client(path, additional_headers=headers) as client:
-                messages, code, reason = everything(client)
-            assert (messages[0]["type"], code) == ("error", 1008)
-            assert reason.startswith("a token is required")
+            with pytest.raises(InvalidStatus) as refused, live.client(path, additional_headers=headers):
+                pass  # no WebSocket came into being
+            assert refused.value.response.status_code == 401
+            assert refused.value.response.body.startswith(b"a token is required")
         with pytest.raises(HTTPError, match="401"):
             live.get("/metrics")
         assert "axonnx_streams_total 0" in live.get("/metrics", Authorization="Bearer a secret")
@@ -137,10 +137,11 @@ def test_without_the_token_nobody_comes_in(files):
 
 
 def test_pages_of_other_sites_and_names_of_other_hosts_are_refused(live):
-    with live.client(origin="http://elsewhere.example") as client:
-        messages, code, _ = everything(client)
-    assert (messages[0]["type"], code) == ("error", 1008)
-    assert "another site" in messages[0]["text"]
+    for origin in ("http://elsewhere.example", "http://[", "null"):
+        with pytest.raises(InvalidStatus) as refused, live.client(origin=origin):
+            pass
+        assert refused.value.response.status_code == 403
+        assert b"another site" in refused.value.response.body
     with live.client(origin=f"http://{HOST}:{live.port}") as client:
         assert told(client)["type"] == "hello"
     with pytest.raises(HTTPError, match="400"):

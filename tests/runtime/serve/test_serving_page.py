@@ -7,8 +7,8 @@ from pathlib import Path
 from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.readers import write_npz
-from axonnx.runtime.serve import messages
-from axonnx.runtime.serve.limits import Limits
+from axonnx.runtime.serve import admission, messages
+from axonnx.runtime.serve.limits import RESERVED, Limits
 
 from .live import serving
 
@@ -38,3 +38,14 @@ def test_the_codes_and_limits_are_those_of_the_code():
     assert f"| saved sessions | {limits.saved:,} |" in PAGE
     assert f"| pages that watch | {limits.watchers} |" in PAGE
     assert f"| {limits.handover_s:g} seconds for that one to end |" in PAGE
+
+
+def test_the_limits_of_connections_are_those_of_the_code():
+    limits, access = Limits(), PAGE.split("## Access")[1].split("\n## ")[0]
+    assert f"has {limits.per_address} connections already" in access
+    assert f"has {limits.header_s:g} seconds for its request. At most {limits.pending} connections" in access
+    assert f"{limits.pending_per_address} of one address" in access
+    assert f"silent for {limits.quiet_s:g} seconds" in access
+    assert f"{admission.CONTROL_FRAMES} pings waiting, and {admission.CONTROL_FRAMES_PER_S} more" in access
+    assert f"{RESERVED // 2} files are kept in reserve" in access
+    assert f"At most {admission.LOG_LINES} lines" in access
