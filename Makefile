@@ -12,7 +12,7 @@ BENCH  := $(VENV)/.bench
 PEERS  := norse spikingjelly loguru nirtorch onnxsim
 
 # The C sources, and the Python that writes generated.h.
-CORE_SOURCES := setup.py $(wildcard native/*.[ch]) runtime/format/opset.py runtime/format/spike_op.py \
+CORE_SOURCES := setup.py $(wildcard native/*.[ch]) runtime/format/opset.py \
 	runtime/codegen/rows.py runtime/codegen/expressions.py
 
 .PHONY: help setup core test pytest lint format types bench faults firmware fuzz demo docs clean

@@ -15,7 +15,7 @@ from importlib.resources import as_file, files
 import numpy as np
 
 from axonnx import native
-from axonnx.runtime import load
+from axonnx.runtime.model import load
 
 NETWORKS = ("recurrent-int8", "resnet-mfa", "mlp-zero-stochastic")  # recurrence, convolutions, noise
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import platform
 
-from axonnx.runtime.doctor.engines import examine_engines
-from axonnx.runtime.doctor.findings import Diagnosis
-from axonnx.runtime.doctor.machine import native_core, packages, processor, programs, version
+from axonnx.runtime.doctor.findings import (
+    Diagnosis,
+    examine_engines,
+    native_core,
+    packages,
+    processor,
+    programs,
+    version,
+)
 from axonnx.train.data.sets.places import caches, data_folder, data_sets
 
 

@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 
 from axonnx.export.collapsed import CollapseSettings
-from axonnx.runtime import load
 from axonnx.runtime.engines.native_engine import NativeEngine
+from axonnx.runtime.model import load
 from benchmarks.networks import Timed, recurrent, resnet20
 from benchmarks.timing import side_by_side, table
 

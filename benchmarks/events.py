@@ -16,9 +16,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from axonnx.runtime import load
 from axonnx.runtime.events.arrays import Events, make_events
-from axonnx.runtime.model import Model
+from axonnx.runtime.model import Model, load
 from benchmarks import readers
 from benchmarks.machine import machine
 from benchmarks.networks import camera

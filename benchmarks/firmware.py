@@ -13,7 +13,7 @@ import numpy as np
 
 from axonnx.compiling import compile_to
 from axonnx.export.exporting import export_run
-from axonnx.runtime import load
+from axonnx.runtime.model import load
 from axonnx.train.data.sets.registry import load_data_set
 from axonnx.train.run import train_run
 from benchmarks.timing import table

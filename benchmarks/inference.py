@@ -19,7 +19,7 @@ import torch
 
 from axonnx.compiling import compile_to
 from axonnx.export.collapsed import CollapseSettings
-from axonnx.runtime import load
+from axonnx.runtime.model import load
 from benchmarks import peers
 from benchmarks.machine import machine
 from benchmarks.networks import Timed, dense, recurrent, resnet20
@@ -260,9 +260,9 @@ COLD = """
 import sys, time
 began = time.perf_counter()
 import numpy as np
-import axonnx.runtime
+import axonnx.runtime.model
 imported = time.perf_counter()
-model = axonnx.runtime.load(sys.argv[1], sys.argv[2])
+model = axonnx.runtime.model.load(sys.argv[1], sys.argv[2])
 loaded = time.perf_counter()
 model.run(np.zeros((100, 1, 700), np.float32))
 print(imported - began, loaded - imported, time.perf_counter() - loaded)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from axonnx.export.collapsed import CollapseSettings
-from axonnx.runtime import load
+from axonnx.runtime.model import load
 from benchmarks.machine import machine
 from benchmarks.networks import Timed, recurrent
 from benchmarks.peers.onnxruntime_forms import layer_wise, session

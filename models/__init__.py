@@ -1,6 +1,5 @@
 """The paper's mathematics in torch: posterior, estimators, neurons, layers, networks."""
 
-from axonnx.models.convnet import SpikingConvNet
 from axonnx.models.delays import DelayLine
 from axonnx.models.maths.current import Current
 from axonnx.models.maths.estimators import (
@@ -23,6 +22,7 @@ from axonnx.models.networks import (
     BinaryResNet,
     DenseLayer,
     RecurrentSNN,
+    SpikingConvNet,
     SpikingMLP,
     SpikingResNet,
 )

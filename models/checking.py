@@ -66,7 +66,7 @@ def check_layers(network: nn.Module) -> None:
 
 
 def only_readout(network: nn.Module) -> nn.Module:
-    """The one read-out."""
+    """Return the one read-out."""
     found = {name: module for name, module in network.named_modules() if isinstance(module, READOUTS)}
     if len(found) == 1:
         return next(iter(found.values()))
@@ -78,7 +78,7 @@ def only_readout(network: nn.Module) -> nn.Module:
 
 
 def _logits(network: Network, x: Tensor) -> Tensor:
-    """What the network's read-out gives, which is what ``compute`` must return."""
+    """Return what the network's read-out gives, which is what ``compute`` must return."""
     given: list[Tensor] = []
     handle = only_readout(network).register_forward_hook(lambda _layer, _given, out: given.append(out))
     try:
@@ -91,7 +91,7 @@ def _logits(network: Network, x: Tensor) -> Tensor:
 
 
 def _check_steps(network: SpikingNetwork, x: Tensor, logits: Tensor) -> None:
-    """A device runs step by step, and must come to the same."""
+    """Check that single steps, as a device runs them, give the same."""
     state: State | None = None
     for step in x.unbind(0):
         output = network.step(step, state)

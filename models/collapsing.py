@@ -18,15 +18,15 @@ class Choice(Protocol):
     stochastic: bool
 
     def operator(self, name: str) -> Callable[..., Any]:
-        """The operator of ``ai.axonnx`` of that name, which keeps its name in a file."""
+        """Return the operator of ``ai.axonnx`` of that name, which keeps its name in a file."""
 
     def synapse(self, synapse: Synapse, **geometry: Any) -> nn.Module:
-        """Constant weights, with scale and bias in them."""
+        """Make constant weights, with scale and bias in them."""
 
     def neurons(
         self, operators: Sequence[str], constants: Mapping[str, Tensor], recurrent: GaussianPosterior | None
     ) -> nn.Module:
-        """Neurons as their operators, with constants."""
+        """Make neurons of their operators, with constants."""
 
 
 def hold(module: nn.Module, **values: Tensor) -> None:

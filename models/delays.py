@@ -31,13 +31,13 @@ class DelayLine(nn.Module):
         return self.delays[-1]
 
     def forward(self, x: Tensor, run: Run) -> Tensor:
-        """[(T,) B, C, …] to [(T,) B, delays · C, …]"""
+        """Delay [(T,) B, C, …]: return [(T,) B, delays · C, …]."""
         x = needs_spikes(x, run.name(self))
         state = cast("DelayState | None", run.state_of(self))
         return self._over_time(x, state, run) if run.sequence else self._step(x, state, run)
 
     def _over_time(self, frames: Tensor, state: DelayState | None, run: Run) -> Tensor:
-        """All time steps at once."""
+        """Delay all time steps at once."""
         longest, steps = self.longest, len(frames)
         if state is None:
             earlier = frames.new_zeros(longest, *frames.shape[1:])
@@ -48,7 +48,7 @@ class DelayLine(nn.Module):
         return torch.cat([known[longest - d : longest - d + steps] for d in self.delays], 2)
 
     def _step(self, now: Tensor, state: DelayState | None, run: Run) -> Tensor:
-        """One time step, by slices of what arrives and of the frames before it: what a file does."""
+        """Delay one time step, by slices of what arrives and of the frames before it, as a file does."""
         width, longest = now.shape[1], self.longest
         line = torch.cat([torch.zeros_like(now)] * longest, 1) if state is None else state.delayed
         known = torch.cat([now, line], 1)
@@ -57,12 +57,12 @@ class DelayLine(nn.Module):
         return taken
 
     def extra_repr(self) -> str:
-        """The delays."""
+        """Return the delays."""
         return f"delays={list(self.delays)}"
 
 
 def check_delays(delays: Sequence[int]) -> tuple[int, ...]:
-    """Delays in time steps: ascending, each once, and the longest more than none."""
+    """Return delays in time steps; refuse them unless they ascend, each once, and the longest is more than 0."""
     found = tuple(int(delay) for delay in delays)
     if not found or found[-1] < 1 or found[0] < 0 or list(found) != sorted(set(found)) or found != tuple(delays):
         raise ValueError(

@@ -39,7 +39,7 @@ class Layer:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def as_table(self) -> dict[str, Any]:
-        """The layer as a configuration has it."""
+        """Return the layer as a configuration states it."""
         return {"name": self.name, "kind": self.kind, "of": list(self.of), **self.options}
 
 
@@ -62,7 +62,7 @@ class _Described(Network):
                 raise ValueError(f"layer {layer.name!r} ({layer.kind}) has wrong options: {fault}") from None
 
     def compute(self, x: Tensor, run: Run) -> Tensor:
-        """Every layer on what it hears."""
+        """Run every layer on what it hears."""
         values: dict[str, Value] = {INPUT: x}
         for layer in self.description:
             given = [values[name] for name in layer.of]
@@ -79,7 +79,7 @@ class DescribedBinaryNetwork(_Described, BinaryNetwork):
 
 
 def read_layers(tables: Sequence[Mapping[str, Any]]) -> list[Layer]:
-    """Layers from the tables of a configuration; what does not fit is refused by name."""
+    """Read layers from the tables of a configuration; refuse by name what does not fit."""
     known, layers = {INPUT}, []
     for number, table in enumerate(tables):
         rest = dict(table)
@@ -107,7 +107,7 @@ class Flat(nn.Module):
     """Maps as one row of numbers."""
 
     def value(self, x: Value, run: Run) -> Value:
-        """[(T,) B, …] as [(T,) B, n]"""
+        """Return [(T,) B, …] as [(T,) B, n]."""
         first = 2 if run.sequence else 1
         return x.each(lambda part: part.flatten(first)) if isinstance(x, Current) else x.flatten(first)
 
@@ -123,7 +123,7 @@ class Pool(nn.Module):
         self.other = {"max": MaxPool2d(self.window), "filled": FilledPool2d(*self.window)}.get(how)
 
     def value(self, x: Value, run: Run) -> Value:
-        """The pooled value."""
+        """Return the pooled value."""
         if isinstance(self.other, MaxPool2d) and isinstance(x, Current):
             return self.other.current(x)
         if self.other is not None and isinstance(x, Tensor):
@@ -147,7 +147,7 @@ class Join(nn.Module):
 
 
 def _call(kind: str, module: nn.Module, given: list[Value], run: Run) -> Value:
-    """By kind: once collapsed, layers are of other classes."""
+    """Call a layer by its kind, because collapsed layers are of other classes."""
     x = given[0]
     if isinstance(module, Sum | Join):
         return _together(module, given)
@@ -182,7 +182,7 @@ def _neurons(
     recurrent: int | None = None,
     constants: Mapping[str, Any] | None = None,
 ) -> GeneralLIF:
-    """Constants are numbers, or the shapes of those that a checkpoint holds."""
+    """Make neurons; constants are numbers, or the shapes of those that a checkpoint holds."""
     given = dict(constants or {})
     adapts = any(name in given for name in Adaptation._fields)
     unknown = set(given) - {*Dynamics._fields, *Adaptation._fields, "synaptic_decay"}
@@ -198,7 +198,7 @@ def _neurons(
 
 
 def constant(given: float | Sequence[int]) -> Tensor:
-    """A number, or zeros of a shape, to be filled."""
+    """Return a number, or zeros of a shape that are filled later."""
     return torch.zeros(tuple(given)) if isinstance(given, Sequence) else torch.tensor(float(given))
 
 
@@ -229,7 +229,7 @@ def _conv2d(
 
 
 def _weights(variant: Variant, point: bool) -> Variant:
-    """Point estimates (``point``) for weights that no neuron hears: logits have no noise that could train a σ."""
+    """Return a variant of point estimates for weights that no neuron hears: logits have no noise that trains a σ."""
     return replace(variant, spread="none", kl=False, estimator=SurrogateGradient()) if point else variant
 
 
@@ -253,7 +253,7 @@ KINDS: dict[str, Callable[..., nn.Module]] = {
 
 
 def numbers_in(layers: Sequence[Layer]) -> int:
-    """How many numbers these layers hold, weights and constants, before any of them is made."""
+    """Count the weights and constants of these layers, before any of them is made."""
     count = 0
     for layer in layers:
         o = layer.options

@@ -43,17 +43,17 @@ class Adaptation(NamedTuple):
 
 
 def charge(current: Tensor, membrane: Tensor, spikes: Tensor, p: Dynamics) -> Tensor:
-    """β (h (1 − z o) − r o) + I"""
+    """Return β (h (1 − z o) − r o) + I."""
     return p.decay * (membrane * (1.0 - p.zeroed * spikes) - p.taken * spikes) + current
 
 
 def reset_late(charged: Tensor, spikes: Tensor, p: Dynamics) -> Tensor:
-    """x (1 − Z o) − R o"""
+    """Return x (1 − Z o) − R o."""
     return charged * (1.0 - p.late_zeroed * spikes) - p.late_taken * spikes
 
 
 def adapt(adaptation: Tensor, membrane: Tensor, spikes: Tensor, p: Adaptation) -> Tensor:
-    """a' = δ a + c h + b o"""
+    """Return a' = δ a + c h + b o."""
     return p.adaptation_decay * adaptation + p.membrane_share * membrane + p.spike_share * spikes
 
 
@@ -72,7 +72,7 @@ class LeakyCurrent(nn.Module):
         self.register_buffer("decay", decay)
 
     def forward(self, current: Current, run: Run) -> Current:
-        """The current that is left of all that came so far."""
+        """Return what is left of all currents so far."""
         current = needs_current(current, run.name(self))
         variance = None if self.operator is not None else current.variance
         means, variances = (_in_steps(part, run) for part in (current.mean, variance))
@@ -92,18 +92,18 @@ class LeakyCurrent(nn.Module):
         return Current(torch.stack(levels), torch.stack(spreads) if spreads else None)
 
     def collapsed(self, choice: Choice) -> nn.Module:
-        """The same, by the operator that a file has."""
+        """Return the same layer, run by the operator that a file has."""
         self.operator = choice.operator(self.op)
         return self
 
 
 def leak(arriving: Tensor, level: Tensor, decay: Tensor) -> Tensor:
-    """α i + I"""
+    """Return α i + I."""
     return decay * level + arriving
 
 
 def _in_steps(part: Tensor | None, run: Run) -> tuple[Tensor, ...]:
-    """The time steps of a pass."""
+    """Return the time steps of a pass."""
     if part is None:
         return ()
     return part.unbind(0) if run.sequence else (part,)
@@ -134,30 +134,30 @@ class GeneralLIF(Neurons):
             self.register_buffer(name, value)
 
     def operators(self, stochastic: bool) -> tuple[str, ...]:
-        """The neurons, behind a current that decays where there is one."""
+        """Return the neurons, behind a current that decays if there is one."""
         if stochastic:
             raise ValueError("neurons of any reset (GeneralLIF) have no stochastic form; collapse with mfa or sampled")
         neurons = "GeneralLIF" if self.adaptation is None else "AdaptiveLIF"
         return (neurons,) if self.synaptic_decay is None else ("LeakyCurrent", neurons)
 
     def constants(self) -> dict[str, Tensor]:
-        """What the layer holds, as it is."""
+        """Return what the layer holds, unchanged."""
         return dict(self.named_buffers(recurse=False, remove_duplicate=False))
 
     @property
     def dynamics(self) -> Dynamics:
-        """Its constants."""
+        """Constants of the neurons."""
         return Dynamics(*(cast(Tensor, getattr(self, name)) for name in Dynamics._fields))
 
     @property
     def adaptation(self) -> Adaptation | None:
-        """The constants of its adaptation."""
+        """Constants of the adaptation; None without it."""
         if not self.moving_threshold:
             return None
         return Adaptation(*(cast(Tensor, getattr(self, name)) for name in Adaptation._fields))
 
     def at_rest(self, zeros: Tensor, noisy: bool) -> GeneralState:
-        """Nothing has arrived, and nothing has fired."""
+        """Return the state before anything has arrived or fired."""
         spread = zeros if noisy else None
         state = GeneralState(zeros, spread, zeros, adaptation=zeros if self.moving_threshold else None)
         return state if self.synaptic_decay is None else state._replace(synaptic=zeros, synaptic_variance=spread)
@@ -165,7 +165,7 @@ class GeneralLIF(Neurons):
     def step(
         self, arriving: Current, state: GeneralState, constants: Mapping[str, Tensor]
     ) -> tuple[GeneralState, Tensor, Tensor | None]:
-        """h' = (β (h (1 − z o) − r o) + i' − g a') (1 − Z o) − R o;   o' = 1 where h' ≥ θ + f a'"""
+        """Compute h' = (β (h (1 − z o) − r o) + i' − g a') (1 − Z o) − R o; o' = 1 where h' ≥ θ + f a'."""
         current = self._filtered(arriving, state)
         p, spikes = self.dynamics, state.spikes
         charged, level = charge(current.mean, state.membrane, spikes, p), p.threshold
@@ -182,7 +182,7 @@ class GeneralLIF(Neurons):
         return after, membrane - level, variance
 
     def _filtered(self, arriving: Current, state: GeneralState) -> Current:
-        """i' = α i + I, and its variance α² v + Var I"""
+        """Return i' = α i + I, and its variance α² v + Var I."""
         if state.synaptic is None or self.synaptic_decay is None:
             return arriving
         alpha, variance = self.synaptic_decay, arriving.variance
@@ -192,7 +192,7 @@ class GeneralLIF(Neurons):
         return Current(alpha * state.synaptic + arriving.mean, variance)
 
     def _variance(self, current: Current, state: GeneralState, p: Dynamics) -> Tensor | None:
-        """κ²' = (β² κ² (1 − z o) + Var I) (1 − Z o)"""
+        """Return κ²' = (β² κ² (1 − z o) + Var I) (1 − Z o)."""
         if state.variance is None:
             return None
         arriving = current.variance
@@ -220,6 +220,6 @@ class DirectReadout(LeakyMean):
         self.register_buffer("decay", decay)
 
     def forward(self, x: Tensor | Current, run: Run) -> Tensor:
-        """Logits [B, classes] after the last time step of this pass."""
+        """Return logits [B, classes] after the last time step of this pass."""
         arriving = x.mean if isinstance(x, Current) else x
         return self.mean(arriving if self.scale == 1.0 else arriving * self.scale, run)

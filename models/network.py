@@ -36,7 +36,7 @@ class Output:
     currents: dict[str, Current] | None = None
 
     def firing_rates(self) -> dict[str, Tensor]:
-        """The share of neurons that fired, for each layer."""
+        """Return the share of neurons that fired, for each layer."""
         return {name: seen.spikes.detach().mean() for name, seen in self.observations.items()}
 
 
@@ -47,14 +47,14 @@ class Network(nn.Module, ABC):
 
     @abstractmethod
     def compute(self, x: Tensor, run: Run) -> Tensor:
-        """Logits [B, classes] from the input, calling each layer as ``layer(x, run)``."""
+        """Compute logits [B, classes] from the input, calling each layer as ``layer(x, run)``."""
 
     def regulariser(self, output: Output, kind: Regulariser | None = None) -> Tensor:
-        """The regularising term of the loss, before its weight λ."""
+        """Return the regularising term of the loss, before its weight λ."""
         return (kind or Regulariser())(self, output)
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """``weights`` and ``scales`` (log σ of weights and thresholds), which learn at different rates."""
+        """Return ``weights`` and ``scales`` (log σ of weights and thresholds), which learn at different rates."""
         groups: dict[str, list[nn.Parameter]] = {"weights": [], "scales": []}
         for name, parameter in self.named_parameters():
             kind = "scales" if name.endswith(("log_std", "log_base_std")) else "weights"
@@ -66,7 +66,7 @@ class BinaryNetwork(Network):
     """A network without time: input [B, …]."""
 
     def forward(self, x: Tensor, fire: Fire = MEAN_FIELD) -> Output:
-        """One pass."""
+        """Run one pass."""
         run = Run(self, fire)
         return Output(self.compute(x, run), run.state(0), run.observations, currents=run.currents)
 
@@ -81,7 +81,7 @@ class SpikingNetwork(Network):
     layerwise: bool = True
 
     def forward(self, events: Tensor, fire: Fire = MEAN_FIELD, state: State | None = None) -> Output:
-        """A sequence, from rest or from the ``state`` in which an earlier one ended."""
+        """Run a sequence, from rest or from the ``state`` in which an earlier one ended."""
         if events.dim() < 3 or events.shape[0] == 0:
             raise ValueError(f"events have shape {list(events.shape)}; expected [T, B, …] with at least one time step")
         if not self.layerwise:
@@ -92,7 +92,7 @@ class SpikingNetwork(Network):
         return Output(logits, run.state(length), run.observations, run.divergences, run.currents)
 
     def step(self, x: Tensor, state: State | None = None, fire: Fire = MEAN_FIELD) -> Output:
-        """One time step [B, …]; the logits are the running mean."""
+        """Run one time step [B, …]; the logits are the running mean."""
         run = Run(self, fire, state)
         return Output(self.compute(x, run), run.state(1), run.observations, run.divergences, run.currents)
 
@@ -130,6 +130,6 @@ def _unfold(sizes: list[tuple[int, int]], _module: nn.Module, _given: Any, out: 
 
 
 def _stack_currents(steps: Sequence[dict[str, Current] | None]) -> dict[str, Current] | None:
-    """The currents of single time steps with a time axis."""
+    """Stack the currents of single time steps along a time axis."""
     kept = [step for step in steps if step is not None]
     return {name: stack([step[name] for step in kept]) for name in kept[0]} if kept else None

@@ -3,40 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
 from axonnx.models.delays import DelayLine
-from axonnx.models.network import BinaryNetwork, SpikingNetwork
+from axonnx.models.network import BinaryNetwork, Network, SpikingNetwork
 from axonnx.models.neurons import LIF, BinaryNeuron, LeakyReadout, LIFSettings, LinearReadout
 from axonnx.models.pooling import WholePool2d
 from axonnx.models.residual import CountingBlock, NeuronFactory, ResidualBlock, Shortcut
 from axonnx.models.run import Run
-from axonnx.models.synapses import Conv2d, Linear
+from axonnx.models.synapses import Conv2d, Linear, Synapse
 from axonnx.models.variant import BAYESIAN, Variant
 
 Stream = Literal["current", "spikes"]
 Delayed = Literal["first", "all"]
 
 
-class DenseLayer(nn.Module):
+class _Layer(nn.Module):
+    """Synapses and the neurons they feed; with ``delays`` there are synapses for each of them."""
+
+    synapse: Synapse
+    neuron: nn.Module
+
+    def __init__(self, delays: Sequence[int] | None) -> None:
+        super().__init__()
+        self.delay = DelayLine(delays) if delays else None
+
+    def forward(self, x: Tensor, run: Run) -> Tensor:
+        """Return spikes [… , outputs]; of maps [… , outputs, height, width]."""
+        heard = x if self.delay is None else self.delay(x, run)
+        spikes: Tensor = self.neuron(self.synapse(heard, run), run)
+        return spikes
+
+
+class DenseLayer(_Layer):
     """Linear synapses and the neurons they feed; with ``delays`` there are synapses for each of them."""
 
     def __init__(
         self, inputs: int, outputs: int, variant: Variant, neuron: nn.Module, delays: Sequence[int] | None = None
     ) -> None:
-        super().__init__()
-        self.delay = DelayLine(delays) if delays else None
+        super().__init__(delays)
         self.synapse = Linear(inputs * len(delays or (0,)), outputs, variant)
         self.neuron = neuron
-
-    def forward(self, x: Tensor, run: Run) -> Tensor:
-        """Spikes [… , outputs]."""
-        if self.delay is not None:
-            x = self.delay(x, run)
-        spikes: Tensor = self.neuron(self.synapse(x, run), run)
-        return spikes
 
 
 class BinaryMLP(BinaryNetwork):
@@ -49,7 +58,7 @@ class BinaryMLP(BinaryNetwork):
         self.readout = LinearReadout(hidden[-1], classes)
 
     def compute(self, x: Tensor, run: Run) -> Tensor:
-        """Logits from [B, …]."""
+        """Compute logits from [B, …]."""
         return _dense(self.hidden, self.readout, x.flatten(1), run)
 
 
@@ -88,12 +97,12 @@ class SpikingMLP(SpikingNetwork):
         self.readout = LeakyReadout(hidden[-1], classes, _decay_of(readout_decay, settings))
 
     def compute(self, x: Tensor, run: Run) -> Tensor:
-        """Logits from [(T,) B, …]."""
+        """Compute logits from [(T,) B, …]."""
         return _dense(self.hidden, self.readout, x.flatten(2 if run.sequence else 1), run)
 
 
 class RecurrentSNN(SpikingMLP):
-    """The paper's network for SHD: two fully recurrent layers of 256."""
+    """The paper's network for SHD: two fully recurrent layers of 256; further options are those of ``SpikingMLP``."""
 
     def __init__(
         self,
@@ -102,24 +111,9 @@ class RecurrentSNN(SpikingMLP):
         classes: int = 20,
         variant: Variant = BAYESIAN,
         settings: LIFSettings | None = None,
-        *,
-        readout_decay: float | None = None,
-        steps: int | None = None,
-        delays: Sequence[int] | None = None,
-        delayed: Delayed = "all",
+        **options: Any,
     ) -> None:
-        super().__init__(
-            inputs,
-            hidden,
-            classes,
-            variant,
-            settings,
-            recurrent=True,
-            readout_decay=readout_decay,
-            steps=steps,
-            delays=delays,
-            delayed=delayed,
-        )
+        super().__init__(inputs, hidden, classes, variant, settings, recurrent=True, **options)
 
 
 class _ResidualTrunk(nn.Module):
@@ -165,7 +159,7 @@ class _ResidualTrunk(nn.Module):
         self.neuron = neuron(widths[0] if self.counts else widths[-1])
 
     def forward(self, x: Tensor, run: Run) -> Tensor:
-        """Spikes of the last stage, or their counts."""
+        """Return spikes of the last stage, or their counts."""
         stream = self.stem(x, run)
         if self.counts:
             stream = self.neuron(stream, run)
@@ -175,7 +169,20 @@ class _ResidualTrunk(nn.Module):
         return out
 
 
-class BinaryResNet(BinaryNetwork):
+class _ResNet(Network):
+    """A trunk of residual blocks, what is left of each channel after pooling, and the read-out."""
+
+    trunk: _ResidualTrunk
+    pool: WholePool2d
+    readout: nn.Module
+
+    def compute(self, x: Tensor, run: Run) -> Tensor:
+        """Compute logits from [(T,) B, C, H, W]."""
+        logits: Tensor = self.readout(self.pool(self.trunk(x, run)).flatten(-3), run)
+        return logits
+
+
+class BinaryResNet(_ResNet, BinaryNetwork):
     """The paper's network for CIFAR-10: 26 layers, 64→128→256→512 channels; input [B, 3, 32, 32].
 
     ``size`` is the input's side, or its (height, width).
@@ -204,13 +211,8 @@ class BinaryResNet(BinaryNetwork):
         self.pool = WholePool2d(*_last_sides(size, stem_stride, len(widths)))
         self.readout = LinearReadout(widths[-1], classes)
 
-    def compute(self, x: Tensor, run: Run) -> Tensor:
-        """Logits from [B, C, H, W]."""
-        logits: Tensor = self.readout(self.pool(self.trunk(x, run)).flatten(-3), run)
-        return logits
 
-
-class SpikingResNet(SpikingNetwork):
+class SpikingResNet(_ResNet, SpikingNetwork):
     """The paper's network for DVS Gesture: 20 layers, 32→64→128 channels; input [T, B, 2, 32, 32].
 
     ``size`` is the input's side, or its (height, width).
@@ -243,14 +245,9 @@ class SpikingResNet(SpikingNetwork):
         self.pool = WholePool2d(*_last_sides(size, stem_stride, len(widths)))
         self.readout = LeakyReadout(widths[-1], classes, _decay_of(readout_decay, settings))
 
-    def compute(self, x: Tensor, run: Run) -> Tensor:
-        """Logits from [(T,) B, C, H, W]."""
-        logits: Tensor = self.readout(self.pool(self.trunk(x, run)).flatten(-3), run)
-        return logits
-
 
 def _decay_of(readout_decay: float | None, settings: LIFSettings) -> float:
-    """The read-out's β: that of the neurons unless told otherwise; with 0 logits are the plain mean of W·o + b."""
+    """Return the read-out's β, by default that of the neurons; with 0, logits are the plain mean of W·o + b."""
     return settings.decay if readout_decay is None else readout_decay
 
 
@@ -268,7 +265,7 @@ def _dense(hidden: nn.ModuleList, readout: nn.Module, x: Tensor, run: Run) -> Te
 
 
 def _last_sides(size: int | tuple[int, int], stem_stride: int, stages: int) -> tuple[int, int]:
-    """Height and width after all stages, which the final pooling covers whole; ``size`` is (height, width)."""
+    """Return height and width after all stages, which the final pooling covers whole; ``size`` is (height, width)."""
     height, width = (size, size) if isinstance(size, int) else size
     shrink = stem_stride << (stages - 1)
     if height % shrink or width % shrink:
@@ -278,3 +275,79 @@ def _last_sides(size: int | tuple[int, int], stem_stride: int, stages: int) -> t
             f"e.g. {near[0]}×{near[1]}"
         )
     return height // shrink, width // shrink
+
+
+KERNEL = 5  # of an axis longer than one, which a convolution halves
+
+
+class ConvLayer(_Layer):
+    """A convolution and the neurons it feeds; with ``delays`` there are weights for each of them."""
+
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        size: tuple[int, int],
+        variant: Variant,
+        settings: LIFSettings,
+        delays: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(delays)
+        long = tuple(side > 1 for side in size)
+        kernel, stride, padding = (
+            (many if long[0] else few, many if long[1] else few)
+            for many, few in ((KERNEL, 1), (2, 1), (KERNEL // 2, 0))
+        )
+        self.synapse = Conv2d(inputs * len(delays or (0,)), outputs, kernel, variant, stride=stride, padding=padding)
+        self.neuron = LIF(variant, settings, shape=(outputs, 1, 1))
+
+
+class SpikingConvNet(SpikingNetwork):
+    """Convolutions of ``widths`` channels, dense layers of ``hidden`` neurons; input [T, B, inputs, height, width].
+
+    A convolution halves every axis that is longer than one: of a cochlea's [1, 1, channels] the row of channels.
+    ``delays`` are those of the first layer, and each further layer has twice as long ones: with [0, 1, 2, 3] the third
+    layer's are [0, 4, 8, 12], so a few weights see a long time.
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        widths: Sequence[int],
+        classes: int,
+        variant: Variant = BAYESIAN,
+        settings: LIFSettings | None = None,
+        *,
+        size: tuple[int, int],
+        hidden: Sequence[int] = (),
+        delays: Sequence[int] | None = None,
+        readout_decay: float | None = None,
+        steps: int | None = None,
+    ) -> None:
+        super().__init__()
+        if not widths:
+            raise ValueError("widths is empty; expected the channels of at least one convolution")
+        settings, variant = settings or LIFSettings(), variant.through_time(steps)
+        self.maps = nn.ModuleList()
+        for number, (before, width) in enumerate(zip([inputs, *widths[:-1]], widths, strict=True)):
+            self.maps.append(ConvLayer(before, width, size, variant, settings, _longer(delays, number)))
+            size = (size[0] + 1) // 2, (size[1] + 1) // 2
+        self.flatten = nn.Flatten()
+        neurons = widths[-1] * size[0] * size[1]
+        self.hidden = nn.ModuleList()
+        for number, width in enumerate(hidden, len(widths)):
+            neuron = LIF(variant, settings, shape=(width,))
+            self.hidden.append(DenseLayer(neurons, width, variant, neuron, _longer(delays, number)))
+            neurons = width
+        self.readout = LeakyReadout(neurons, classes, _decay_of(readout_decay, settings))
+
+    def compute(self, x: Tensor, run: Run) -> Tensor:
+        """Compute logits from [(T,) B, inputs, height, width]."""
+        for layer in self.maps:
+            x = layer(x, run)
+        return _dense(self.hidden, self.readout, self.flatten(x), run)
+
+
+def _longer(delays: Sequence[int] | None, layer: int) -> list[int] | None:
+    """Return the delays of layer number ``layer``: d·2^layer."""
+    return None if delays is None else [delay << layer for delay in delays]

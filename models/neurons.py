@@ -43,7 +43,7 @@ class Neurons(nn.Module):
         self.recurrent = recurrent
 
     def operators(self, stochastic: bool) -> tuple[str, ...]:
-        """The operators of ``ai.axonnx`` that compute one time step.
+        """Return the operators of ``ai.axonnx`` that compute one time step.
 
         Args:
             stochastic: Whether neurons keep their noise.
@@ -57,24 +57,24 @@ class Neurons(nn.Module):
         raise NotImplementedError
 
     def constants(self) -> dict[str, Tensor]:
-        """The constants of all its operators, by the names of their definitions."""
+        """Return the constants of all its operators, by the names of their definitions."""
         raise NotImplementedError
 
     def collapsed(self, choice: Choice) -> nn.Module:
-        """The layer as a file has it."""
+        """Return the layer as a file has it."""
         recurrent = None if self.recurrent is None else self.recurrent.posterior
         return choice.neurons(self.operators(choice.stochastic), self.constants(), recurrent)
 
     def at_rest(self, zeros: Tensor, noisy: bool) -> Any:
-        """The state before the first time step: a named tuple with ``membrane`` and ``spikes`` among its fields."""
+        """Return the state before the first step: a named tuple with ``membrane`` and ``spikes`` among its fields."""
         raise NotImplementedError
 
     def step(self, arriving: Current, state: Any, constants: Mapping[str, Tensor]) -> tuple[Any, Tensor, Tensor | None]:
-        """One time step without its decision: the state, h* − θ, and κ² of the decision; spikes are filled in later."""
+        """Return the state after a step, h* − θ, and κ² of the decision; the spikes are decided and filled in later."""
         raise NotImplementedError
 
     def forward(self, current: Current, run: Run) -> Tensor:
-        """Spikes of the shape of the current; the state goes through ``run``."""
+        """Return spikes of the shape of the current; the state goes through ``run``."""
         current = needs_current(current, run.name(self))
         forced = run.forced(self, current.mean)
         steps = current if run.sequence else _one_step(current)
@@ -93,7 +93,7 @@ class Neurons(nn.Module):
         return self._through_time(steps, state, noise, forced, run)
 
     def _draws_noise(self, current: Current, state: Any) -> bool:
-        """Whether the pass through time can draw its noise where it is used."""
+        """Tell whether the pass through time can draw its noise where it is used."""
         return False
 
     def _through_time(
@@ -128,7 +128,7 @@ class Neurons(nn.Module):
 
 
 def _one_step(current: Current) -> Current:
-    """The same with an axis for time; factors of the variance stay factors."""
+    """Add an axis for time; factors of the variance stay factors."""
     activity = None if current.activity is None else current.activity[None]
     return Current(current.mean[None], activity, current.gain)
 
@@ -141,15 +141,15 @@ class BinaryNeuron(Neurons):
         self.register_buffer("threshold", torch.tensor(threshold))
 
     def operators(self, stochastic: bool) -> tuple[str, ...]:
-        """One, with or without noise."""
+        """Return one operator, with or without noise."""
         return ("StochasticHeaviside" if stochastic else "Heaviside",)
 
     def constants(self) -> dict[str, Tensor]:
-        """θ"""
+        """Return θ."""
         return {"threshold": self.threshold}
 
     def forward(self, current: Current, run: Run) -> Tensor:
-        """Spikes of the shape of the current."""
+        """Return spikes of the shape of the current."""
         current = needs_current(current, run.name(self))
         if run.currents is not None:
             run.currents[run.name(self)] = current
@@ -163,7 +163,7 @@ class BinaryNeuron(Neurons):
         return spikes
 
     def _fused(self, current: Current, run: Run) -> Tensor:
-        """One step of neurons that remember nothing."""
+        """Run one step of neurons that remember nothing."""
         noise = run.drawn(self, current.mean)
         noise = noise[None] if isinstance(noise, Tensor) else noise
         passed = lif_core.fire_once(_one_step(current), noise, self.threshold, self.estimator)
@@ -214,7 +214,7 @@ class LIFSettings:
 def integrate(
     current: Current, state: LIFState, decay: Tensor, threshold: Tensor, reset: Reset = "subtract"
 ) -> tuple[Tensor, Tensor | None]:
-    """h*[t] = β·h*[t−1] + I[t] − θ·o[t−1];   κ²[t] = β²·κ²[t−1] + Var I[t]
+    """Return h*[t] = β·h*[t−1] + I[t] − θ·o[t−1] and κ²[t] = β²·κ²[t−1] + Var I[t].
 
     With reset to zero: h*[t] = β·h*[t−1]·(1 − o[t−1]) + I[t], and κ² likewise.
     """
@@ -266,7 +266,7 @@ class LIF(Neurons):
             self.log_base_std = None
 
     def _shape(self, name: str, learned: Learned) -> tuple[int, ...]:
-        """What a learned constant has: nothing for the layer, or the neurons' own."""
+        """Return the shape of a learned constant: none for the layer, or the neurons' own."""
         if learned != "neuron":
             return ()
         if self._own is None:
@@ -284,30 +284,30 @@ class LIF(Neurons):
         return None if self.log_base_std is None else torch.exp(2.0 * self.log_base_std)
 
     def operators(self, stochastic: bool) -> tuple[str, ...]:
-        """One, by the reset and whether there is noise."""
+        """Return one operator, by the reset and whether there is noise."""
         return (("Stochastic" if stochastic else "") + ("LIF" if self.settings.reset == "subtract" else "LIFToZero"),)
 
     def constants(self) -> dict[str, Tensor]:
-        """β, θ and σ_base²"""
+        """Return β, θ and σ_base²."""
         base = self.base_variance
         base = self.threshold.new_zeros(()) if base is None else base
         return {"decay": self.decay, "threshold": self.threshold, "base_variance": base}
 
     def at_rest(self, zeros: Tensor, noisy: bool) -> LIFState:
-        """Nothing has arrived, and nothing has fired."""
+        """Return the state before anything has arrived or fired."""
         return LIFState(zeros, zeros if noisy else None, zeros)
 
     def step(
         self, arriving: Current, state: LIFState, constants: Mapping[str, Tensor]
     ) -> tuple[LIFState, Tensor, Tensor | None]:
-        """As ``integrate``; the decision has the noise of the threshold, the state has not."""
+        """Run ``integrate``; the decision has the noise of the threshold, the state has not."""
         threshold = constants["threshold"]
         membrane, variance = integrate(arriving, state, constants["decay"], threshold, self.settings.reset)
         total = None if variance is None else variance + constants["base_variance"]
         return LIFState(membrane, variance, state.spikes), membrane - threshold, total
 
     def _constants(self, noisy: bool) -> tuple[Tensor | None, ...]:
-        """β, θ, σ_base², recurrent means and variances, as a pass over a sequence takes them."""
+        """Return β, θ, σ_base², recurrent means and variances, as a pass over a sequence takes them."""
         recurrent = (None, None) if self.recurrent is None else self.recurrent.weights()
         return (self.decay, self.threshold, self.base_variance if noisy else None, *recurrent)
 
@@ -320,7 +320,7 @@ class LIF(Neurons):
     def _through_time(
         self, current: Current, state: LIFState, noise: Tensor | Drawn | None, forced: Tensor | None, run: Run
     ) -> Tensor:
-        """All steps at once where the hand-written backward pass applies, step by step elsewhere."""
+        """Run all steps at once where the hand-written backward pass applies, and step by step elsewhere."""
         to_zero, initial = self.settings.reset == "zero", (state.membrane, state.variance, state.spikes)
         constants = self._constants(current.activity is not None)
         fused = lif_core.applies(current, noise, initial, constants, self.estimator)
@@ -339,14 +339,14 @@ class LIF(Neurons):
         return self._finish(Observation(out.gap, out.decision_variance, out.spikes), after, reached, run)
 
     def _reached(self, current: Current, before: Tensor) -> Current:
-        """All that reaches the neurons: from below, and from the layer itself one step later."""
+        """Return all that reaches the neurons: from below, and from the layer itself one step later."""
         if self.recurrent is None:
             return current
         return current + self.recurrent.moments(before, *self.recurrent.weights())
 
 
 def _first_decays(settings: LIFSettings, shape: tuple[int, ...]) -> Tensor:
-    """β where it is learned, at the start: exp(−1/τ) with τ = τ₀ (τ₁/τ₀)^u and u ~ U(0, 1), or the same for all."""
+    """Return learned β at the start: exp(−1/τ) with τ = τ₀ (τ₁/τ₀)^u and u ~ U(0, 1), or the same for all."""
     if settings.time_constants is None:
         return torch.tensor(settings.decay).repeat(shape)
     shortest, longest = settings.time_constants
@@ -363,11 +363,11 @@ class _Readout(nn.Module):
         nn.init.kaiming_uniform_(self.weight, nonlinearity="linear")
 
     def current(self, spikes: Tensor) -> Tensor:
-        """W·o + b"""
+        """Return W·o + b."""
         return linear_product(spikes, self.weight, self.bias)
 
     def collapsed(self, choice: Choice) -> nn.Module:
-        """The same with constants."""
+        """Return the same read-out with constants."""
         hold(self, weight=self.weight, bias=self.bias)
         return self
 
@@ -378,7 +378,7 @@ class LinearReadout(_Readout):
     op = "Gemm"
 
     def forward(self, spikes: Tensor, run: Run) -> Tensor:
-        """Logits [B, classes]."""
+        """Return logits [B, classes]."""
         return self.current(needs_spikes(spikes, run.name(self)))
 
 
@@ -390,7 +390,7 @@ class LeakyMean(nn.Module):
     operator: Callable[..., Any] | None = None  # of one time step, in a collapsed network
 
     def mean(self, current: Tensor, run: Run) -> Tensor:
-        """The mean after the last time step of this pass."""
+        """Return the mean after the last time step of this pass."""
         state = cast("ReadoutState | None", run.state_of(self))
         if state is None:
             zeros = torch.zeros_like(current[0] if run.sequence else current)
@@ -405,7 +405,7 @@ class LeakyMean(nn.Module):
         return state.total / (run.step + (current.shape[0] if run.sequence else 1))
 
     def collapsed(self, choice: Choice) -> nn.Module:
-        """The same, by the operator that a file has."""
+        """Return the same layer, run by the operator that a file has."""
         self.operator = choice.operator(self.op)
         return self
 
@@ -418,7 +418,7 @@ class LeakyReadout(LeakyMean, _Readout):
         self.register_buffer("decay", torch.tensor(decay))
 
     def forward(self, spikes: Tensor, run: Run) -> Tensor:
-        """Logits [B, classes] after the last time step of this pass."""
+        """Return logits [B, classes] after the last time step of this pass."""
         steps = needs_spikes(spikes, run.name(self))
         if self.operator is not None:
             return self.mean(self.current(steps), run)
@@ -434,6 +434,6 @@ class LeakyReadout(LeakyMean, _Readout):
         return total / (run.step + len(steps))
 
     def collapsed(self, choice: Choice) -> nn.Module:
-        """Constants, and the operator that a file has."""
+        """Return the same read-out with constants, run by the operator that a file has."""
         _Readout.collapsed(self, choice)
         return super().collapsed(choice)

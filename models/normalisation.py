@@ -21,7 +21,7 @@ class _Normaliser(nn.Module):
         self.bias = nn.Parameter(torch.zeros(self.shape))
 
     def _rows(self, x: Tensor, run: Run) -> slice:
-        """The time steps of this pass, or everything where time is not told apart."""
+        """Return the time steps of this pass, or everything if all steps share scale and bias."""
         if self.steps is None:
             return slice(None)
         length = x.shape[0] if run.sequence else 1
@@ -48,13 +48,13 @@ class ChannelScale(_Normaliser):
     """
 
     def forward(self, current: Current, run: Run) -> Current:
-        """a[t] ⊙ I + b[t], with variance a[t]² ⊙ κ²"""
+        """Return a[t] ⊙ I + b[t], with variance a[t]² ⊙ κ²."""
         rows, variance = self._rows(current.mean, run), current.variance
         scale, bias = self._broadcast(self.scale[rows], run), self._broadcast(self.bias[rows], run)
         return Current(current.mean * scale + bias, None if variance is None else variance * (scale * scale))
 
     def folded(self) -> tuple[Tensor, Tensor]:
-        """a, b"""
+        """Return a and b."""
         return self.scale, self.bias
 
 
@@ -75,7 +75,7 @@ class BatchNorm(_Normaliser):
         self.momentum, self.epsilon = 0.1, 1e-5
 
     def forward(self, current: Current, run: Run) -> Current:
-        """g (I − mean) + bias with g = scale/√(variance + ε), and variance g² κ²"""
+        """Return g (I − mean) + bias with g = scale/√(variance + ε), and variance g² κ²."""
         x = current.mean
         rows = self._rows(x, run)
         if self.training:
@@ -90,7 +90,7 @@ class BatchNorm(_Normaliser):
         return Current(scaled, None if noise is None else noise * (spread * spread))
 
     def folded(self) -> tuple[Tensor, Tensor]:
-        """The scale and bias of the running statistics."""
+        """Return the scale and bias of the running statistics."""
         gain = self.scale * torch.rsqrt(self.running_variance + self.epsilon)
         return gain, self.bias - self.running_mean * gain
 
@@ -113,7 +113,7 @@ class BatchNorm(_Normaliser):
 
 
 def make_normalisation(variant: Variant, channels: int, spatial: int) -> ChannelScale | BatchNorm | None:
-    """The normaliser that ``variant`` asks for; None for plain weights."""
+    """Make the normaliser that ``variant`` asks for; None for plain weights."""
     if variant.normalisation == "none":
         return None
     steps = variant.steps if variant.normalisation.endswith("through_time") else None

@@ -14,7 +14,7 @@ from axonnx.models.maths.current import Current
 
 
 def pool_pairs(x: Tensor) -> Tensor:
-    """((a + b) + (c + d)) · ¼ over squares of 2 × 2, in that order.
+    """Return ((a + b) + (c + d)) · ¼ over squares of 2 × 2, in that order.
 
     A current is any real number, so the order of additions shows in its bits; here it is fixed.
     """
@@ -52,26 +52,43 @@ class AveragePool2d(nn.Module):
         self.pairs: Callable[[Tensor], Tensor] = pool_pairs
 
     def collapsed(self, choice: Choice) -> nn.Module:
-        """The same, by the operator that a file has."""
+        """Return the same layer, run by the operator that a file has."""
         self.pairs = choice.operator("PoolPairs")
         return self
 
     def forward(self, x: Tensor) -> Tensor:
-        """Graded spikes in steps of 1/window²."""
+        """Return graded spikes in steps of 1/window²."""
         return over_maps(x, lambda maps: nnf.avg_pool2d(maps, self.window))
 
     def current(self, current: Current) -> Current:
-        """A pooled current: the variance of a mean of n independent positions is their mean variance over n."""
+        """Pool a current: the variance of a mean of n independent positions is their mean variance over n."""
         for _ in range(self.window.bit_length() - 1):
             current = current.channelwise(self.pairs, lambda variance: self.pairs(variance) * 0.25)
         return current
 
     def extra_repr(self) -> str:
-        """The window."""
+        """Return the window."""
         return f"window={self.window}"
 
 
-class WholePool2d(nn.Module):
+class _Windows(nn.Module):
+    """A number for each window of maps."""
+
+    window: tuple[int, int]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return one number for each window of [… , C, H, W], as [… , C, H/h, W/w]."""
+        return over_maps(x, self._pooled)
+
+    def _pooled(self, maps: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def extra_repr(self) -> str:
+        """Return the window."""
+        return f"window={self.window[0]}×{self.window[1]}"
+
+
+class WholePool2d(_Windows):
     """Σ x / (2^⌈log₂ H⌉ · 2^⌈log₂ W⌉) over maps [… , C, H, W]: exact, where a mean over any H·W is not.
 
     With zeros the map is filled up to sides that are powers of two; of a map that has such sides it is the mean.
@@ -82,30 +99,18 @@ class WholePool2d(nn.Module):
         self.window = _power_from(height), _power_from(width)
         self.missing = self.window[0] - height, self.window[1] - width
 
-    def forward(self, x: Tensor) -> Tensor:
-        """One number for each channel, [… , C, 1, 1]."""
-        return over_maps(x, self._pooled)
-
     def _pooled(self, maps: Tensor) -> Tensor:
         filled = nnf.pad(maps, (0, self.missing[1], 0, self.missing[0])) if any(self.missing) else maps
         return nnf.avg_pool2d(filled, self.window)
 
-    def extra_repr(self) -> str:
-        """The window."""
-        return f"window={self.window[0]}×{self.window[1]}"
 
-
-class FilledPool2d(nn.Module):
+class FilledPool2d(_Windows):
     """Σ x / (2^⌈log₂ h⌉ · 2^⌈log₂ w⌉) over windows of h × w of spikes or counts; see ``WholePool2d``."""
 
     def __init__(self, height: int, width: int) -> None:
         super().__init__()
         self.sides = height, width
         self.window = _power_from(height), _power_from(width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[… , C, H, W] to [… , C, H/h, W/w]"""
-        return over_maps(x, self._pooled)
 
     def _pooled(self, maps: Tensor) -> Tensor:
         flat, (height, width), (tall, wide) = whole_windows(maps, self.sides), self.sides, self.window
@@ -119,19 +124,18 @@ class FilledPool2d(nn.Module):
         return self.window[0] * self.window[1] / (self.sides[0] * self.sides[1])
 
 
-class MaxPool2d(nn.Module):
+class MaxPool2d(_Windows):
     """The largest of each window; what is left over at the right and at the bottom is left out."""
 
     def __init__(self, window: tuple[int, int]) -> None:
         super().__init__()
         self.window = window
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Of spikes or counts, [… , C, H, W]."""
-        return over_maps(x, lambda maps: nnf.max_pool2d(whole_windows(maps, self.window), self.window))
+    def _pooled(self, maps: Tensor) -> Tensor:
+        return nnf.max_pool2d(whole_windows(maps, self.window), self.window)
 
     def current(self, current: Current) -> Current:
-        """Of a current the largest mean, and its own variance: a comparison, so that nothing is rounded."""
+        """Return the largest mean of a current, with its own variance: a comparison, so nothing is rounded."""
         variance = current.variance
         if variance is None:
             return Current(self(current.mean))
@@ -141,14 +145,8 @@ class MaxPool2d(nn.Module):
         )
         largest, at = nnf.max_pool2d(means, self.window, return_indices=True)
         chosen = spreads.flatten(2).gather(2, at.flatten(2)).reshape(largest.shape)
-        if current.mean.dim() <= 4:
-            return Current(largest, chosen)
-        lead = current.mean.shape[:-3]
-        return Current(largest.unflatten(0, lead), chosen.unflatten(0, lead))
-
-    def extra_repr(self) -> str:
-        """The window."""
-        return f"window={self.window[0]}×{self.window[1]}"
+        shape = (*current.mean.shape[:-3], *largest.shape[-3:])
+        return Current(largest.reshape(shape), chosen.reshape(shape))
 
 
 def over_maps(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
@@ -157,11 +155,11 @@ def over_maps(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
 
 
 def whole_windows(x: Tensor, window: tuple[int, int]) -> Tensor:
-    """The part of maps that windows side by side cover."""
+    """Return the part of maps that windows side by side cover."""
     height, width = (size // side * side for size, side in zip(x.shape[-2:], window, strict=True))
     return x if (height, width) == tuple(x.shape[-2:]) else x[..., :height, :width]
 
 
 def _power_from(size: int) -> int:
-    """The least power of two that is not smaller."""
+    """Return the least power of two that is not smaller."""
     return 1 << (size - 1).bit_length()

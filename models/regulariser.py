@@ -41,11 +41,11 @@ class Regulariser:
     total: Literal["mean", "sum"] = "mean"
 
     def __call__(self, network: Network, output: Output) -> Tensor:
-        """The term of the loss before its weight λ."""
+        """Return the term of the loss before its weight λ."""
         return self.added(self.terms(network, output), output.logits)
 
     def added(self, terms: Mapping[str, LayerTerm], like: Tensor, weights: Mapping[str, float] | None = None) -> Tensor:
-        """All layers together, each with a λ of its own where ``weights`` are given."""
+        """Add up all layers, each with a λ of its own if ``weights`` are given."""
         if not terms:
             return like.new_zeros(())
         values = [term.value if weights is None else weights[name] * term.value for name, term in terms.items()]
@@ -53,12 +53,12 @@ class Regulariser:
         return total / sum(term.ratios for term in terms.values()) if self.total == "mean" else total
 
     def terms(self, network: Network, output: Output) -> dict[str, LayerTerm]:
-        """The sum of each layer that has noise."""
+        """Return the sum of each layer that has noise."""
         return self._terms(network, output, self.form)
 
     @torch.no_grad()
     def mean_squares(self, network: Network, output: Output) -> dict[str, Tensor]:
-        """The mean of r² in each layer."""
+        """Return the mean of r² in each layer."""
         return {name: term.value / term.ratios for name, term in self._terms(network, output, "quadratic").items()}
 
     def _terms(self, network: Network, output: Output, form: Form) -> dict[str, LayerTerm]:
@@ -95,7 +95,7 @@ def _of_currents(output: Output, form: Form) -> dict[str, LayerTerm]:
 
 
 def _of_weights(network: Network, form: Form) -> dict[str, LayerTerm]:
-    """m/σ of all weights that exist."""
+    """Return the terms of m/σ of all weights that exist."""
     posteriors = {name: part for name, part in network.named_modules() if isinstance(part, GaussianPosterior)}
     return {
         name: LayerTerm(divergence_sum(part.mean, part.variance, form), part.existing)

@@ -71,7 +71,7 @@ class _Block(nn.Module):
 
 
 class ResidualBlock(_Block):
-    """stream + conv₂(fire₂(conv₁(fire₁(stream))))
+    """Computes stream + conv₂(fire₂(conv₁(fire₁(stream)))).
 
     The stream is a real-valued current that no convolution reads. A convolution in the shortcut hears the spikes of
     fire₁.
@@ -80,7 +80,7 @@ class ResidualBlock(_Block):
     neurons_first = True
 
     def forward(self, stream: Current, run: Run) -> Current:
-        """The stream after this block."""
+        """Return the stream after this block."""
         spikes = self.neuron1(stream, run)
         inner: Current = self.conv2(self.neuron2(self.conv1(spikes, run), run), run)
         return self._shortcut(stream, spikes, run) + inner
@@ -95,7 +95,7 @@ class ResidualBlock(_Block):
 
 
 class CountingBlock(_Block):
-    """counts + fire₂(conv₂(fire₁(conv₁(counts))))
+    """Computes counts + fire₂(conv₂(fire₁(conv₁(counts)))).
 
     After n blocks a count is at most n + 1. A shortcut by pooling gives counts in quarters; behind a convolution it has
     neurons of its own.
@@ -104,7 +104,7 @@ class CountingBlock(_Block):
     neurons_first = False
 
     def forward(self, counts: Tensor, run: Run) -> Tensor:
-        """The counts after this block."""
+        """Return the counts after this block."""
         spikes: Tensor = self.neuron2(self.conv2(self.neuron1(self.conv1(counts, run), run), run), run)
         return self._shortcut(counts, run) + spikes
 

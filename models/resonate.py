@@ -33,7 +33,7 @@ class ResonatorState(NamedTuple):
 def turn(
     current: Tensor, membrane: Tensor, resonance: Tensor, spikes: Tensor, p: Mapping[str, Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """y' = b x + a y − θ o;   x' = a x − b y + I"""
+    """Return y' = b x + a y − θ o and x' = a x − b y + I."""
     turned = p["turned"] * resonance + p["kept"] * membrane - p["threshold"] * spikes
     return turned, p["kept"] * resonance - p["turned"] * membrane + current
 
@@ -89,7 +89,7 @@ class ResonateAndFire(Neurons):
         self._hold("level", decays, learn_decay)
 
     def _hold(self, name: str, values: Tensor, learned: bool) -> None:
-        """A number in (0, 1): a parameter by its logit where it is learned, a buffer elsewhere."""
+        """Register a number in (0, 1): a parameter by its logit if it is learned, or else a buffer."""
         if learned:
             self.register_parameter(f"{name}_logit", nn.Parameter(torch.logit(values)))
         else:
@@ -110,13 +110,13 @@ class ResonateAndFire(Neurons):
         return self._held("level").to(self.threshold.dtype)
 
     def operators(self, stochastic: bool) -> tuple[str, ...]:
-        """One, without noise."""
+        """Return one operator, without noise."""
         if stochastic:
             raise ValueError("ResonateAndFire neurons have no stochastic form in a file; collapse with mfa or sampled")
         return ("ResonateAndFire",)
 
     def constants(self) -> dict[str, Tensor]:
-        """a, b and θ
+        """Return a, b and θ.
 
         Worked out in double precision and rounded once: near a quarter turn the cosine of a rounded angle has few right
         digits, and verification would find a file's constants to differ from those of training.
@@ -126,13 +126,13 @@ class ResonateAndFire(Neurons):
         return {"kept": kept, "turned": turned, "threshold": self.threshold}
 
     def at_rest(self, zeros: Tensor, noisy: bool) -> ResonatorState:
-        """Nothing oscillates."""
+        """Return the state in which nothing oscillates."""
         return ResonatorState(zeros, zeros, zeros, *(zeros,) * 3 if noisy else (None,) * 3)
 
     def step(
         self, arriving: Current, state: ResonatorState, constants: Mapping[str, Tensor]
     ) -> tuple[ResonatorState, Tensor, Tensor | None]:
-        """One turn, of the means and of the moments."""
+        """Turn the means and the moments by one step."""
         membrane, resonance = turn(arriving.mean, state.membrane, state.resonance, state.spikes, constants)
         moments = self._moments(arriving, state, constants)
         return ResonatorState(membrane, state.spikes, resonance, *moments), membrane - self.threshold, moments[0]
@@ -140,7 +140,7 @@ class ResonateAndFire(Neurons):
     def _moments(
         self, arriving: Current, state: ResonatorState, p: Mapping[str, Tensor]
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        """Variances and covariance after a turn.
+        """Return variances and covariance after a turn.
 
         V_y' = b² V_x + a² V_y + 2ab C;   V_x' = a² V_x + b² V_y − 2ab C + Var I;   C' = ab (V_x − V_y) + (a² − b²) C
         """

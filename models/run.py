@@ -59,7 +59,7 @@ LayerState = NamedTuple  # any of them: a kind of neurons may bring a state of i
 
 
 def layer_state(values: Mapping[str, Tensor]) -> LayerState:
-    """A state that has just these fields, in this order."""
+    """Make a state that has just these fields, in this order."""
     return cast(LayerState, namedtuple("LayerState", values)(**values))
 
 
@@ -71,7 +71,7 @@ class State:
     layers: Mapping[str, LayerState] = field(default_factory=dict)
 
     def detach(self) -> State:
-        """The same state, cut from the graph that made it."""
+        """Return the same state, cut from the graph that made it."""
         return State(self.step, {name: _detach(layer) for name, layer in self.layers.items()})
 
 
@@ -98,7 +98,7 @@ class Observation:
 
     @cached_property
     def gap(self) -> Tensor:
-        """h* − θ"""
+        """The gap h* − θ."""
         return self._gap.float() if self._gap.dtype == torch.float16 else self._gap
 
     @cached_property
@@ -107,7 +107,7 @@ class Observation:
         return self._variance() if callable(self._variance) else self._variance
 
     def first(self) -> Observation:
-        """The first time step alone, without an axis for time."""
+        """Return the first time step alone, without an axis for time."""
         variance = self.variance
         return Observation(
             self.gap[0],
@@ -118,7 +118,7 @@ class Observation:
 
 
 def stack_observations(steps: Sequence[Observation]) -> Observation:
-    """The observations of single time steps as one with a time axis."""
+    """Stack the observations of single time steps along a time axis."""
     parts = [[seen.variance for seen in steps], [seen.membrane for seen in steps]]
     stacked = [None if part[0] is None else torch.stack([x for x in part if x is not None]) for part in parts]
     gap, spikes = torch.stack([seen.gap for seen in steps]), torch.stack([seen.spikes for seen in steps])
@@ -157,47 +157,46 @@ class Run:
         return self.before.step
 
     def name(self, layer: nn.Module) -> str:
-        """The layer's name in the network that runs."""
+        """Return the layer's name in the network that runs."""
         if id(layer) not in self._names:
             raise ValueError(f"{type(layer).__name__} is not part of the network that runs: assign it to an attribute")
         return self._names[id(layer)]
 
     def noise(self, layer: nn.Module, like: Tensor) -> Tensor | None:
-        """The noise that the layer's membranes get in this pass, if any."""
+        """Return the noise that the layer's membranes get in this pass, if any."""
         return self.fire.noise(self.name(layer), like, self.step)
 
     def drawn(self, layer: nn.Module, like: Tensor) -> Tensor | Drawn | None:
-        """As ``noise``, for a layer whose pass can draw it where it is used."""
+        """Return the noise, or its seed, for a layer whose pass can draw it where it is used."""
         return self.fire.drawn(self.step) if isinstance(self.fire, Sample) else self.noise(layer, like)
 
     def forced(self, layer: nn.Module, like: Tensor) -> Tensor | None:
-        """The spikes that the layer is made to give in this pass, if any."""
+        """Return the spikes that the layer is made to give in this pass, if any."""
         return self.fire.forced(self.name(layer), like, self.step)
 
     def state_of(self, layer: nn.Module) -> LayerState | None:
-        """The layer's state before this pass; None at the very start."""
+        """Return the layer's state before this pass; None at the very start."""
         return self.before.layers.get(self.name(layer))
 
     def keep(self, layer: nn.Module, state: LayerState) -> None:
         """Write down the layer's state after this pass."""
-        self._once(self.name(layer), self.after)
-        self.after[self.name(layer)] = state
+        self._write(self.after, layer, state)
 
     def observe(self, layer: nn.Module, observation: Observation) -> None:
         """Write down what the layer did."""
-        self._once(self.name(layer), self.observations)
-        self.observations[self.name(layer)] = observation
+        self._write(self.observations, layer, observation)
 
     def state(self, steps: int) -> State:
-        """The network's state ``steps`` time steps later."""
+        """Return the network's state ``steps`` time steps later."""
         return State(self.before.step + steps, dict(self.after))
 
-    @staticmethod
-    def _once(name: str, book: Mapping[str, object]) -> None:
+    def _write(self, book: dict[str, Any], layer: nn.Module, value: object) -> None:
+        name = self.name(layer)
         if name in book:
             raise ValueError(
                 f"layer {name!r} ran twice in one pass; a layer of neurons keeps one state: use two layers"
             )
+        book[name] = value
 
 
 def _detach(state: LayerState) -> LayerState:

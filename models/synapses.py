@@ -37,10 +37,10 @@ class Synapse(nn.Module, ABC):
 
     @abstractmethod
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """The linear map of this synapse with any weight of its shape (or a single row of it)."""
+        """Apply the linear map of this synapse with any weight of its shape (or a single row of it)."""
 
     def constants(self) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """a ⊙ m, b and a: what scale and bias make of the posterior's means."""
+        """Return a ⊙ m, b and a: what scale and bias make of the posterior's means."""
         weight = self.posterior.mean
         if not isinstance(self.norm, ChannelScale) or self.norm.steps is not None:
             return weight, None, None
@@ -48,17 +48,17 @@ class Synapse(nn.Module, ABC):
         return weight * scale.reshape(-1, *(1,) * (weight.dim() - 1)), bias, scale
 
     def moments(self, x: Tensor) -> Current:
-        """Mean and variance of a ⊙ (W·x) + b over the posterior."""
+        """Return mean and variance of a ⊙ (W·x) + b over the posterior."""
         weight, bias, scale = self.constants()
         noise = self.posterior.noise_of(self.product, x, scale)
         return Current(self.product(x, weight, bias), *noise)
 
     def collapsed(self, choice: Choice) -> nn.Module:
-        """The layer as a file has it."""
+        """Return the layer as a file has it."""
         return choice.synapse(self)
 
     def forward(self, x: Tensor, run: Run) -> Current:
-        """The current that spikes (or graded input) ``x`` causes."""
+        """Return the current that spikes (or graded input) ``x`` cause."""
         current = self.moments(needs_spikes(x, run.name(self)))
         if self.norm is None or (isinstance(self.norm, ChannelScale) and self.norm.steps is None):
             return current  # or it is in the weights already
@@ -74,11 +74,11 @@ class Linear(Synapse):
         super().__init__(posterior, variant, spatial=0)
 
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """x Wᵀ + b"""
+        """Return x Wᵀ + b."""
         return linear_product(x, weight, bias)
 
     def moments(self, x: Tensor) -> Current:
-        """Mean and variance of a ⊙ (W·x) + b; of shared variances the gain alone is left to multiply."""
+        """Return mean and variance of a ⊙ (W·x) + b; of shared variances the gain alone is left to multiply."""
         weight, bias, scale = self.constants()
         gain = self.posterior.shared_gain(scale)
         if gain is None:
@@ -111,7 +111,7 @@ class Conv2d(Synapse):
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
 
     def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """x ∗ W + b"""
+        """Return x ∗ W + b."""
         if self.groups == 1:
             return conv_moments(x, weight, bias, self._window, activity=False)[0]
         if core.covers(x, weight, bias):
@@ -120,7 +120,7 @@ class Conv2d(Synapse):
         return over_maps(x, lambda maps: nnf.conv2d(maps, weight, bias, *how))
 
     def moments(self, x: Tensor) -> Current:
-        """Mean and variance of a ⊙ (W ∗ x) + b; of shared variances the gain alone is left to multiply."""
+        """Return mean and variance of a ⊙ (W ∗ x) + b; of shared variances the gain alone is left to multiply."""
         weight, bias, scale = self.constants()
         gain = self.posterior.shared_gain(scale)
         if gain is None or self.groups != 1:
@@ -128,7 +128,7 @@ class Conv2d(Synapse):
         return Current(*conv_moments(x, weight, bias, self._window), gain)
 
     def collapsed(self, choice: Choice) -> nn.Module:
-        """The layer as a file has it."""
+        """Return the layer as a file has it."""
         sides = {"stride": self.stride, "padding": self.padding, "dilation": self.dilation}
         return choice.synapse(self, **sides, groups=self.groups)
 
@@ -138,7 +138,7 @@ class Conv2d(Synapse):
         return Window(*([side, side] if isinstance(side, int) else list(side) for side in sides))
 
     def extra_repr(self) -> str:
-        """Stride and padding."""
+        """Return stride and padding."""
         return f"stride={self.stride}, padding={self.padding}"
 
 
@@ -160,7 +160,7 @@ class Recurrent(nn.Module):
         return self.posterior.log_std is not None
 
     def weights(self) -> tuple[Tensor, Tensor | None]:
-        """Means, and what ``moments`` needs of the variances: once for each pass, not for each step."""
+        """Return means, and what ``moments`` needs of the variances: once for each pass, not for each step."""
         if self.posterior.log_std is None:
             return self.posterior.mean, None
         shared = self.posterior.granularity != "weight"
@@ -170,7 +170,7 @@ class Recurrent(nn.Module):
         )
 
     def moments(self, spikes: Tensor, mean: Tensor, variance: Tensor | None) -> Current:
-        """Mean and variance of the recurrent current; shared σ: Σ_{k≠i} σ² o_k² = σ² (Σ_k o_k² − o_i²)."""
+        """Return mean and variance of the recurrent current; shared σ: Σ_{k≠i} σ² o_k² = σ² (Σ_k o_k² − o_i²)."""
         current = nnf.linear(spikes, mean)
         if variance is None:
             return Current(current)

@@ -43,7 +43,7 @@ class Variant:
             raise ValueError("without a posterior there is no KL term: set kl = False")
 
     def through_time(self, steps: int | None) -> Variant:
-        """The same for a spiking network: "batch" becomes one batch norm for each of ``steps`` time steps."""
+        """Return the variant for a spiking network: "batch" becomes one batch norm for each of ``steps`` time steps."""
         if self.normalisation in ("scale", "none", "batch_over_time"):
             return self
         kind: Normalisation = "batch_through_time" if self.normalisation.startswith("batch") else "scale_through_time"
@@ -79,7 +79,7 @@ VARIANTS: dict[str, Variant] = {
 
 
 def variant(name: str) -> Variant:
-    """The variant called ``name``; "bbnn-mfa" and "sbnn-mfa" are both "mfa"."""
+    """Return the variant called ``name``; "bbnn-mfa" and "sbnn-mfa" are both "mfa"."""
     short = name.lower().removeprefix("bbnn-").removeprefix("sbnn-")
     if short not in VARIANTS:
         raise ValueError(f"unknown variant {name!r}; known are {sorted(VARIANTS)}")

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.choose import ENGINES, EngineName, make_engine
-from axonnx.runtime.engines.interface import Chunk, Engine
+from axonnx.runtime.engines.interface import Chunk, Engine, Stepper, make_stepper
 from axonnx.runtime.engines.state import State, check_state
-from axonnx.runtime.engines.stepper import Stepper, make_stepper
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.model_file import read_model_file
 from axonnx.runtime.format.network_input import to_input

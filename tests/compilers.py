@@ -2,6 +2,6 @@
 
 import pytest
 
-from axonnx.runtime.doctor.machine import find_compiler
+from axonnx.runtime.doctor.findings import find_compiler
 
 needs_compiler = pytest.mark.skipif(find_compiler() is None, reason="no C compiler here; install gcc or clang")

@@ -12,10 +12,10 @@ from onnx import TensorProto, helper, numpy_helper
 from axonnx.export.graph.translate import Body, Translation
 from axonnx.export.step.capture import Member
 from axonnx.export.step.module import Signature, Slot
-from axonnx.runtime.format.border import ANY, result_shapes
 from axonnx.runtime.format.contract import METADATA_KEY, Contract
 from axonnx.runtime.format.names import CLOCK, FINAL, INITIAL, INPUT, NEXT, NOW_TRACE, TOTAL, TRACE
 from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, VERSION, function
+from axonnx.runtime.format.outer_graph import ANY, result_shapes
 from axonnx.runtime.format.results import mean_calls, member_names, result_nodes
 
 Form = Literal["sequence", "step"]
@@ -178,7 +178,7 @@ def _model(
         functions=[function(name) for name in sorted(step.body.used_ops)],
         producer_name="axonnx",
     )
-    helper.set_model_props(model, {METADATA_KEY: contract.to_json()})
+    helper.set_model_props(model, {METADATA_KEY: contract.model_dump_json()})
     return model
 
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
-from onnx.reference import ReferenceEvaluator
 from torch import Tensor
 
 from axonnx.export.verify.observe import Observed, of_engine, of_file, of_torch
@@ -22,7 +19,7 @@ from axonnx.models import Network
 from axonnx.runtime.engines.choose import native_engines
 from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
-from axonnx.runtime.engines.ort_engine import OrtEngine
+from axonnx.runtime.engines.ort_engine import OrtEngine, stock_reference, stock_session
 from axonnx.runtime.format.opset import DOMAIN
 from axonnx.runtime.measure.comparison import Comparison
 from axonnx.runtime.program.step_graph import step_graph
@@ -76,7 +73,7 @@ def check_ensemble_results(subject: Subject, data: Sampled) -> Iterator[str]:
     """What a stock runtime gives beside the logits, where the file is an ensemble that runs as a whole."""
     if subject.contract.collapse.members > 1 and subject.contract.form == "sequence":
         x, _ = data[0]
-        yield from check_ensemble(_session(subject.file.proto)({subject.contract.input.name: x.numpy()}))
+        yield from check_ensemble(stock_session(subject.file.proto)({subject.contract.input.name: x.numpy()}))
 
 
 def _thresholds(subject: Subject) -> dict[str, Floats]:
@@ -112,8 +109,8 @@ def _runners(subject: Subject) -> Iterator[tuple[str, Runner]]:
     filled = {member.prefix: refill(subject.trained.network, member.network) for member in subject.collapsed.members}
     yield TRAINING, partial(of_torch, NAMES[TRAINING], filled, gaps=True)
     if subject.contract.form == "sequence":
-        yield STOCK, partial(of_file, NAMES[STOCK], _session(subject.file.proto), subject.contract)
-        yield REFERENCE, partial(of_file, NAMES[REFERENCE], _reference(subject.file.proto), subject.contract)
+        yield STOCK, partial(of_file, NAMES[STOCK], stock_session(subject.file.proto), subject.contract)
+        yield REFERENCE, partial(of_file, NAMES[REFERENCE], stock_reference(subject.file.proto), subject.contract)
     for engine in engines(subject):
         yield engine.name, partial(of_engine, engine)
 
@@ -132,16 +129,3 @@ def _margin(
     threshold = float(np.broadcast_to(thresholds[layer], shape)[index[2:]])
     found: dict[str, float | str] = {"threshold": threshold}
     return found if membrane is None else {**found, "distance": float(membrane[place]) - threshold}
-
-
-def _session(proto: onnx.ModelProto) -> Any:
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
-    names = [output.name for output in session.get_outputs()]
-    return lambda feeds: dict(zip(names, session.run(names, feeds), strict=True))
-
-
-def _reference(proto: onnx.ModelProto) -> Any:
-    evaluator = ReferenceEvaluator(proto)
-    return lambda feeds: dict(zip(evaluator.output_names, evaluator.run(None, feeds), strict=True))

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import onnx
 import torch
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
-from onnx.reference import ReferenceEvaluator
 
 from axonnx.export.collapse.ops import OPERATORS
 from axonnx.export.verify.formulas import FORMULAS
-from axonnx.runtime.engines.numpy_ops import KERNELS
+from axonnx.runtime.engines.numpy_engine import KERNELS
+from axonnx.runtime.engines.ort_engine import stock_reference, stock_session
 from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, OPS, VERSION, function
 
 Floats = NDArray[np.float32]
@@ -27,8 +26,8 @@ def check_op(name: str, seed: int = 0) -> tuple[int, list[str]]:
     expected = _torch(name, feeds)
     model = one_op_model(name, feeds)
     others = {
-        "onnxruntime": _session(model).run(None, feeds),
-        "onnx.reference": ReferenceEvaluator(model).run(None, feeds),
+        "onnxruntime": stock_session(model)(feeds).values(),
+        "onnx.reference": stock_reference(model)(feeds).values(),
         "numpy kernel": _kernel(name, feeds),
         "collapsed module": _collapsed(name, feeds),
     }
@@ -88,9 +87,3 @@ def _kernel(name: str, feeds: dict[str, Floats]) -> list[Floats]:
 def _collapsed(name: str, feeds: dict[str, Floats]) -> list[Floats]:
     found = OPERATORS[name](*(torch.from_numpy(value) for value in feeds.values()))
     return [part.numpy() for part in (found if isinstance(found, tuple) else (found,))]
-
-
-def _session(model: onnx.ModelProto) -> Any:
-    import onnxruntime
-
-    return onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])

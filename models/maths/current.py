@@ -85,7 +85,7 @@ class Current:
         return Current(maps(self.mean), None if variance is None else squares(variance))
 
     def widened(self, channels: int) -> Current:
-        """The same current with so many more channels that have neither mean nor variance."""
+        """Add ``channels`` channels that have neither mean nor variance."""
         terms = self.terms()
         if terms is not None:
             return Current(more_channels(self.mean, channels), terms[0], more_channels(terms[1], channels))
@@ -98,7 +98,7 @@ class Current:
 
 
 def more_channels(maps: Tensor, channels: int) -> Tensor:
-    """Maps [… , C, H, W] with so many more channels of zeros, in the memory order that they have."""
+    """Add channels of zeros to maps [… , C, H, W], in the memory order that they have."""
     if channels == 0:
         return maps
     if maps.is_contiguous():
@@ -108,7 +108,7 @@ def more_channels(maps: Tensor, channels: int) -> Tensor:
 
 
 def needs_current(given: object, layer: str) -> Current:
-    """``given``, refused where it is no ``Current``."""
+    """Return ``given``; refuse it if it is no ``Current``."""
     if isinstance(given, Current):
         return given
     what = f"a plain tensor {list(given.shape)}" if isinstance(given, Tensor) else f"a {type(given).__name__}"
@@ -119,7 +119,7 @@ def needs_current(given: object, layer: str) -> Current:
 
 
 def needs_spikes(given: object, layer: str) -> Tensor:
-    """``given``, refused where it is no tensor."""
+    """Return ``given``; refuse it if it is no tensor."""
     if isinstance(given, Tensor):
         return given
     raise ValueError(
@@ -129,6 +129,6 @@ def needs_spikes(given: object, layer: str) -> Tensor:
 
 
 def stack(steps: Sequence[Current]) -> Current:
-    """Currents of single time steps as one with a time axis."""
+    """Stack currents of single time steps along a time axis."""
     variances = [variance for step in steps if (variance := step.variance) is not None]
     return Current(torch.stack([step.mean for step in steps]), torch.stack(variances) if variances else None)

@@ -33,16 +33,16 @@ class Estimator(ABC):
 
     @abstractmethod
     def slope(self, z: Tensor, spikes: Tensor, noise: Tensor | None) -> Tensor:
-        """Factor · φ(z), finite for every z; ``noise`` is the ε that was drawn (None: mean-field, ε = 0)."""
+        """Return factor · φ(z), finite for every z; ``noise`` is the ε that was drawn (None: mean-field, ε = 0)."""
 
     def output(self, gap: Tensor, variance: Tensor | None, noise: Tensor | None) -> Tensor:
-        """What the neurons emit in the forward pass: binary spikes."""
+        """Return what the neurons emit in the forward pass: binary spikes."""
         return decide(gap, variance, noise)
 
     def slopes(
         self, gap: Tensor, variance: Tensor | None, spikes: Tensor, noise: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """∂o/∂h* and ∂o/∂κ² for the backward pass; zero where a neuron has no noise."""
+        """Return ∂o/∂h* and ∂o/∂κ² for the backward pass; zero where a neuron has no noise."""
         if variance is None:
             raise ValueError(f"estimator {self.name!r} needs weights with a posterior; without one use 'sg'")
         z, std, noisy = normal.standardise(gap, variance)
@@ -50,7 +50,7 @@ class Estimator(ABC):
         return by_membrane, -0.5 * z * by_membrane / std
 
     def fire(self, gap: Tensor, variance: Tensor | None, noise: Tensor | None = None) -> Tensor:
-        """Spikes of neurons with h* − θ = ``gap`` and noise variance κ², with this estimator's gradient."""
+        """Return spikes of neurons with h* − θ = ``gap`` and noise variance κ², with this estimator's gradient."""
         if variance is not None:
             variance = variance.expand_as(gap)
         spikes: Tensor = _Fire.apply(gap, variance, noise, self)
@@ -81,17 +81,17 @@ class StraightThrough(Estimator, name="st"):
     reads_noise: ClassVar[bool] = False
 
     def slope(self, z: Tensor, spikes: Tensor, noise: Tensor | None) -> Tensor:
-        """φ(z)"""
+        """Return φ(z)."""
         return normal.pdf(z)
 
 
 def firing_probability(F: Tensor) -> Tensor:
-    """P = F: makes IW-ST the straight-through estimator."""
+    """Return p = F, which makes IW-ST the straight-through estimator."""
     return F
 
 
 def low_variance(F: Tensor) -> Tensor:
-    """P = 1[F > ½]: the end of the low-variance interval of Propositions 3 and 4."""
+    """Return p = 1[F > ½], the end of the low-variance interval of Propositions 3 and 4."""
     return (F > 0.5).to(F.dtype)
 
 
@@ -121,7 +121,7 @@ class ImportanceWeighted(Estimator, name="iwst"):
         return self.p(F) if callable(self.p) else torch.full_like(F, self.p)
 
     def slope(self, z: Tensor, spikes: Tensor, noise: Tensor | None) -> Tensor:
-        """(p/F) φ(z) or ((1−p)/(1−F)) φ(z), by the inverse Mills ratio φ/F, which no tail makes underflow."""
+        """Return (p/F) φ(z) or ((1−p)/(1−F)) φ(z), by the inverse Mills ratio φ/F, which no tail makes underflow."""
         F = normal.cdf(z)
         p = self._mixing(F)
         fired = spikes > 0.5
@@ -143,7 +143,7 @@ class AnalyticGumbelRao(Estimator, name="agr"):
         _check_temperature(self.name, self.k)
 
     def slope(self, z: Tensor, spikes: Tensor, noise: Tensor | None) -> Tensor:
-        """φ(z) · tanh(P/2k)/(2P), P the probability of what was drawn: both branches, S(x)−½ = ½ tanh(x/2k)."""
+        """Return φ(z) · tanh(P/2k)/(2P) with P the probability of what was drawn; S(x)−½ = ½ tanh(x/2k)."""
         P = normal.cdf(torch.where(spikes > 0.5, z, -z))
         usual = P > 1e-30
         safe = torch.where(usual, P, torch.ones_like(P))
@@ -155,7 +155,7 @@ Noise = Literal["uniform", "logistic"]
 
 
 def relaxation(z: Tensor, noise: Tensor | None, kind: Noise) -> tuple[Tensor, Tensor]:
-    """The argument x of the relaxed step S_k(x), and dx/dF · φ(z).
+    """Return the argument x of the relaxed step S_k(x), and dx/dF · φ(z).
 
     Uniform: x = F − 1 + u. Logistic: x = ln(F/(1−F)) + η. Both with the u = Φ(ε) that drew the spike, so
     that x ≥ 0 exactly where it fired.
@@ -168,7 +168,7 @@ def relaxation(z: Tensor, noise: Tensor | None, kind: Noise) -> tuple[Tensor, Te
 
 
 def sigmoid_slope(x: Tensor, k: float) -> Tensor:
-    """S_k'(x) = S(1 − S)/k"""
+    """Return S_k'(x) = S(1 − S)/k."""
     s = torch.sigmoid(x / k)
     return s * (1.0 - s) / k
 
@@ -186,7 +186,7 @@ class GumbelSoftmaxST(Estimator, name="gs_st"):
             raise ValueError(f"{self.name}: noise is {self.noise!r}; known are 'uniform' and 'logistic'")
 
     def slope(self, z: Tensor, spikes: Tensor, noise: Tensor | None) -> Tensor:
-        """S_k'(x) dx/dF φ(z)"""
+        """Return S_k'(x) dx/dF φ(z)."""
         x, chain = relaxation(z, noise, self.noise)
         return sigmoid_slope(x, self.k) * chain
 
@@ -199,7 +199,7 @@ class GumbelSoftmax(GumbelSoftmaxST, name="gs"):
     """
 
     def output(self, gap: Tensor, variance: Tensor | None, noise: Tensor | None) -> Tensor:
-        """S = S_k(x) where there is noise, the binary decision elsewhere."""
+        """Return s = S_k(x) where there is noise, and the binary decision elsewhere."""
         if variance is None or noise is None:
             return decide(gap, variance, noise)
         z, _, noisy = normal.standardise(gap, variance)
@@ -222,7 +222,7 @@ class GumbelRao(Estimator, name="gr"):
             raise ValueError(f"gr: n is {self.n}; expected at least one sample")
 
     def slope(self, z: Tensor, spikes: Tensor, noise: Tensor | None) -> Tensor:
-        """Mean over n of S_k'(x) φ/(F(1−F)), with x given the spike that was drawn."""
+        """Return the mean over n of S_k'(x) φ/(F(1−F)), with x given the spike that was drawn."""
         signed = torch.where(spikes > 0.5, z, -z)  # S_k' is even, so both outcomes are one case
         odds = torch.exp(normal.logit_cdf(signed).clamp(max=80.0))
         _, chain = relaxation(z, None, "logistic")
@@ -247,16 +247,16 @@ class SurrogateGradient(Estimator, name="sg"):
             raise ValueError(f"sg: width is {self.width}; expected a positive number")
 
     def slope(self, z: Tensor, spikes: Tensor, noise: Tensor | None) -> Tensor:
-        """φ(z)"""
+        """Return φ(z)."""
         return normal.pdf(z)
 
     def slopes(self, gap: Tensor, variance: Tensor | None, spikes: Tensor, noise: Tensor | None) -> tuple[Tensor, None]:
-        """φ((h*−θ)/width)/width; no gradient for a variance."""
+        """Return φ((h*−θ)/width)/width; there is no gradient for a variance."""
         return self.slope(gap / self.width, spikes, noise) / self.width, None
 
 
 def make_estimator(name: str, **options: Any) -> Estimator:
-    """The estimator called ``name``, e.g. ``make_estimator("agr", k=0.2)``."""
+    """Make the estimator called ``name``, e.g. ``make_estimator("agr", k=0.2)``."""
     if name not in Estimator.known:
         raise ValueError(f"unknown estimator {name!r}; known are {sorted(Estimator.known)}")
     kind: Any = Estimator.known[name]

@@ -11,12 +11,12 @@ from torch import Tensor
 
 
 def heaviside(value: Tensor) -> Tensor:
-    """H(x): 1 where x ≥ 0, so a tie fires. The only home of that rule in the training code."""
+    """Return H(x): 1 where x ≥ 0, so a tie fires. The training code has this rule nowhere else."""
     return (value >= 0).to(value.dtype)
 
 
 def decide(gap: Tensor, variance: Tensor | None, noise: Tensor | None) -> Tensor:
-    """O = H(h* + κ ε − θ) with ``gap`` = h* − θ; without noise o = H(h* − θ).
+    """Return o = H(h* + κ ε − θ) with ``gap`` = h* − θ; without noise o = H(h* − θ).
 
     Decided on squares, κ²·(ε|ε|) ≥ d|d| with d = θ − h*: products and one comparison, whose bits are the
     same in every engine, where a square root's are not.
@@ -30,10 +30,10 @@ class Fire(Protocol):
     """How the neurons of one pass fire."""
 
     def noise(self, name: str, like: Tensor, step: int) -> Tensor | None:
-        """ε for the membranes ``like`` of neuron layer ``name`` from time step ``step`` on; None: mean-field."""
+        """Return ε for the membranes ``like`` of neuron layer ``name`` from time step ``step`` on; None: mean-field."""
 
     def forced(self, name: str, like: Tensor, step: int) -> Tensor | None:
-        """Spikes that layer ``name`` must give whatever its membrane says; None lets it decide."""
+        """Return spikes that layer ``name`` must give whatever its membrane says; None lets it decide."""
 
 
 class _Free:
@@ -48,7 +48,7 @@ class MeanField(_Free):
     """o = H(h* − θ): neurons fire on their noiseless membrane."""
 
     def noise(self, name: str, like: Tensor, step: int) -> None:
-        """No noise."""
+        """Draw no noise."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class Sample(_Free):
     scale: float = 1.0
 
     def drawn(self, step: int) -> Drawn:
-        """The seed of a layer's noise in this pass, from time step ``step`` on."""
+        """Return the seed of a layer's noise in this pass, from time step ``step`` on."""
         seed = torch.randint(2**63 - 1, (), generator=self.generator)
         return Drawn(int(seed), step, self.scale)
 
     def noise(self, name: str, like: Tensor, step: int) -> Tensor:
-        """Fresh standard-normal noise, scaled."""
+        """Draw fresh standard-normal noise, scaled."""
         drawn = torch.randn(like.shape, generator=self.generator, device=like.device, dtype=like.dtype)
         return drawn if self.scale == 1.0 else drawn.mul_(self.scale)
 
@@ -91,7 +91,7 @@ class Replay(_Free):
     noises: Mapping[str, Tensor]
 
     def noise(self, name: str, like: Tensor, step: int) -> Tensor:
-        """The recorded ε of this layer."""
+        """Return the recorded ε of this layer."""
         if name not in self.noises:
             raise ValueError(f"no noise for layer {name!r}; given are {sorted(self.noises)}")
         return _at(self.noises[name], like, step, f"noise of layer {name!r}")
@@ -105,11 +105,11 @@ class Forced:
     otherwise: Fire
 
     def noise(self, name: str, like: Tensor, step: int) -> Tensor | None:
-        """Noise for the layers that decide."""
+        """Draw noise for the layers that decide."""
         return None if name in self.spikes else self.otherwise.noise(name, like, step)
 
     def forced(self, name: str, like: Tensor, step: int) -> Tensor | None:
-        """The prescribed spikes."""
+        """Return the prescribed spikes."""
         if name not in self.spikes:
             return self.otherwise.forced(name, like, step)
         return _at(self.spikes[name], like, step, f"spikes of layer {name!r}")
@@ -119,7 +119,7 @@ MEAN_FIELD = MeanField()
 
 
 def _at(recorded: Tensor, like: Tensor, step: int, what: str) -> Tensor:
-    """The part of a recorded tensor that a pass from ``step`` on needs, checked against its shape."""
+    """Return the part of a recorded tensor that a pass from ``step`` on needs; refuse another shape."""
     part = recorded
     if recorded.dim() == like.dim() + 1:
         part = recorded[step] if step < recorded.shape[0] else recorded[:0]

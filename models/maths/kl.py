@@ -24,12 +24,12 @@ class Divergence(NamedTuple):
     quadratic: Tensor
 
     def of(self, form: Form) -> Tensor:
-        """The sum that ``form`` asks for."""
+        """Return the sum that ``form`` asks for."""
         return self.log if form == "log" else self.quadratic
 
 
 def divergence_sum(value: Tensor, variance: Tensor, form: Form = "quadratic") -> Tensor:
-    """Σ r² or ½ Σ ln(1 + r²) with r² = value²/variance; what has no noise has no distribution and adds nothing."""
+    """Return Σ r² or ½ Σ ln(1 + r²) with r² = value²/variance; what has no noise adds nothing."""
     total: Tensor = _Sum.apply(value, variance.expand_as(value), form)
     return total
 
@@ -48,7 +48,7 @@ class _Sum(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        """By d: 2 d/v or d/(v + d²); by v: −½ d/v times that; zero where there is no noise."""
+        """Return 2 d/v or d/(v + d²) by d, and −½ d/v times that by v; zero where there is no noise."""
         value, variance = ctx.saved_tensors
         by_value, by_variance = (torch.empty_like(value, memory_format=torch.contiguous_format) for _ in range(2))
         whole = (value, variance, by_value, by_variance)
@@ -61,13 +61,13 @@ class _Sum(torch.autograd.Function):
 
 
 def _parts(tensor: Tensor) -> tuple[Tensor, ...]:
-    """Flat parts of a block's length on a CPU; all at once on devices where every operator is a launch."""
+    """Split into flat parts of a block's length on a CPU; keep one part on devices where every operator is a launch."""
     flat = tensor.flatten()
     return flat.split(_BLOCK) if tensor.device.type == "cpu" else (flat,)
 
 
 def _squares(value: Tensor, variance: Tensor) -> Tensor:
-    """value²/variance, zero where there is no variance."""
+    """Return value²/variance, zero where there is no variance."""
     noisy = is_noisy(variance)
     safe = torch.where(noisy, variance, torch.ones_like(variance))
     return torch.where(noisy, value, torch.zeros_like(value)).square() / safe

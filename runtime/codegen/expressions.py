@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from axonnx.runtime.format.spike_op import SpikeOp
+from axonnx.runtime.format.opset import SpikeOp
 
 _ASSIGNMENT = re.compile(r"(\w+) = (\w+)\s*(?:<\s*\w+ = ([^>]*?)\s*>)?\s*\(([^)]*)\)")
 OPERATIONS = ("Add", "Sub", "Mul", "GreaterOrEqual", "Abs", "Neg", "Cast", "Constant")

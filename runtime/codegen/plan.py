@@ -92,8 +92,6 @@ class Plan:
         self.trace_size = self.outside_size = 0
         self._lower()
         self.table = table_of(self.rows)
-        self.synapse_rows = np.zeros(len(self.rows), np.int64)  # 1 if a row is a synapse's
-        self.synapse_rows[[self.row_of[name] for name in program.synapses]] = 1
         self.constants = aligned(self.floats.parts, np.float32)
         self.tables = aligned(self.integers.parts, np.int32)
         check_rows(self.rows, self.pools, self.tables, program.name)

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from axonnx.runtime.codegen.expressions import c_step
-from axonnx.runtime.format.opset import OPS
-from axonnx.runtime.format.spike_op import SpikeOp
+from axonnx.runtime.format.opset import OPS, SpikeOp
 
 COLUMNS = 44  # of the table; no row has more
 CHAIN = 4  # most instructions between a convolution and its neurons

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.engines.state import State
+from axonnx.runtime.engines.state import State, zero_state
 from axonnx.runtime.program.instructions import Program
+from axonnx.runtime.program.layer_noise import draw_noise
 
 Floats = NDArray[np.float32]
 Counts = NDArray[np.int64]
@@ -28,10 +29,6 @@ class Activity:
 
     spikes: Mapping[str, Counts]
     operations: Mapping[str, Counts]
-
-    def total_operations(self) -> int:
-        """Return the sum over all synapses and samples."""
-        return sum(int(counts.sum()) for counts in self.operations.values())
 
     def plus(self, other: Activity) -> Activity:
         """Return the sum of two chunks with the same number of samples."""
@@ -52,23 +49,57 @@ class Chunk(NamedTuple):
 class Engine(Protocol):
     """An engine that runs one program."""
 
-    @property
-    def name(self) -> str:
-        """Name of the engine, as in ``load(…, engine=name)``."""
-        ...
-
-    @property
-    def program(self) -> Program:
-        """The program that the engine runs."""
-        ...
+    name: str  # as in ``load(…, engine=name)``
+    program: Program
 
     def initial_state(self, batch: int) -> State:
         """Return the state before the first step, all zeros."""
-        ...
+        return zero_state(self.program, batch)
 
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:
         """Run ``x`` [T, B, …] with noise [T, B, …]. Binary networks have T = 1 and an empty state."""
         ...
+
+
+class Stepper(Protocol):
+    """Runs single steps; ``state`` returns the current state as a value."""
+
+    @property
+    def state(self) -> State:
+        """State after the last step."""
+        ...
+
+    def step(self, x: Floats) -> Floats:
+        """Run one step with x [B, …] float32; return the sums of the read-outs so far, [members, B, classes]."""
+        ...
+
+
+def make_stepper(engine: Engine, state: State, seed: int, samples: Sequence[int]) -> Stepper:
+    """Return the engine's own stepper if it has one and the network has no noise; otherwise one for any engine."""
+    made: Any = getattr(engine, "stepper", None)
+    if made is not None and not engine.program.noises:
+        stepper: Stepper = made(state)
+        return stepper
+    return PlainStepper(engine, state, seed, samples)
+
+
+class PlainStepper:
+    """Runs chunks of one step on any engine."""
+
+    def __init__(self, engine: Engine, state: State, seed: int, samples: Sequence[int]) -> None:
+        self._engine, self._state, self._seed, self._samples = engine, state, seed, samples
+
+    @property
+    def state(self) -> State:
+        """State after the last step."""
+        return self._state
+
+    def step(self, x: Floats) -> Floats:
+        """Run one step; see ``Stepper``."""
+        noise = draw_noise(self._engine.program, self._seed, self._samples, self._state.step, 1)
+        chunk = self._engine.advance(self._state, x[None], noise)
+        self._state = chunk.state
+        return chunk.logits
 
 
 def _sum(a: Mapping[str, Counts], b: Mapping[str, Counts]) -> dict[str, Counts]:

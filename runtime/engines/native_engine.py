@@ -21,7 +21,7 @@ from axonnx.runtime.codegen.layout import LANES
 from axonnx.runtime.codegen.order import Order
 from axonnx.runtime.codegen.plan import Plan, aligned
 from axonnx.runtime.codegen.rows import DENSE_FROM, layout
-from axonnx.runtime.engines.interface import Activity, Chunk, check_input
+from axonnx.runtime.engines.interface import Activity, Chunk, Engine, check_input
 from axonnx.runtime.engines.state import State, check_clock, check_state
 from axonnx.runtime.program.instructions import Program, trace_sources
 
@@ -87,10 +87,6 @@ class CountedActivity(Activity):
         """Operations of each synapse."""
         return {name: self.counts[:, self.plan.row_of[name]] for name in self.plan.program.synapses}
 
-    def total_operations(self) -> int:
-        """Return the sum over all synapses and samples, without sorting first."""
-        return int((self.counts @ self.plan.synapse_rows).sum())
-
     def plus(self, other: Activity) -> Activity:
         """Return the sum of two chunks, without sorting first."""
         if isinstance(other, CountedActivity) and other.plan is self.plan:
@@ -145,7 +141,7 @@ class Workspace:
         self.address = ctypes.addressof(self.program)
 
 
-class NativeEngine:
+class NativeEngine(Engine):
     """Runs a plan of the program; several calls may run at the same time.
 
     Args:

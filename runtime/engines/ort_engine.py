@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.engines.interface import Chunk, check_input
-from axonnx.runtime.engines.state import State, check_clock, check_state, zero_state
+from axonnx.runtime.engines.interface import Chunk, Engine, check_input
+from axonnx.runtime.engines.state import State, check_clock, check_state
 from axonnx.runtime.format.names import CLOCK, NEXT, NOW_TRACE, TRACE
 from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, VERSION, function
 from axonnx.runtime.program.instructions import Program, trace_sources
@@ -21,10 +21,11 @@ from axonnx.runtime.program.step_graph import StepGraph, needed_nodes
 
 Floats = NDArray[np.float32]
 FLOAT = TensorProto.FLOAT
+Whole = Callable[[Mapping[str, Any]], dict[str, Any]]  # results of a whole model from its inputs
 SEEN = "seen/"  # a trace inside the engine's own loop
 
 
-class OrtEngine:
+class OrtEngine(Engine):
     """Runs one step, or a Scan over a chunk of steps, with states as inputs and outputs. It counts no operations."""
 
     name = "ort"
@@ -32,10 +33,6 @@ class OrtEngine:
     def __init__(self, program: Program, graph: StepGraph, threads: int = 1) -> None:
         self.program, self.graph, self.threads = program, graph, threads
         self._traces = trace_sources(program)
-
-    def initial_state(self, batch: int) -> State:
-        """Return the state before the first step, all zeros."""
-        return zero_state(self.program, batch)
 
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:
         """Run the whole chunk in one call of onnxruntime."""
@@ -174,3 +171,20 @@ def _model(graph: onnx.GraphProto, step: StepGraph) -> onnx.ModelProto:
 
 def _value(name: str, shape: list[Any]) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, FLOAT, shape)
+
+
+def stock_session(proto: onnx.ModelProto) -> Whole:
+    """Return a function that runs a model as it is in stock onnxruntime: results by name from inputs by name."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return lambda feeds: dict(zip(names, session.run(names, feeds), strict=True))
+
+
+def stock_reference(proto: onnx.ModelProto) -> Whole:
+    """Return a function that runs a model as it is in onnx.reference, which is slow."""
+    from onnx.reference import ReferenceEvaluator
+
+    evaluator = ReferenceEvaluator(proto)
+    return lambda feeds: dict(zip(evaluator.output_names, evaluator.run(None, feeds), strict=True))

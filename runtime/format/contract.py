@@ -260,10 +260,6 @@ class Contract(Part):
                 raise ValueError(f"two {what} {twice[0]!r}")
         return self
 
-    def to_json(self) -> str:
-        """Return the contract as JSON for the file's metadata."""
-        return self.model_dump_json()
-
 
 def read_contract(text: str, where: str) -> Contract:
     """Read the contract in a file's metadata.

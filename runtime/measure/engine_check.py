@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
@@ -18,7 +17,7 @@ from axonnx.base.fingerprints import sha256_of
 from axonnx.runtime.engines.choose import native_engines
 from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
-from axonnx.runtime.engines.ort_engine import OrtEngine
+from axonnx.runtime.engines.ort_engine import OrtEngine, stock_reference, stock_session
 from axonnx.runtime.engines.state import State
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.model_file import ModelFile, read_model_file
@@ -102,7 +101,7 @@ class _Implementations:
             self.engines += [(compiled.name, compiled, False), (f"{compiled.name}, step by step", compiled, True)]
         ort = OrtEngine(program, graph)
         self.engines += [("onnxruntime, steps in a loop", ort, False), ("onnxruntime, step by step", ort, True)]
-        self._session = _session(file.proto)
+        self._session = stock_session(file.proto)
 
     def expected(self, x: Floats, noise: Seen, state: State | None = None) -> Seen:
         """Run the specification."""
@@ -116,7 +115,7 @@ class _Implementations:
             few = {name: drawn[:, :REFERENCE_SAMPLES] for name, drawn in noise.items()}
             yield (
                 "onnx.reference, the file as it is",
-                self._file(_reference(self.file.proto), x[:, :REFERENCE_SAMPLES], few),
+                self._file(stock_reference(self.file.proto), x[:, :REFERENCE_SAMPLES], few),
             )
 
     def engines_only(self, x: Floats, noise: Seen, state: State | None) -> Iterator[tuple[str, Seen]]:
@@ -157,18 +156,3 @@ class _Implementations:
             states = {name: found[NEXT + name] for name in states}
         totals: Floats = np.stack([states[name] for name in self.program.totals])
         return {LOGITS: totals / np.float32(len(x))}
-
-
-def _session(proto: onnx.ModelProto) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
-    names = [output.name for output in session.get_outputs()]
-    return lambda feeds: dict(zip(names, session.run(names, feeds), strict=True))
-
-
-def _reference(proto: onnx.ModelProto) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    from onnx.reference import ReferenceEvaluator
-
-    evaluator = ReferenceEvaluator(proto)
-    return lambda feeds: dict(zip(evaluator.output_names, evaluator.run(None, feeds), strict=True))

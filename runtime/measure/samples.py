@@ -8,10 +8,11 @@ part of the library; ``axonnx.loading`` opens them.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,7 +47,7 @@ class FirstWindows:
     fit: Fit = field(default_factory=Fit)
     events: int = 0
     outside: Outside = field(default_factory=Outside)
-    dropped: dict[str, int] = field(default_factory=dict)
+    dropped: Counter[str] = field(default_factory=Counter)
 
     def frames(self, recording: Recording, name: str) -> NDArray[np.uint8]:
         """Return the first window [T, C, H, W]."""
@@ -57,16 +58,12 @@ class FirstWindows:
         binned = bin_events(adapter(source.recording.events), binning)
         self.events += len(recording.events)
         self.outside = self.outside + binned.outside
-        for reason, count in adapter.dropped.items():
-            self.dropped[reason] = self.dropped.get(reason, 0) + count
+        self.dropped.update(adapter.dropped)
         return binned.frames
 
     def left_out(self) -> dict[str, int]:
         """Events in no frame, by reason."""
-        counts = dict(self.dropped)
-        for reason, count in self.outside.as_dict().items():
-            counts[reason] = counts.get(reason, 0) + count
-        return {reason: count for reason, count in counts.items() if count}
+        return dict(self.dropped + Counter(self.outside.as_dict()))
 
 
 class Chosen(NamedTuple):
@@ -294,17 +291,10 @@ def class_folders(folder: Path, contract: Contract) -> list[tuple[int, str]]:
     return [(contract.classes.index(name), name) for name in names]
 
 
-def batched(samples: Iterator[tuple[NDArray[np.integer], int]], size: int = BATCH) -> Iterator[Batch]:
+def batched(samples: Iterator[tuple[NDArray[np.integer], int]]) -> Iterator[Batch]:
     """Single samples, several at a time."""
-    frames: list[NDArray[np.integer]] = []
-    labels: list[int] = []
-    for sample, label in samples:
-        frames.append(sample)
-        labels.append(label)
-        if len(labels) == size:
-            yield np.stack(frames), np.array(labels, np.int64)
-            frames, labels = [], []
-    if labels:
+    while taken := list(islice(samples, BATCH)):
+        frames, labels = zip(*taken, strict=True)
         yield np.stack(frames), np.array(labels, np.int64)
 
 

@@ -30,8 +30,7 @@ from axonnx.runtime.program.instructions import (
     StepRow,
     trace_sources,
 )
-from axonnx.runtime.program.rules import STANDARD_RULES, Rule
-from axonnx.runtime.program.spike_ops import SPIKE_RULES
+from axonnx.runtime.program.rules import SPIKE_RULES, STANDARD_RULES, Rule
 from axonnx.runtime.program.step_graph import Slot, StepGraph, needed_nodes, step_graph
 
 MOST_ELEMENTS = 2**26  # numbers in all buffers of one sample

@@ -1,7 +1,8 @@
-"""One rule for each standard operator that a step may contain; it converts the node to an instruction or refuses it."""
+"""One rule for each operator that a step may contain; it converts the node to an instruction or refuses it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +10,132 @@ import numpy as np
 import onnx
 
 from axonnx.runtime.format.certificates import Synapse, check_bound, check_synapse, exact_together, joint_units
-from axonnx.runtime.format.values import REAL, SPIKES, Values, graded, product, total
-from axonnx.runtime.program.instructions import Arithmetic, AveragePool, Buffer, Conv, Floats, Linear, MaxPool, Shape
-from axonnx.runtime.program.moves import MOVES
+from axonnx.runtime.format.names import CLOCK, NEXT
+from axonnx.runtime.format.opset import OPS
+from axonnx.runtime.format.values import REAL, SPIKES, Values, graded, joined, product, total
+from axonnx.runtime.program.instructions import (
+    Arithmetic,
+    AveragePool,
+    Buffer,
+    Conv,
+    Floats,
+    Linear,
+    MaxPool,
+    Move,
+    Neurons,
+    PoolPairs,
+    RecurrentActivity,
+    Shape,
+    StepRow,
+)
 
 if TYPE_CHECKING:
     from axonnx.runtime.program.compilation import Compilation
+
+
+def _emit(c: Compilation, node: onnx.NodeProto, sources: list[Buffer], shape: Shape, how: Any, values: Values) -> None:
+    kind: Any = node.op_type
+    c.write(node.output[0], shape, values)
+    c.emit(Move(node.name, tuple(source.name for source in sources), (node.output[0],), kind, how))
+
+
+def _reshape(c: Compilation, node: onnx.NodeProto) -> None:
+    if c.attributes(node, {"allowzero": 0})["allowzero"]:
+        raise c.fault(node, "allowzero is set; expected 0, because a shape of 0 means the batch")
+    x, shape = c.buffer(node, 0), c.integers(node, 1)
+    if not shape or shape[0] != 0 or min(shape[1:], default=1) < 1 or math.prod(shape[1:]) != x.size:
+        raise c.fault(
+            node, f"cannot reshape {list(x.shape)} to {shape}; expected [0, …] with the same number of values"
+        )
+    _emit(c, node, [x], tuple(shape[1:]), tuple(shape[1:]), x.values)
+
+
+def _concat(c: Compilation, node: onnx.NodeProto) -> None:
+    parts = [c.buffer(node, number) for number in range(len(node.input))]
+    rank = len(parts[0].shape)
+    axis: Any = c.attributes(node, {"axis": 0})["axis"]
+    axis = axis + rank + 1 if axis < 0 else axis
+    rest = {tuple(size for at, size in enumerate(part.shape, 1) if at != axis) for part in parts}
+    if not 1 <= axis <= rank or len(rest) != 1 or len({len(part.shape) for part in parts}) != 1:
+        raise c.fault(node, f"shapes {[list(part.shape) for part in parts]} cannot be joined along axis {axis}")
+    shape = list(parts[0].shape)
+    shape[axis - 1] = sum(part.shape[axis - 1] for part in parts)
+    _emit(c, node, parts, tuple(shape), axis - 1, joined([part.values for part in parts]))
+
+
+def _pad(c: Compilation, node: onnx.NodeProto) -> None:
+    mode = c.attributes(node, {"mode": b"constant"})["mode"]
+    x, ends = c.buffer(node, 0), c.integers(node, 1)
+    rank = len(x.shape) + 1
+    pairs = tuple(zip(ends[1:rank], ends[rank + 1 :], strict=False))
+    if mode != b"constant" or len(ends) != 2 * rank or min(ends) < 0 or ends[0] or ends[rank]:
+        raise c.fault(node, f"pads are {ends}; only zeros around each sample are supported")
+    shape = tuple(before + size + after for size, (before, after) in zip(x.shape, pairs, strict=True))
+    _emit(c, node, [x], shape, pairs, x.values)
+
+
+def _slice(c: Compilation, node: onnx.NodeProto) -> None:
+    c.attributes(node, {})
+    x = c.buffer(node, 0)
+    starts, ends, axes, steps = (c.integers(node, number) for number in range(1, 5))
+    if not len(starts) == len(ends) == len(axes) == len(steps) == len({axis % (len(x.shape) + 1) for axis in axes}):
+        raise c.fault(node, f"starts {starts}, ends {ends}, axes {axes} and steps {steps} have different lengths")
+    cut = [slice(None)] * len(x.shape)
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        axis = axis + len(x.shape) + 1 if axis < 0 else axis
+        if not 1 <= axis <= len(x.shape) or step < 1:
+            raise c.fault(
+                node, f"takes axis {axis} in steps of {step}; the batch cannot be sliced, and steps must be positive"
+            )
+        cut[axis - 1] = slice(start, end, step)
+    shape = tuple(len(range(size)[part]) for size, part in zip(x.shape, cut, strict=True))
+    if min(shape, default=1) < 1:
+        raise c.fault(node, f"nothing is left of inputs of shape {list(x.shape)}")
+    _emit(c, node, [x], shape, tuple(cut), x.values)
+
+
+def _transpose(c: Compilation, node: onnx.NodeProto) -> None:
+    order: Any = c.attributes(node, {"perm": []})["perm"]
+    x = c.buffer(node, 0)
+    if sorted(order) != list(range(len(x.shape) + 1)) or order[0] != 0:
+        raise c.fault(node, f"axes are {order}; expected the batch first and every axis once")
+    inner = tuple(axis - 1 for axis in order[1:])
+    _emit(c, node, [x], tuple(x.shape[axis] for axis in inner), inner, x.values)
+
+
+def _shape(c: Compilation, node: onnx.NodeProto) -> None:
+    c.attributes(node, {})
+    c.shapes[node.output[0]] = c.buffer(node, 0).shape
+
+
+def _expand(c: Compilation, node: onnx.NodeProto) -> None:
+    c.attributes(node, {})
+    x, shape = c.buffer(node, 0), c.shapes.get(node.input[1])
+    if shape is None or len(shape) != len(x.shape) or any(a not in (1, b) for a, b in zip(x.shape, shape, strict=True)):
+        raise c.fault(node, f"inputs of shape {list(x.shape)} cannot be expanded to the shape {node.input[1]!r}")
+    _emit(c, node, [x], shape, shape, x.values)
+
+
+def _gather(c: Compilation, node: onnx.NodeProto) -> None:
+    axis = c.attributes(node, {"axis": 0})["axis"]
+    table = c.constant(node, 0)
+    if node.input[1] != CLOCK or not c.graph.clocked or axis != 0 or c.constants[table].ndim < 2:
+        raise c.fault(node, "expected a row of a constant table, selected by the time step")
+    c.write(node.output[0], c.constants[table].shape[1:], REAL)
+    c.emit(StepRow(node.name, (), (node.output[0],), table))
+
+
+MOVES: dict[str, tuple[int, int, Callable[[Compilation, onnx.NodeProto], None]]] = {  # as ``STANDARD_RULES``
+    "Reshape": (2, 2, _reshape),
+    "Concat": (1, 2**10, _concat),
+    "Pad": (2, 2, _pad),
+    "Slice": (5, 5, _slice),
+    "Transpose": (1, 1, _transpose),
+    "Shape": (1, 1, _shape),
+    "Expand": (2, 2, _expand),
+    "Gather": (2, 2, _gather),
+}
+
 
 MOST_SIDE = 2**16  # pixels
 
@@ -205,4 +326,66 @@ STANDARD_RULES: dict[str, tuple[int, int, Rule]] = {  # smallest and largest num
     "MaxPool": (1, 1, _max_pool),
     "Identity": (1, 1, _identity),
     **MOVES,
+}
+
+
+def _neurons(c: Compilation, node: onnx.NodeProto) -> None:
+    op = OPS[node.op_type]
+    c.attributes(node, {})
+    operands = {name: c.buffer(node, number) for number, name in enumerate(op.operands)}
+    parameters = {name: c.constant(node, number) for number, name in enumerate(op.parameters, len(operands))}
+    shape = operands["current"].shape
+    for name, buffer in operands.items():
+        if buffer.shape != shape:
+            raise c.fault(node, f"its {name} has shape {list(buffer.shape)}, but its current has {list(shape)}")
+    _check_parameters(c, node, parameters, shape)
+    for name, output in zip(op.outputs, node.output, strict=True):
+        c.write(output, shape, SPIKES if name == op.spikes else REAL)
+    names = {name: buffer.name for name, buffer in operands.items()}
+    c.emit(Neurons(node.name, tuple(names.values()), tuple(node.output), op.name, _layer(c, node), names, parameters))
+
+
+def _check_parameters(c: Compilation, node: onnx.NodeProto, parameters: dict[str, str], shape: Shape) -> None:
+    for name, constant in parameters.items():
+        given = c.constants[constant].shape
+        try:
+            fits = np.broadcast_shapes(given, shape) == shape
+        except ValueError:
+            fits = False
+        if not fits:
+            raise c.fault(node, f"its {name} has shape {list(given)}, but its neurons have {list(shape)}")
+
+
+def _layer(c: Compilation, node: onnx.NodeProto) -> str:
+    """Return the contract's layer of a node, found by the state that it writes, or by its own name."""
+    for layer in c.file.contract.layers:
+        if any(NEXT + state in node.output for state in layer.states):
+            return layer.name
+    named = [layer.name for layer in c.file.contract.layers if f"{node.name}/".startswith(f"{layer.name}/")]
+    return max(named, key=len, default=node.name)
+
+
+def _recurrent_activity(c: Compilation, node: onnx.NodeProto) -> None:
+    c.attributes(node, {})
+    x = c.buffer(node, 0)
+    if not x.values.dyadic or len(x.shape) != 1:
+        raise c.fault(node, f"expected spikes or counts of a layer [B, neurons], but got {x.values} {list(x.shape)}")
+    c.write(node.output[0], x.shape, graded(x.size * x.values.largest**2, 2 * x.values.bits))
+    c.emit(RecurrentActivity(node.name, (x.name,), (node.output[0],)))
+
+
+def _pool_pairs(c: Compilation, node: onnx.NodeProto) -> None:
+    c.attributes(node, {})
+    x = c.buffer(node, 0)
+    if len(x.shape) != 3 or x.shape[1] % 2 or x.shape[2] % 2:
+        raise c.fault(node, f"squares of 2 × 2 do not divide inputs of {list(x.shape)}")
+    values = graded(x.values.largest, x.values.bits + 2) if x.values.dyadic else REAL
+    c.write(node.output[0], (x.shape[0], x.shape[1] // 2, x.shape[2] // 2), values)
+    c.emit(PoolPairs(node.name, (x.name,), (node.output[0],)))
+
+
+SPIKE_RULES: dict[str, Callable[[Compilation, onnx.NodeProto], None]] = {
+    **{op.name: _neurons for op in OPS.values() if op.neurons},
+    "RecurrentActivity": _recurrent_activity,
+    "PoolPairs": _pool_pairs,
 }

@@ -11,13 +11,20 @@ import onnx
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.format.border import ANY, CLOCK_SHAPE, Shape, check_border, result_shapes
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.fields import check_names
 from axonnx.runtime.format.fold_constants import fold, read_tensor
 from axonnx.runtime.format.model_file import ModelFile
 from axonnx.runtime.format.names import CLOCK, MEMBRANE, NEXT, NOISE, NOW_TRACE, SPIKES, TOTAL, TRACE, trace_key
-from axonnx.runtime.format.outer_graph import check_binary, check_sequence
+from axonnx.runtime.format.outer_graph import (
+    ANY,
+    CLOCK_SHAPE,
+    Shape,
+    check_binary,
+    check_border,
+    check_sequence,
+    result_shapes,
+)
 
 
 @dataclass(frozen=True)

@@ -53,14 +53,14 @@ def linear_axis(
     return Axis(low, high, label, ticks=_multiples(low, high, step), write=write)
 
 
-def log_axis(values: Iterable[float], label: str = "", *, write: Write = number) -> Axis:
+def log_axis(values: Iterable[float], label: str = "") -> Axis:
     """Return an axis of powers of ten over all positive values."""
     positive = [value for value in values if math.isfinite(value) and value > 0] or [1.0]
     first, last = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
     last = max(last, first + 1)
     stride = max(1, math.ceil((last - first) / 5))
     ticks = tuple(10.0**power for power in range(first, last + 1, stride))
-    return Axis(10.0**first, 10.0**last, label, log=True, ticks=ticks, write=write)
+    return Axis(10.0**first, 10.0**last, label, log=True, ticks=ticks)
 
 
 def share_axis(label: str = "", low: float = 0.0) -> Axis:
@@ -69,9 +69,9 @@ def share_axis(label: str = "", low: float = 0.0) -> Axis:
     return Axis(low, 1.0, label, ticks=_multiples(low, 1.0, step), write=lambda value: f"{100 * value:.4g} %")
 
 
-def count_axis(first: int, last: int, label: str, wanted: int = 6) -> Axis:
+def count_axis(first: int, last: int, label: str) -> Axis:
     """Whole numbers, as epochs or time steps."""
-    step = max(1, int(round_step(max(last - first, 1) / wanted)))
+    step = max(1, int(round_step(max(last - first, 1) / 6)))
     inner = [value for value in range(0, last + 1, step) if first < value <= last]
     if inner and inner[0] - first < step / 2:
         inner = inner[1:]
@@ -179,10 +179,10 @@ def dots(x: Axis, y: Axis, points: Iterable[tuple[float, float, str]], colour: i
     )
 
 
-def upright(x: Axis, value: float, kind: str = "mark") -> Html:
+def upright(x: Axis, value: float) -> Html:
     """Return a vertical line through the whole field."""
     at = x.at(value) * FIELD
-    return _rule(at, at, 0, FIELD, kind)
+    return _rule(at, at, 0, FIELD, "mark")
 
 
 def place(axis: Axis, value: float, flip: bool = False) -> str:
@@ -273,7 +273,6 @@ def curves(
     *,
     note: Content = None,
     marks: Sequence[float] = (),
-    height: int = 200,
 ) -> Html:
     """Draw series over the same values ``across`` as lines, with dots that say their value.
 
@@ -293,7 +292,7 @@ def curves(
         keys = [Key(name, colour) for colour, name in enumerate(names, 1)]
         done += len(names)
         last = note if done == len(series) else None
-        charts.append(chart(title + part, x, y, drawn, keys=keys, note=last, height=height))
+        charts.append(chart(title + part, x, y, drawn, keys=keys, note=last))
     return joined(charts)
 
 
@@ -302,11 +301,11 @@ def finite(series: Series) -> list[float]:
     return [value for values in series.values() for value in values if math.isfinite(value)]
 
 
-def shares(series: Series, label: str = "") -> Axis:
+def shares(series: Series) -> Axis:
     """Return an axis for proportions, that begins where nothing would be cut off and ends at one."""
     values = finite(series)
     low = min(values, default=0.0)
-    return share_axis(label, next((start for start in (0.9, 0.5) if low > start + (1 - start) * 0.1), 0.0))
+    return share_axis(low=next((start for start in (0.9, 0.5) if low > start + (1 - start) * 0.1), 0.0))
 
 
 def rates(series: Series, label: str = "") -> Axis:
@@ -314,11 +313,11 @@ def rates(series: Series, label: str = "") -> Axis:
     return linear_axis(finite(series), label, zero=True, write=lambda value: f"{100 * value:.3g} %")
 
 
-def positive(series: Series, label: str = "") -> Axis:
+def positive(series: Series) -> Axis:
     """Return an axis for magnitudes: of powers of ten where they span more than one."""
     values = [value for value in finite(series) if value > 0]
     wide = bool(values) and max(values) / min(values) > 30
-    return log_axis(values, label) if wide else linear_axis(values, label, zero=True)
+    return log_axis(values) if wide else linear_axis(values, zero=True)
 
 
 def nothing(title: str, why: str) -> Html:

@@ -20,7 +20,7 @@ from axonnx.runtime.format.network_input import describe_input
 from axonnx.runtime.measure.samples import Chosen, FirstWindows
 from axonnx.runtime.program.instructions import Program
 from axonnx.runtime.readers import read_events
-from axonnx.runtime.report.markup import Html, element, svg_file
+from axonnx.runtime.report.markup import Html, cut, element, svg_file
 from axonnx.runtime.report.measure import measure
 from axonnx.runtime.report.pictures import data_uri, faded, picture_levels
 from axonnx.runtime.streams.fit import Fit
@@ -156,7 +156,7 @@ def _pictures(frames: NDArray[np.integer], chosen: NDArray[np.integer], stage: _
 
 
 def _label(name: str, first: int, last: int, stage: _Stage) -> Html:
-    return element("text", _cut(name), x=COLUMN, y=PAD + 40, class_="label", **stage.visible(first, last))
+    return element("text", cut(name, LONGEST), x=COLUMN, y=PAD + 40, class_="label", **stage.visible(first, last))
 
 
 def _odds(name: str, share: float, row: int, number: int, won: bool) -> Html:
@@ -164,7 +164,7 @@ def _odds(name: str, share: float, row: int, number: int, won: bool) -> Html:
     bar = {"x": x, "y": y, "height": 12, "rx": 3}
     return element(
         "g",
-        element("text", _cut(name), x=x - 8, y=y + 11, class_="name"),
+        element("text", cut(name, LONGEST), x=x - 8, y=y + 11, class_="name"),
         element("rect", width=BAR, class_="rail", **bar),
         element("rect", width=BAR, class_=f"bar b{number}", transform=_still(share, x), **bar),
         class_="won" if won else None,
@@ -178,7 +178,3 @@ def _still(share: float, x: float) -> str:
 
 def _time(text: str, at: int, stage: _Stage) -> Html:
     return element("text", text, x=PAD, y=HEIGHT - 10, class_="soft", **stage.visible(at, at))
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"

@@ -169,6 +169,11 @@ def player(steps: int, shown: int, about: str, *, button: bool = True) -> Html:
     )
 
 
+def cut(name: str, longest: int) -> str:
+    """Return a name of at most ``longest`` letters."""
+    return name if len(name) <= longest else name[: longest - 1] + "…"
+
+
 def folded(summary: str, *content: Content) -> Html:
     """Return a collapsed block that a click opens."""
     return element("details", element("summary", summary), content)

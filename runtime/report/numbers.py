@@ -20,11 +20,11 @@ def percent(share: float | None, digits: int = 1) -> str:
     return f"{100 * share:.{digits}f} %" if share is not None and math.isfinite(share) else DASH
 
 
-def interval(bounds: Sequence[float] | None, digits: int = 1) -> str:
+def interval(bounds: Sequence[float] | None) -> str:
     """(0.9, 0.95) as 90.0 – 95.0 %."""
     if bounds is None or len(bounds) != 2 or not all(math.isfinite(bound) for bound in bounds):
         return DASH
-    return f"{100 * bounds[0]:.{digits}f} – {100 * bounds[1]:.{digits}f} %"
+    return f"{100 * bounds[0]:.1f} – {100 * bounds[1]:.1f} %"
 
 
 def count(number: float | None) -> str:

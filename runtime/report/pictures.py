@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from axonnx.base.palette import LIGHT
 from axonnx.runtime.measure.agreement import Agreement
-from axonnx.runtime.report.markup import Html, element, svg_file
+from axonnx.runtime.report.markup import Html, cut, element, svg_file
 
 LEVELS = 8  # of each polarity
 FADING = 0.6  # of an event's brightness from one step to the next
@@ -125,8 +125,7 @@ def contact_sheet(title: str, samples: Mapping[str, Sequence[Counts]]) -> str:
 
 def _row(name: str, row: int, frames: Sequence[Counts]) -> Html:
     y = HEAD + row * (SIDE + GAP)
-    short = name if len(name) <= SHEET_LONGEST else name[: SHEET_LONGEST - 1] + "…"
-    label = element("text", short, element("title", name), x=GAP, y=y + SIDE / 2, class_="soft")
+    label = element("text", cut(name, SHEET_LONGEST), element("title", name), x=GAP, y=y + SIDE / 2, class_="soft")
     return element("g", label, [_sample(frame, column, y) for column, frame in enumerate(frames)])
 
 

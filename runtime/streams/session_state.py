@@ -113,7 +113,7 @@ class SessionState:
 @lru_cache(maxsize=1)  # a server's thousand sessions share one network
 def fingerprint(program: Program) -> str:
     """Return the sha256 of a network's contract and all its numbers; the file name does not matter."""
-    digest = hashlib.sha256(program.contract.to_json().encode())
+    digest = hashlib.sha256(program.contract.model_dump_json().encode())
     for name in sorted(program.constants):
         digest.update(f"\n{name} {program.constants[name].shape}\n".encode())
         digest.update(np.ascontiguousarray(program.constants[name]).tobytes())

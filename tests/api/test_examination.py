@@ -12,9 +12,8 @@ from axonnx.cli import main
 from axonnx.cli import tools as verb
 from axonnx.examination import examine
 from axonnx.native import REMEDY, Core
-from axonnx.runtime.doctor import machine
-from axonnx.runtime.doctor.engines import NETWORKS, examine_engines
-from axonnx.runtime.doctor.findings import Diagnosis
+from axonnx.runtime.doctor import findings
+from axonnx.runtime.doctor.findings import NETWORKS, Diagnosis, examine_engines
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.model import load
 from axonnx.train.data.sets import places
@@ -52,7 +51,7 @@ def test_what_was_found_survives_json(found):
 
 
 def test_an_engine_with_a_wrong_bit_or_a_fault_is_named(monkeypatch):
-    monkeypatch.setattr("axonnx.runtime.doctor.engines.find_core", lambda: "no core")
+    monkeypatch.setattr("axonnx.runtime.doctor.findings.find_core", lambda: "no core")
 
     class Wrong:
         def __init__(self, model):
@@ -91,7 +90,7 @@ def test_a_core_that_is_there_and_fails_is_not_called_missing(monkeypatch):
         raise AxonnxError("AXONNX_ISA is 'sse9'")
 
     for core in (lambda: Core(None, "plain", ("plain",)), ruled_out):
-        monkeypatch.setattr("axonnx.runtime.doctor.engines.find_core", core)
+        monkeypatch.setattr("axonnx.runtime.doctor.findings.find_core", core)
         engines = {engine.name: engine for engine in examine_engines(loading)}
         assert (engines["native"].status, engines["native"].note) == ("failed", "AxonnxError: AXONNX_ISA is 'sse9'")
 
@@ -116,11 +115,11 @@ def test_the_doctor_says_which_core_runs_and_why(found, monkeypatch, core, isa, 
             raise core
         return core
 
-    monkeypatch.setattr(machine, "find_core", looked_for)
+    monkeypatch.setattr(findings, "find_core", looked_for)
     monkeypatch.delenv("AXONNX_ISA", raising=False)
     if isa is not None:
         monkeypatch.setenv("AXONNX_ISA", isa)
-    seen = machine.native_core()
+    seen = findings.native_core()
     assert seen.forced == isa
     assert f"\nnative core       {said}\n" in verb.text(found.model_copy(update={"core": seen}))
 
@@ -164,8 +163,8 @@ def test_caches_are_measured(tmp_path, monkeypatch):
 
 def test_extras_name_what_they_lack(monkeypatch):
     lines = ["numpy>=2.0", 'surely-not-there>=1; extra == "io"', 'numpy>=2.0; extra == "io"']
-    monkeypatch.setattr(machine.metadata, "requires", lambda name: lines)
-    versions, extras = machine.packages()
+    monkeypatch.setattr(findings.metadata, "requires", lambda name: lines)
+    versions, extras = findings.packages()
     assert [(extra.name, extra.missing) for extra in extras] == [("io", ("surely-not-there",))]
     assert set(versions) == {"numpy"}
 
@@ -185,7 +184,7 @@ def test_the_compiler_is_what_cc_names_or_what_it_is_usually_called(monkeypatch,
     if given is not None:
         monkeypatch.setenv("CC", given)
     monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}" if name in here else None)
-    assert machine.find_compiler() == found
+    assert findings.find_compiler() == found
 
 
 def test_it_needs_nothing_but_what_runs_a_file():

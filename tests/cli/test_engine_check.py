@@ -12,7 +12,7 @@ from onnx import numpy_helper
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
 from axonnx.cli import main
-from axonnx.runtime.engines import numpy_ops
+from axonnx.runtime.engines import numpy_engine
 from axonnx.runtime.engines.native_engine import NativeEngine
 from axonnx.runtime.engines.ort_engine import OrtEngine
 from axonnx.runtime.events.arrays import make_events
@@ -77,8 +77,8 @@ def test_a_tie_that_does_not_fire_is_found(files, monkeypatch):
         membrane, spikes = (np.array(each) for each in FIRED(*given))
         return membrane, np.where(membrane == given[-1]["threshold"], np.float32(0), spikes)
 
-    FIRED = numpy_ops.KERNELS["LIF"]
-    monkeypatch.setitem(numpy_ops.KERNELS, "LIF", strict)
+    FIRED = numpy_engine.KERNELS["LIF"]
+    monkeypatch.setitem(numpy_engine.KERNELS, "LIF", strict)
     found = check_engines(files["plain"])
     assert found.engines == "different"
     assert str(found.first_difference).startswith("native: layer 'hidden.0.neuron', time step 0, ")

@@ -8,12 +8,12 @@ import pytest
 
 from axonnx.cli import main
 from axonnx.cli.show.live_view import bar_rows, picture_rows, show
-from axonnx.runtime import Session
 from axonnx.runtime.binning.recordings import bin_events
 from axonnx.runtime.events.arrays import EVENT
 from axonnx.runtime.readers import write_npz
 from axonnx.runtime.streams.adapt import Adapter
 from axonnx.runtime.streams.pipeline import EventHistory
+from axonnx.runtime.streams.session import Session
 
 from ..runtime.streams.small_models import BINNING
 

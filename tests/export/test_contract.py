@@ -51,7 +51,7 @@ def test_a_contract_comes_back_whole_from_a_file(tmp_path):
     write_model(build_model(collapsed, contract), tmp_path / "model.onnx")
     back = contract_in(onnx.load(tmp_path / "model.onnx"))
     assert back == contract
-    assert back.to_json() == contract.to_json()
+    assert back.model_dump_json() == contract.model_dump_json()
     assert back.input.binning == BINNING
     assert back.accuracy == accuracy
 
@@ -138,7 +138,7 @@ def test_certificates_hold_for_the_weights_of_the_file(recurrent):
     ],
 )
 def test_what_is_no_contract_is_refused_with_the_reason(change, reason, recurrent):
-    text = json.dumps(change(json.loads(recurrent.contract.to_json())))
+    text = json.dumps(change(json.loads(recurrent.contract.model_dump_json())))
     with pytest.raises(AxonnxError) as fault:
         read_contract(text, "gesture.onnx")
     assert str(fault.value).startswith(f"gesture.onnx: cannot read its contract: {reason}")
@@ -152,7 +152,7 @@ def test_no_contract_at_all_is_refused(text):
 
 
 def test_a_text_cut_short_is_refused_at_any_place(recurrent):
-    text = recurrent.contract.to_json()
+    text = recurrent.contract.model_dump_json()
     for length in range(0, len(text), 97):
         with pytest.raises(AxonnxError, match=r"gesture\.onnx"):
             read_contract(text[:length], "gesture.onnx")

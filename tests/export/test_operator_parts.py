@@ -8,16 +8,16 @@ from axonnx.export.collapse.ops import OPERATORS, operator_of
 from axonnx.export.grid.ranges import SPIKE_OP_RANGES
 from axonnx.export.verify.formulas import FORMULAS
 from axonnx.runtime.codegen import rows
-from axonnx.runtime.engines import numpy_ops
+from axonnx.runtime.engines import numpy_engine
 from axonnx.runtime.format.opset import OPS, SpikeOp
-from axonnx.runtime.program.spike_ops import SPIKE_RULES
+from axonnx.runtime.program.rules import SPIKE_RULES
 
 PARTS: dict[str, Mapping] = {
     "the training code's formula: FORMULAS in export/verify/formulas.py": FORMULAS,
     "a torch operator: OPERATORS in export/collapse/ops.py": OPERATORS,
     "a range of its outputs: SPIKE_OP_RANGES in export/grid/ranges.py": SPIKE_OP_RANGES,
-    "a rule for programs: SPIKE_RULES in runtime/program/spike_ops.py": SPIKE_RULES,
-    "a kernel in numpy: KERNELS in runtime/engines/numpy_ops.py": numpy_ops.KERNELS,
+    "a rule for programs: SPIKE_RULES in runtime/program/rules.py": SPIKE_RULES,
+    "a kernel in numpy: KERNELS in runtime/engines/numpy_engine.py": numpy_engine.KERNELS,
 }
 
 

@@ -6,10 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from axonnx.runtime import load
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.format.contract import InputContract
-from axonnx.runtime.model import Model
+from axonnx.runtime.model import Model, load
 
 from ..runtime.codegen.c.machine import Machine, needs_compiler
 from ..runtime.codegen.js.node import needs_node, node

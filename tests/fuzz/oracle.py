@@ -10,8 +10,8 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from axonnx.runtime import AxonnxError, load
-from axonnx.runtime.model import Model
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.model import Model, load
 from axonnx.runtime.result import RunResult
 from tests.fuzz.harness import Finding
 

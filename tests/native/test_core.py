@@ -9,7 +9,7 @@ import pytest
 
 from axonnx import native
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.doctor.machine import processor
+from axonnx.runtime.doctor.findings import processor
 
 from ..compilers import needs_compiler
 from .building import build_library

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from axonnx.native import core
-from axonnx.runtime import load
 from axonnx.runtime.codegen.c.network_source import c_source
+from axonnx.runtime.model import load
 
 from ..compilers import find_compiler
 from ..released.record import read_record

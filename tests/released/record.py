@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime import RunResult
+from axonnx.runtime.result import RunResult
 
 PER_SAMPLE = ("traces", "states", "spikes", "operations")
 

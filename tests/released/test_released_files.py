@@ -12,9 +12,9 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from axonnx.runtime import load
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.format.opset import OPS
+from axonnx.runtime.model import load
 
 from ..runtime.codegen.c.machine import Machine, needs_compiler
 from ..runtime.codegen.js.node import needs_node, node

@@ -37,9 +37,10 @@ from axonnx.models import (
     SpikingResNet,
     variant,
 )
-from axonnx.runtime import RunResult, load
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.format.contract import InputContract
+from axonnx.runtime.model import load
+from axonnx.runtime.result import RunResult
 
 from ..runtime.engines.small_networks import stir
 from . import operator_networks

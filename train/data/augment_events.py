@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from axonnx.native import address_of, find_function
 from axonnx.runtime.events.arrays import EVENT, RAW, concatenate_events, pick_events
 from axonnx.runtime.events.sensor import Sensor
-from axonnx.runtime.program.layer_noise import to_normal
-from axonnx.runtime.program.normal_table import coefficients
+from axonnx.runtime.program.layer_noise import coefficients, to_normal
 from axonnx.train.data import draws
 from axonnx.train.data.augment import Augmentation
 from axonnx.train.data.draws import OTHER, OWN, TONE_CORNERS, Draws, to_unit

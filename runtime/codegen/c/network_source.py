@@ -26,8 +26,7 @@ from axonnx.runtime.format.names import MEMBRANE, SPIKES
 from axonnx.runtime.format.network_input import describe_device
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.program.instructions import Conv, Neurons, Program
-from axonnx.runtime.program.layer_noise import layer_key
-from axonnx.runtime.program.normal_table import coefficients
+from axonnx.runtime.program.layer_noise import coefficients, layer_key
 
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off")
 PARTS = ("program.h", "lists.h", "neurons.h", "synapses.h", "dense.h", "plain.h", "layers.h", "run.c")

@@ -13,7 +13,7 @@ from axonnx.runtime.codegen.js.javascript_statements import Statements, quoted
 from axonnx.runtime.format.network_input import describe_device
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.program.instructions import Neurons, Program
-from axonnx.runtime.program.normal_table import coefficients
+from axonnx.runtime.program.layer_noise import coefficients
 
 MOST_CHARACTERS = 2**28  # in one text; browsers hold twice as many
 HEADER = """\

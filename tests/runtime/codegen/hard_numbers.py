@@ -5,8 +5,7 @@ from numpy.typing import NDArray
 from onnx import parser
 from onnx.reference import ReferenceEvaluator
 
-from axonnx.runtime.format.opset import OPS
-from axonnx.runtime.format.spike_op import SpikeOp
+from axonnx.runtime.format.opset import OPS, SpikeOp
 
 COUNT = 120_000  # of each input
 NEURONS = [op for op in OPS.values() if op.neurons]

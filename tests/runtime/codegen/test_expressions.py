@@ -7,9 +7,8 @@ import pytest
 from onnx import helper, parser
 
 from axonnx.runtime.codegen.expressions import assignments
-from axonnx.runtime.engines.numpy_ops import neuron_kernel
-from axonnx.runtime.format.opset import OPS, function
-from axonnx.runtime.format.spike_op import SpikeOp
+from axonnx.runtime.engines.numpy_engine import neuron_kernel
+from axonnx.runtime.format.opset import OPS, SpikeOp, function
 
 from .hard_numbers import COUNT, INVENTED, NEURONS, assert_same_bits, by_onnx, hard_numbers
 

@@ -10,11 +10,11 @@ import pytest
 from axonnx.compiling import compile_to
 from axonnx.export.collapsed import CollapseSettings
 from axonnx.models import SpikingMLP
-from axonnx.runtime import load
 from axonnx.runtime.binning import Binning, Sensor
 from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.format.contract import FitContract, InputContract
 from axonnx.runtime.format.network_input import describe_device
+from axonnx.runtime.model import load
 from axonnx.train.data.sets.registry import load_data_set
 
 from ...compilers import find_compiler, needs_compiler

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.runtime import RunResult
+from axonnx.runtime.result import RunResult
 
 
 @dataclass

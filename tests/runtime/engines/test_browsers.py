@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from axonnx.runtime import load
 from axonnx.runtime.codegen.js.module_text import script_text
+from axonnx.runtime.model import load
 
 from ..codegen.js.node import split
 from ..report.browser import chromium, visit

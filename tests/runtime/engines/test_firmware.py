@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from axonnx.compiling import compile_to
-from axonnx.runtime import load
+from axonnx.runtime.model import load
 
 from ..deploy.firmware import decisions, needs_board, run_firmware
 

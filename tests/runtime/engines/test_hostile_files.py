@@ -8,11 +8,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from axonnx.runtime import AxonnxError, State, load
+from axonnx.base.errors import AxonnxError
 from axonnx.runtime.codegen.bounds import check_rows
 from axonnx.runtime.codegen.plan import Plan
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
+from axonnx.runtime.engines.state import State
 from axonnx.runtime.format.contract import METADATA_KEY
+from axonnx.runtime.model import load
 
 from .every import COMPILED, NAMES
 from .hand_made import neuron_program

@@ -7,8 +7,9 @@ import threading
 import numpy as np
 import pytest
 
-from axonnx.runtime import AxonnxError, State, load
-from axonnx.runtime.engines.state import check_state
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.engines.state import State, check_state
+from axonnx.runtime.model import load
 
 from .every import NAMES
 from .small_networks import STEPS
@@ -204,7 +205,7 @@ import axonnx.native
 from pathlib import Path
 axonnx.native._FILE = Path(sys.argv[2]) if sys.argv[2] else axonnx.native._FILE
 import numpy as np
-from axonnx.runtime import load
+from axonnx.runtime.model import load
 x = np.ones((3, 1, 23), np.float32)
 logits = [load(sys.argv[1], engine).run(x, seed=2).logits for engine in ("auto", "numpy", "ort")]
 assert all(np.array_equal(logits[0], other) for other in logits)

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from axonnx.runtime import load
 from axonnx.runtime.codegen import rows
 from axonnx.runtime.codegen.order import LEAN_SPIKES, NONE
 from axonnx.runtime.engines.native_engine import NativeEngine
-from axonnx.runtime.model import Model
+from axonnx.runtime.model import Model, load
 
 from .every import ALWAYS, COMPILED, ISAS
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from axonnx.runtime import load
+from axonnx.runtime.model import load
 
 from ...compilers import needs_compiler
 from ..codegen.c.machine import Machine

@@ -7,8 +7,9 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from axonnx.runtime import AxonnxError, load
+from axonnx.base.errors import AxonnxError
 from axonnx.runtime.format.contract import METADATA_KEY
+from axonnx.runtime.model import load
 
 
 @pytest.fixture

@@ -7,8 +7,15 @@ import numpy as np
 import pytest
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.program.layer_noise import check_key, layer_key, normals, philox, plain_normals, to_normal
-from axonnx.runtime.program.normal_table import coefficients
+from axonnx.runtime.program.layer_noise import (
+    check_key,
+    coefficients,
+    layer_key,
+    normals,
+    philox,
+    plain_normals,
+    to_normal,
+)
 
 TABLE_SUM = "0x1.08fb73fc67636p+7"
 

@@ -5,8 +5,8 @@ import re
 
 import numpy as np
 
-from axonnx.runtime import load
 from axonnx.runtime.events.arrays import make_events
+from axonnx.runtime.model import load
 from axonnx.runtime.serve.counters import KEPT, Metrics
 
 from .live import follow, serving
