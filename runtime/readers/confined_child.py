@@ -82,7 +82,8 @@ def _member(h5py: Any, group: Any, name: str) -> Any:
     place = f"{group.name.rstrip('/')}/{name}"
     link = group.get(name, getlink=True)
     if not isinstance(link, h5py.HardLink):
-        raise ValueError(f"{place} is not a data set of this file: it is a link to {getattr(link, 'path', 'nowhere')}")
+        other = " of ".join(getattr(link, part) for part in ("path", "filename") if hasattr(link, part))
+        raise ValueError(f"{place} is not a data set of this file: it is a link to {other}")
     found = group[name]
     if isinstance(found, h5py.Dataset):
         _check_storage(found, place)

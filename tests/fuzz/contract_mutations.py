@@ -27,6 +27,7 @@ TEXTS = (
     '""',
     '"\\ud800"',
 )
+ODD = ("a\nverified", "\x1b[2J", "\u202egnp", "\x00", "n" * 300)
 
 
 def change_contract(rng: random.Random, proto: onnx.ModelProto) -> None:
@@ -76,7 +77,7 @@ def _change(rng: random.Random, holder: Any, key: Any, marks: dict[str, str]) ->
     elif kind == 4 and isinstance(holder, dict):
         holder[rng.choice([*holder, "new"])] = now
     elif isinstance(now, bool) or now is None or isinstance(now, str):
-        holder[key] = rng.choice([None, True, "x", "", "spiking", "binary", "step", integer(rng)])
+        holder[key] = rng.choice([None, True, "x", "", "spiking", "binary", "step", integer(rng), *ODD])
     elif isinstance(now, int):
         holder[key] = integer(rng, now) if rng.random() < 0.7 else rng.choice((*INTEGERS, 10**30, -2000, 5000, 1.5))
     elif isinstance(now, float):

@@ -4,6 +4,7 @@ import errno
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ from axonnx.base import files
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import PART, claimed, read_at_most, remove_leftovers, replacing, write_text
 from axonnx.cli import main
+from axonnx.cli.guard import guarded
 from axonnx.runtime.readers import read_events
 
 WRITER = """
@@ -180,3 +182,30 @@ def test_locks_where_there_is_no_fcntl(tmp_path, monkeypatch):
         assert (late, windows.waits) == (True, 2)
     write_text(tmp_path / "page", "whole")
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "page"]
+
+
+@pytest.mark.parametrize("verb", [["inspect"], ["run", "PIPE", "-"], ["compile", "-o", "x"], ["eval", "--data", "x"]])
+def test_a_named_pipe_is_no_model_and_nobody_waits_for_it(verb, tmp_path, capsys):
+    os.mkfifo(tmp_path / "a.onnx")
+    words = [str(tmp_path / "a.onnx") if word == "PIPE" else word for word in verb]
+    words += [] if "PIPE" in verb else [str(tmp_path / "a.onnx")]
+    assert main(words) == 2
+    assert "a.onnx: is a named pipe; expected a file" in capsys.readouterr().err
+
+
+def test_a_socket_is_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("here")
+        with pytest.raises(AxonnxError, match="here: is a socket; expected a file"):
+            read_at_most("here", 10)
+
+
+def test_a_request_for_too_much_memory_is_the_users_to_mend(capsys):
+    def action():
+        raise MemoryError("Unable to allocate 3 GiB")
+
+    assert guarded("axonnx run", action) == 2
+    assert capsys.readouterr().err == (
+        "axonnx run: not enough memory: Unable to allocate 3 GiB. Give less at a time, or more memory\n"
+    )

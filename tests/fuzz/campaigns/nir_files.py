@@ -30,7 +30,7 @@ def setup() -> None:
     folder = shared_folder() / "nir"
     if not folder.exists():
         folder.mkdir()
-        _write(folder)
+        write_graphs(folder)
     _SAMPLES.update({path.name: path.read_bytes() for path in sorted(folder.iterdir())})
 
 
@@ -116,7 +116,8 @@ def _other(rng: random.Random, value: object) -> object:
     return other
 
 
-def _write(folder: Path) -> None:
+def write_graphs(folder: Path) -> None:
+    """Write three graphs: dense layers with delays, maps, and a graph within a graph whose neurons hear themselves."""
     import nir
 
     def neurons(count: int) -> np.ndarray:
@@ -155,7 +156,7 @@ def _write(folder: Path) -> None:
         "first": one["first"],
         "inner": inner,
         "last": one["last"],
-        "out": nir.LI(neurons(3), np.ones(3), np.zeros(3)),
+        "out": nir.LI(np.full(3, 8e-3), np.ones(3), np.zeros(3)),
         "output": nir.Output(np.array([3])),
     }
     names = list(three)
