@@ -188,13 +188,14 @@ INLINE void forward_part(const int noise, const int spread, const lif *given, in
         const noise_key key = key_of(p->seed, (uint64_t)(p->first_step + t), (uint64_t)b);
         const uint16_t *before = bits_before(p, t, b);
         uint16_t *now = bits_before(p, t + 1, b);
-        const int64_t step = place_of_step(p, t, b);
+        const int64_t step = place_of_step(p, t, b), ahead = place_of_step(p, t + 1 < p->steps, 0);
         vec other = splat(0.0f);
         if (p->weight) hear_step(p, ear, before, 1);
         for (s = start; s.i < high; advance(p, &s)) {
             const int64_t place = step + s.place;
             const mask last = bits_at(before, s.i);
             const vec threshold = load(p->threshold + s.channel), decay = load(p->decay + s.channel);
+            PREFETCH(p->mean + place + ahead);
             vec arriving = load_some(p->mean + place, s.lanes), membrane = load(h + s.i - low), total = splat(0.0f);
             if (p->weight) arriving = load(ear->product + s.i) + arriving;
             if (p->to_zero) membrane = decay * (membrane * (splat(1.0f) - numbers_of(last))) + arriving;
@@ -497,6 +498,8 @@ INLINE void take_slopes(const int estimator, const int spread, const lif_grads *
     for (spot s = spot_at(p, low); s.i < high; advance(p, &s)) {
         const mask there = first_bits(s.lanes);
         const vec gap = load_gap(p, p->gap, step + s.place, s.lanes);
+        if (g->by_spikes) PREFETCH(g->by_spikes + step + s.place);
+        PREFETCH(g->h_grads + step + s.place);
         vec rate = splat(0.0f), z = splat(0.0f), square = splat(0.0f);
         if (spread != NO_SPREAD) {
             const vec total = load(totals + s.i - low);
@@ -529,6 +532,7 @@ INLINE void backward_step(const int estimator, const int spread, const lif_grads
     const int64_t step = place_of_step(p, t, b), words = p->pixels * (padded_of(p) / WORD) * p->batch;
     const uint16_t *before = bits_before(p, t, b), *now = before + words;
     const int final = t == p->steps - 1;
+    const int64_t ahead = t ? p->batch * p->pixels * p->channels : 0; /* parts are too short for a processor to guess */
     const float *totals = w->total + t * count + offset, heard_total = final ? 0.0f : heard_variance(p, w->v + offset);
     const float fired_before = p->own ? (float)count_bits(before, padded_of(p) / WORD) : 0.0f;
     vec by_base = splat(0.0f), gap_before = splat(0.0f);
@@ -555,6 +559,7 @@ INLINE void backward_step(const int estimator, const int spread, const lif_grads
                 v = pick(fired, splat(0.0f), v);
             }
         }
+        PREFETCH((const char *)p->gap + (place - ahead) * (p->halves ? 2 : 4));
         const vec moved = pick(there, load(w->slope + s.i - low) * o, splat(0.0f));
         vec decided = moved;
         if (g->by_gap) decided = decided + load_gap(p, g->by_gap, place, s.lanes);
