@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from axonnx.compiling import Compiled
-    from axonnx.runtime.measure.compiled_result import CompiledResult
     from axonnx.runtime.measure.energy import Hardware
-    from axonnx.runtime.measure.engine_result import EngineResult
+    from axonnx.runtime.measure.engine_result import CompiledResult, EngineResult
     from axonnx.runtime.measure.evaluation import Evaluation
     from axonnx.runtime.measure.inspection import Inspection
     from axonnx.runtime.measure.profile_result import ProfileResult

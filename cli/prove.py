@@ -15,8 +15,7 @@ from axonnx.model import load, verify_file
 from axonnx.runtime.format.contract import AccuracyContract, Contract, LayerContract
 from axonnx.runtime.format.network_input import describe_device, describe_input
 from axonnx.runtime.measure.agreement import agreement_of
-from axonnx.runtime.measure.compiled_result import CompiledResult
-from axonnx.runtime.measure.engine_result import EngineResult
+from axonnx.runtime.measure.engine_result import CompiledResult, EngineResult
 from axonnx.runtime.measure.evaluation import Evaluation
 from axonnx.runtime.measure.inspection import Certificate, Inspection, inspect_file
 from axonnx.runtime.measure.profile_result import DenseEnergy, Energy, ProfileResult

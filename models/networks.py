@@ -18,6 +18,7 @@ from axonnx.models.variant import BAYESIAN, Variant
 
 Stream = Literal["current", "spikes"]
 Delayed = Literal["first", "all"]
+KERNEL = 5  # of an axis longer than one, which a convolution halves
 
 
 class _Layer(nn.Module):
@@ -275,9 +276,6 @@ def _last_sides(size: int | tuple[int, int], stem_stride: int, stages: int) -> t
             f"e.g. {near[0]}×{near[1]}"
         )
     return height // shrink, width // shrink
-
-
-KERNEL = 5  # of an axis longer than one, which a convolution halves
 
 
 class ConvLayer(_Layer):

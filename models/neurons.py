@@ -170,7 +170,8 @@ class BinaryNeuron(Neurons):
         if passed.log is not None and passed.quadratic is not None:
             run.divergences[run.name(self)] = Divergence(passed.log, passed.quadratic)
         spikes = core.without_time(passed.spikes)
-        run.observe(self, Observation(passed.gap[0], current.variance_later, spikes))
+        later = None if current.activity is None else lambda: current.variance  # few ask for it
+        run.observe(self, Observation(passed.gap[0], later, spikes))
         return spikes
 
 

@@ -85,7 +85,7 @@ class Observation:
     def __init__(
         self,
         gap: Tensor,
-        variance: Tensor | Callable[[], Tensor] | None,
+        variance: Tensor | Callable[[], Tensor | None] | None,
         spikes: Tensor,
         membrane: Tensor | None = None,
     ) -> None:

@@ -164,10 +164,7 @@ class Recurrent(nn.Module):
         if self.posterior.log_std is None:
             return self.posterior.mean, None
         shared = self.posterior.granularity != "weight"
-        return (
-            self.posterior.mean,
-            self.posterior.variance.flatten() if shared else self.posterior.full_variance,
-        )
+        return (self.posterior.mean, self.posterior.variance.flatten() if shared else self.posterior.full_variance)
 
     def moments(self, spikes: Tensor, mean: Tensor, variance: Tensor | None) -> Current:
         """Return mean and variance of the recurrent current; shared σ: Σ_{k≠i} σ² o_k² = σ² (Σ_k o_k² − o_i²)."""

@@ -51,19 +51,6 @@ class Current:
             return None
         return self.activity, gain.expand(-1, self.mean.shape[-3], 1, 1)
 
-    @property
-    def variance_later(self) -> Callable[[], Tensor] | None:
-        """The same for those who may not need it: a function; None without noise."""
-        if self.activity is None:
-            return None
-
-        def variance() -> Tensor:
-            found = self.variance
-            assert found is not None, "there is an activity"
-            return found
-
-        return variance
-
     def __add__(self, other: Current) -> Current:
         mean, mine, others = self.mean + other.mean, self.terms(), other.terms()
         if mine is not None and others is not None:

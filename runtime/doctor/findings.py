@@ -27,6 +27,17 @@ from axonnx.runtime.format.names import LOGITS
 from axonnx.runtime.measure.comparison import Comparison
 from axonnx.runtime.model import Model, load
 
+CPUINFO = Path("/proc/cpuinfo")
+INSTRUCTION_SETS = (
+    *("sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512_vnni", "avx512_bf16", "amx_tile"),
+    *("neon", "asimd", "asimddp", "sve", "sve2"),
+)
+PROGRAMS = ("gcc", "clang", "node", "emcc", "nvcc", "arm-none-eabi-gcc", "qemu-arm")
+REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)[^;]*(?:;.*extra == ['\"]([\w-]+)['\"])?")
+PATIENCE_S = 10
+ASK = "-" * 2 + "version"  # an option of these programs, not of axonnx
+NETWORKS = ("recurrent-int8", "resnet-mfa", "mlp-zero-stochastic")  # recurrence, convolutions, noise
+
 
 class Finding(BaseModel):
     """A frozen part of the diagnosis without unknown keys."""
@@ -118,17 +129,6 @@ class Diagnosis(Finding):
         return all(engine.status in ("equal", "missing") for engine in self.engines)
 
 
-CPUINFO = Path("/proc/cpuinfo")
-INSTRUCTION_SETS = (
-    *("sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512_vnni", "avx512_bf16", "amx_tile"),
-    *("neon", "asimd", "asimddp", "sve", "sve2"),
-)
-PROGRAMS = ("gcc", "clang", "node", "emcc", "nvcc", "arm-none-eabi-gcc", "qemu-arm")
-REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)[^;]*(?:;.*extra == ['\"]([\w-]+)['\"])?")
-PATIENCE_S = 10
-ASK = "-" * 2 + "version"  # an option of these programs, not of axonnx
-
-
 def packages() -> tuple[dict[str, str], tuple[Extra, ...]]:
     """Return the versions of all installed packages that axonnx may use, and the missing ones of each extra."""
     wanted: dict[str, list[str]] = {}
@@ -215,9 +215,6 @@ def _memory() -> int | None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return None
-
-
-NETWORKS = ("recurrent-int8", "resnet-mfa", "mlp-zero-stochastic")  # recurrence, convolutions, noise
 
 
 def examine_engines(loading: Callable[[Path, EngineName], Model] = load) -> tuple[EngineFinding, ...]:

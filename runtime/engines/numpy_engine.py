@@ -1,4 +1,7 @@
-"""The reference engine: event-driven numpy without a compiler, short enough to be read as the definition."""
+"""The reference engine: event-driven numpy without a compiler, short enough to be read as the definition.
+
+First every instruction in a few lines, on arrays [B, …]: the executable specification of all engines.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,6 @@ from axonnx.runtime.format.names import LOGITS, MEMBRANE, SPIKES
 from axonnx.runtime.format.network_input import to_input
 from axonnx.runtime.measure.comparison import Comparison, Difference
 from axonnx.runtime.measure.compiled_inputs import CompiledInput, as_input, crafted
-from axonnx.runtime.measure.compiled_result import CompiledProgram, CompiledResult
 from axonnx.runtime.measure.compiled_targets import (
     BrokenCodeError,
     BuiltCode,
@@ -38,9 +37,10 @@ from axonnx.runtime.measure.compiled_targets import (
     runners_of,
 )
 from axonnx.runtime.measure.engine_inputs import some_frames
+from axonnx.runtime.measure.engine_result import CompiledProgram, CompiledResult
 from axonnx.runtime.measure.samples import Samples
 from axonnx.runtime.program.compilation import compile_program
-from axonnx.runtime.program.instructions import Neurons, Program
+from axonnx.runtime.program.instructions import Program
 from axonnx.runtime.program.layer_noise import draw_noise
 from axonnx.runtime.streams.probabilities import joint_logits
 
@@ -192,12 +192,7 @@ class _Reading:
         if fired or rest:
             raise BrokenCodeError(f"prints {len(fired) + len(rest)} lines more than expected")
         return CompiledProgram(
-            name=self.name,
-            samples=done,
-            numbers=comparison.numbers,
-            differing=comparison.differing,
-            first=comparison.first,
-            differences=tuple(comparison.differences),
+            **CompiledProgram.figures(comparison),
             spikes=comparison.compared["spikes"],
             logits=comparison.compared["logits"],
             decisions=done,
@@ -255,7 +250,7 @@ class _Reading:
 
 def _margin(program: Program, each: Expected, layer: str, index: tuple[int, ...]) -> dict[str, float | str]:
     """Return the threshold of a neuron, and how far the expected membrane is from it."""
-    membranes, threshold = each.seen.get(MEMBRANE + layer), _thresholds(program).get(layer)
+    membranes, threshold = each.seen.get(MEMBRANE + layer), program.thresholds.get(layer)
     if membranes is None or threshold is None:
         return {}
     reached = float(np.broadcast_to(threshold, membranes.shape[2:])[index[2:]])
@@ -268,14 +263,9 @@ def _placed(difference: Difference, each: Expected, offset: int) -> Difference:
     return difference.model_copy(update={"reason": f"{each.given.name}, window {window}"})
 
 
-def _thresholds(program: Program) -> dict[str, Floats]:
-    neurons = [each for each in program.instructions if isinstance(each, Neurons) and "threshold" in each.parameters]
-    return {each.layer: program.constants[each.parameters["threshold"]] for each in neurons}
-
-
 def _ties(program: Program, expected: Sequence[Expected]) -> int:
     """Count expected membranes that are exactly on their thresholds."""
-    thresholds = _thresholds(program)
+    thresholds = program.thresholds
     traces = [(name.removeprefix(MEMBRANE), values) for each in expected for name, values in each.seen.items()]
     return sum(int((values == thresholds[name]).sum()) for name, values in traces if name in thresholds)
 

@@ -57,7 +57,7 @@ def check_engines(path: Path, data: Callable[[Contract], EngineInput] | None = N
             "data_sha256": given.sha256,
             "structure": (f"contract, operator bodies and {len(contract.synapses)} grid certificates hold",),
             "ties": ties,
-            "implementations": tuple(_result(entry) for entry in entries),
+            "implementations": tuple(EngineImplementation(**EngineImplementation.figures(entry)) for entry in entries),
         }
     )
 
@@ -82,12 +82,6 @@ def _compare_all(them: _Implementations, x: Floats, seed: int) -> tuple[list[Com
         if any(entry.first is not None for entry in entries.values()):
             break
     return list(entries.values()), ties
-
-
-def _result(entry: Comparison) -> EngineImplementation:
-    """Return the comparison as a part of the result."""
-    plain = {key: getattr(entry, key) for key in ("name", "samples", "numbers", "differing", "first")}
-    return EngineImplementation(**plain, differences=tuple(entry.differences))
 
 
 class _Implementations:

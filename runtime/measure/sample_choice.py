@@ -31,7 +31,7 @@ def _stratified_order(labels: NDArray[np.generic], seed: int) -> Indices:
     Sample k of the n of class c stands at (k + u)/n, with u = (c + ½)/classes: systematic sampling, class by class.
     Samples, and the classes by their first ones, come in the order of a hash of their numbers.
     """
-    hashed = np.array([_hash(seed, number) for number in range(len(labels))])
+    hashed = np.array([hashlib.sha256(f"{seed}:{number}".encode()).hexdigest() for number in range(len(labels))])
     ranked = [_ranked(np.flatnonzero(labels == label), hashed) for label in np.unique(labels)]
     ranked.sort(key=lambda members: hashed[members[0]])
     place = np.zeros(len(labels))
@@ -42,7 +42,3 @@ def _stratified_order(labels: NDArray[np.generic], seed: int) -> Indices:
 
 def _ranked(members: Indices, hashed: NDArray[np.str_]) -> Indices:
     return members[np.argsort(hashed[members], kind="stable")]
-
-
-def _hash(seed: int, number: int) -> str:
-    return hashlib.sha256(f"{seed}:{number}".encode()).hexdigest()

@@ -247,7 +247,8 @@ def _folder(folder: Path, contract: Contract, fit: Fit, labelled: bool) -> Sampl
     window_length(contract, str(folder))  # refuses networks of frames
     if labelled or _has_classes(folder, contract):
         classes = class_folders(folder, contract)
-        files = [(label, file) for label, name in classes for file in _recordings(folder / name)]
+        found = ((label, file) for label, name in classes for file in sorted((folder / name).glob("[!.]*")))
+        files = [(label, file) for label, file in found if file.is_file()]
     else:
         files = [(UNKNOWN, file) for file in sorted(folder.rglob("[!.]*")) if file.is_file()]
     if not files:
@@ -296,10 +297,6 @@ def batched(samples: Iterator[tuple[NDArray[np.integer], int]]) -> Iterator[Batc
     while taken := list(islice(samples, BATCH)):
         frames, labels = zip(*taken, strict=True)
         yield np.stack(frames), np.array(labels, np.int64)
-
-
-def _recordings(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.glob("[!.]*") if file.is_file())
 
 
 def _few(names: tuple[str, ...] | list[str], most: int = 12) -> str:

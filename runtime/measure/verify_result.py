@@ -105,7 +105,9 @@ class VerifyResult(Found):
         _refuse_wrong_shards([part.shard for part in parts])
         parts = sorted(parts, key=lambda part: int(str(part.shard).partition("/")[0]))
         pairs = [part.paired for part in parts if part.paired is not None]
-        stages = [_one_stage([s for part in parts for s in part.stages if s.name == name]) for name in _names(parts)]
+        every = [stage for part in parts for stage in part.stages]
+        names = dict.fromkeys(stage.name for stage in every)
+        stages = [_one_stage([stage for stage in every if stage.name == name]) for name in names]
         return parts[0].model_copy(
             update={
                 "shard": None,
@@ -143,10 +145,6 @@ def _refuse_wrong_shards(shards: list[str | None]) -> None:
         raise AxonnxError(
             f"these results are of shards {', '.join(map(str, shards))}; expected each of 0 to {total - 1} once"
         )
-
-
-def _names(parts: Sequence[VerifyResult]) -> list[str]:
-    return list(dict.fromkeys(stage.name for part in parts for stage in part.stages))
 
 
 def _one_stage(same: list[Stage]) -> Stage:

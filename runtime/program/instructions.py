@@ -249,6 +249,12 @@ class Program:
     steps_known: int | None = None  # rows of the tables that are selected by the clock; None without a clock
     synapses: tuple[str, ...] = field(default=())
 
+    @property
+    def thresholds(self) -> dict[str, Floats]:
+        """θ of each layer that has one."""
+        neurons = [i for i in self.instructions if isinstance(i, Neurons) and "threshold" in i.parameters]
+        return {i.layer: self.constants[i.parameters["threshold"]] for i in neurons}
+
     def describe(self) -> str:
         """Return a listing for people: inputs, then one line for each instruction."""
         lines = [f"{self.name}: {len(self.instructions)} instructions, {len(self.layers)} layers of neurons"]

@@ -1,7 +1,7 @@
 """Standard normal numbers for stochastic files; each depends only on (seed, sample, step, layer, neuron).
 
 Philox-4x32-10 (Salmon et al., 2011) gives uniform bits with integer arithmetic. A piecewise polynomial in plain float64
-products and sums (normal_table) converts them to normal numbers. So a number has the same bits in every engine, on
+products and sums (``coefficients``) converts them to normal numbers. So a number has the same bits in every engine, on
 every machine, in any chunks and with any number of threads. Quantiles agree with N(0, 1) to 1e-6, up to the largest
 value |ε| = 6.34.
 """
@@ -21,6 +21,16 @@ from axonnx.base.errors import AxonnxError
 from axonnx.native import core
 from axonnx.runtime.program.instructions import Program
 
+Floats = NDArray[np.float32]
+Words = NDArray[np.uint64]
+Noise = Callable[[int, int, int], Mapping[str, Floats]]  # window, first step, number of steps -> [steps, 1, …] by name
+
+MULTIPLY = (0xD2511F53, 0xCD9E8D57)
+WEYL = (0x9E3779B9, 0xBB67AE85)
+ROUNDS = 10
+LOW = np.uint64(0xFFFFFFFF)
+SHIFT = np.uint64(32)
+WINDOWS = 2**32  # the generator's counter: the noise of a stream repeats after this many windows
 OCTAVES, DEGREE = 32, 7
 DIGITS = 34
 ROOT_TWO_PI = Decimal("2.506628274631000502415765284811045253007")
@@ -29,7 +39,12 @@ PI = Decimal("3.141592653589793238462643383279502884197")
 
 @cache
 def coefficients() -> NDArray[np.float64]:
-    """Return [octave, power]: the coefficients of −Φ⁻¹ at k = (v + 3) · 2^octave / 2, for v in [−1, 1)."""
+    """Return [octave, power]: the coefficients of −Φ⁻¹ at k = (v + 3) · 2^octave / 2, for v in [−1, 1).
+
+    An odd integer k below 2³² represents the tail probability p = k / 2³³ in (0, ½). In each octave of k, −Φ⁻¹(p) is a
+    polynomial of degree 7 through Chebyshev points. Points and coefficients are computed in decimal arithmetic, which
+    is software and rounds the same everywhere; no logarithm or root of a maths library is used.
+    """
     with localcontext() as context:
         context.prec = DIGITS
         nodes = [_cosine(PI * (2 * n + 1) / (2 * (DEGREE + 1))) for n in range(DEGREE + 1)]  # from high to low
@@ -89,18 +104,6 @@ def _interpolate(nodes: list[Decimal], values: list[Decimal]) -> list[Decimal]:
         powers = [a - b * nodes[n] for a, b in zip(shifted, [*powers, Decimal(0)], strict=True)]
         powers[0] += divided[n]
     return powers
-
-
-Floats = NDArray[np.float32]
-Words = NDArray[np.uint64]
-Noise = Callable[[int, int, int], Mapping[str, Floats]]  # window, first step, number of steps -> [steps, 1, …] by name
-
-MULTIPLY = (0xD2511F53, 0xCD9E8D57)
-WEYL = (0x9E3779B9, 0xBB67AE85)
-ROUNDS = 10
-LOW = np.uint64(0xFFFFFFFF)
-SHIFT = np.uint64(32)
-WINDOWS = 2**32  # the generator's counter: the noise of a stream repeats after this many windows
 
 
 def layer_key(name: str) -> int:

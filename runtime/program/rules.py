@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     from axonnx.runtime.program.compilation import Compilation
 
 
+MOST_SIDE = 2**16  # pixels
+
+Rule = Callable[["Compilation", onnx.NodeProto], None]
+
+
 def _emit(c: Compilation, node: onnx.NodeProto, sources: list[Buffer], shape: Shape, how: Any, values: Values) -> None:
     kind: Any = node.op_type
     c.write(node.output[0], shape, values)
@@ -123,23 +128,6 @@ def _gather(c: Compilation, node: onnx.NodeProto) -> None:
         raise c.fault(node, "expected a row of a constant table, selected by the time step")
     c.write(node.output[0], c.constants[table].shape[1:], REAL)
     c.emit(StepRow(node.name, (), (node.output[0],), table))
-
-
-MOVES: dict[str, tuple[int, int, Callable[[Compilation, onnx.NodeProto], None]]] = {  # as ``STANDARD_RULES``
-    "Reshape": (2, 2, _reshape),
-    "Concat": (1, 2**10, _concat),
-    "Pad": (2, 2, _pad),
-    "Slice": (5, 5, _slice),
-    "Transpose": (1, 1, _transpose),
-    "Shape": (1, 1, _shape),
-    "Expand": (2, 2, _expand),
-    "Gather": (2, 2, _gather),
-}
-
-
-MOST_SIDE = 2**16  # pixels
-
-Rule = Callable[["Compilation", onnx.NodeProto], None]
 
 
 def _synapse(c: Compilation, node: onnx.NodeProto, weight: str, bias: str | None, x: Values) -> Synapse:
@@ -325,7 +313,14 @@ STANDARD_RULES: dict[str, tuple[int, int, Rule]] = {  # smallest and largest num
     "AveragePool": (1, 1, _average_pool),
     "MaxPool": (1, 1, _max_pool),
     "Identity": (1, 1, _identity),
-    **MOVES,
+    "Reshape": (2, 2, _reshape),
+    "Concat": (1, 2**10, _concat),
+    "Pad": (2, 2, _pad),
+    "Slice": (5, 5, _slice),
+    "Transpose": (1, 1, _transpose),
+    "Shape": (1, 1, _shape),
+    "Expand": (2, 2, _expand),
+    "Gather": (2, 2, _gather),
 }
 
 
@@ -384,7 +379,7 @@ def _pool_pairs(c: Compilation, node: onnx.NodeProto) -> None:
     c.emit(PoolPairs(node.name, (x.name,), (node.output[0],)))
 
 
-SPIKE_RULES: dict[str, Callable[[Compilation, onnx.NodeProto], None]] = {
+SPIKE_RULES: dict[str, Rule] = {
     **{op.name: _neurons for op in OPS.values() if op.neurons},
     "RecurrentActivity": _recurrent_activity,
     "PoolPairs": _pool_pairs,

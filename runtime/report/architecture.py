@@ -167,7 +167,8 @@ def layers_section(material: Material) -> Html:
     ]
     if members > 1:
         notes.append(f"The first of {members} members; the others have the same layers.")
-    lead = f"{count(sum(layer.neurons for layer in layers))} neurons and {count(_weights(layers))} weights."
+    weights = sum(synapse.weights for layer in layers for synapse in layer.synapses)
+    lead = f"{count(sum(layer.neurons for layer in layers))} neurons and {count(weights)} weights."
     return section(
         "layers",
         "Layers",
@@ -204,7 +205,3 @@ def _range(value: float | tuple[float, float] | None) -> str:
 def _grid(layer: LayerView) -> str:
     grids = sorted({synapse.grid for synapse in layer.synapses if synapse.grid is not None})
     return " – ".join(power_of_two(-grid) for grid in dict.fromkeys((grids[-1], grids[0]))) if grids else DASH
-
-
-def _weights(layers: Sequence[LayerView]) -> int:
-    return sum(synapse.weights for layer in layers for synapse in layer.synapses)

@@ -173,9 +173,11 @@ def line(x: Axis, y: Axis, points: Iterable[tuple[float, float]], colour: int) -
 def dots(x: Axis, y: Axis, points: Iterable[tuple[float, float, str]], colour: int) -> Html:
     """Round dots, each with a text that shows when it is pointed at."""
     return joined(
-        element("path", element("title", text), d=_spot(x, y, across, up), class_=f"dot c{colour}")
-        for across, up, text in points
-        if x.shows(across) and y.shows(up)
+        element(
+            "path", element("title", text), d=f"M{place(x, at)} {place(y, up, flip=True)}h0", class_=f"dot c{colour}"
+        )
+        for at, up, text in points
+        if x.shows(at) and y.shows(up)
     )
 
 
@@ -189,10 +191,6 @@ def place(axis: Axis, value: float, flip: bool = False) -> str:
     """Return a coordinate in the field, as short as it can be; drawings never leave the field by far."""
     share = min(max(axis.at(value), -1.0), 2.0)
     return f"{(1 - share if flip else share) * FIELD:.1f}".removesuffix(".0")
-
-
-def _spot(x: Axis, y: Axis, across: float, up: float) -> str:
-    return f"M{place(x, across)} {place(y, up, flip=True)}h0"
 
 
 def _rule(x1: float, x2: float, y1: float, y2: float, kind: str) -> Html:

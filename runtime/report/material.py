@@ -72,7 +72,9 @@ def read_run(path: str | Path) -> RunFiles:
     config = _optional(folder / "config.toml")
     if config is None:
         raise AxonnxError(f"{folder}: no run here (config.toml is missing). Start one: axonnx train")
-    return RunFiles(folder, _rows(folder / "results.csv"), _metrics(folder / "metrics.json"), config)
+    figures = folder / "metrics.json"
+    metrics = read_result(_AllMetrics, figures).root if figures.is_file() else {}
+    return RunFiles(folder, _rows(folder / "results.csv"), metrics, config)
 
 
 def _rows(path: Path) -> tuple[Row, ...]:
@@ -83,10 +85,6 @@ def _rows(path: Path) -> tuple[Row, ...]:
     if any(None in row or None in row.values() for row in rows):
         raise AxonnxError(f"{path}: has rows of another length than its header; remove it, or restore it from a copy")
     return rows
-
-
-def _metrics(path: Path) -> dict[str, PartMetrics]:
-    return read_result(_AllMetrics, path).root if path.is_file() else {}
 
 
 def _optional(path: Path) -> str | None:

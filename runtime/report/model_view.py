@@ -10,6 +10,7 @@ stream     a sum that another layer had already, and that goes on (residual netw
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +20,7 @@ import numpy as np
 
 from axonnx.runtime.format.contract import Contract, LayerContract, SynapseContract
 from axonnx.runtime.format.model_file import read_model_file
-from axonnx.runtime.format.names import SPIKES
+from axonnx.runtime.format.names import SPIKES, under
 from axonnx.runtime.program.compilation import compile_program
 from axonnx.runtime.program.instructions import Conv, Floats, Instruction, Linear, Neurons, Program
 
@@ -76,7 +77,8 @@ class ModelView:
         views = []
         for name, leading in sources(self.program).items():
             layer = stated.get(name) or LayerContract(name=name, op="Linear", shape=classes)
-            views.append(LayerView(layer, _neurons(layer), tuple(self.synapses[synapse] for synapse in leading)))
+            synapses = tuple(self.synapses[synapse] for synapse in leading)
+            views.append(LayerView(layer, math.prod(layer.shape), synapses))
         return tuple(views[: max(1, len(views) // self.contract.collapse.members)])
 
     @cached_property
@@ -93,11 +95,9 @@ class ModelView:
 
     def thresholds(self, layer: str) -> Floats | None:
         """θ of every neuron of a layer; None where it has none."""
-        for i in self.program.instructions:
-            if isinstance(i, Neurons) and i.layer == layer and "threshold" in i.parameters:
-                shape = next(each.shape for each in self.program.layers if each.name == layer)
-                return np.broadcast_to(self.program.constants[i.parameters["threshold"]], shape).ravel()
-        return None
+        threshold = self.program.thresholds.get(layer)
+        shapes = {each.name: each.shape for each in self.program.layers}
+        return None if threshold is None else np.broadcast_to(threshold, shapes[layer]).ravel()
 
 
 def view_model(path: str | Path) -> ModelView:
@@ -126,10 +126,6 @@ def _synapse(i: Linear | Conv, program: Program, stated: SynapseContract | None)
     return SynapseView(i.name, weight.size, zeros, biases, None if stated is None else stated.grid)
 
 
-def _neurons(layer: LayerContract) -> int:
-    return int(np.prod(layer.shape, dtype=np.int64))
-
-
 class Route(NamedTuple):
     """A way into a sum: from whose values, of which step, through which synapse."""
 
@@ -153,7 +149,7 @@ class Wire:
 def wires(program: Program) -> tuple[Wire, ...]:
     """All connections in the order of their targets; each synapse leads to the layer that it reaches first."""
     ways: dict[str, frozenset[Route]] = {program.input: frozenset([Route(INPUT, False)])}
-    ways |= {name: frozenset([Route(_layer(name), True)]) for name in program.states if name.startswith(SPIKES)}
+    ways |= {SPIKES + layer: frozenset([Route(layer, True)]) for layer in under(SPIKES, dict.fromkeys(program.states))}
     found, had = list[Wire](), dict[Route, str]()
     for i in program.instructions:
         if isinstance(i, Neurons):
@@ -194,7 +190,3 @@ def _arriving(target: str, arriving: frozenset[Route], had: dict[Route, str]) ->
         had.pop(way, None)
         had[way] = target
     return found
-
-
-def _layer(state: str) -> str:
-    return state.partition("/")[2]

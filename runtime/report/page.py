@@ -35,7 +35,8 @@ ANCHORS = {
 
 def render(material: Material) -> str:
     """Return the report as the text of one HTML file."""
-    parts = (_header(), _main(material), _footer(material), page_script())
+    footer = element("footer", f"{material.name}, reported {material.made}. This page loads nothing from elsewhere.")
+    parts = (_header(), _main(material), footer, page_script())
     return document(f"{material.name}: Axonnx report", POLICY, *parts)
 
 
@@ -74,7 +75,3 @@ def _main(material: Material) -> Html:
         activity_section(material),
         provenance_section(material),
     )
-
-
-def _footer(material: Material) -> Html:
-    return element("footer", f"{material.name}, reported {material.made}. This page loads nothing from elsewhere.")

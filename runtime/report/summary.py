@@ -51,9 +51,11 @@ def verdict(material: Material) -> Html:
             "open", "Not verified", missing("Nothing proves yet that the file equals the trained network.", command)
         )
     if verify.verdict == "equal":
-        return _banner("good", f"Verified: {count(verify.mismatches)} mismatches", f"in {_compared(verify)}")
+        compared = ", ".join(f"{count(number)} {name}" for name, number in verify.compared)
+        return _banner("good", f"Verified: {count(verify.mismatches)} mismatches", f"in {compared}")
     found = "the file differs" if not verify.mismatches else f"{count(verify.mismatches)} mismatches"
-    return _banner("bad", f"Not equal: {found}", _divergence(verify.first_divergence), _failures(verify))
+    failures = _lines(tuple(line for stage in verify.stages if not stage.ok for line in stage.lines))
+    return _banner("bad", f"Not equal: {found}", _divergence(verify.first_divergence), failures)
 
 
 def key_figures(material: Material) -> Html:
@@ -128,10 +130,6 @@ def _banner(kind: str, title: str, *content: Content) -> Html:
     return element("div", element("span", sign, class_="sign", aria_hidden="true"), body, class_=f"verdict {kind}")
 
 
-def _compared(verify: VerifyResult) -> str:
-    return ", ".join(f"{count(number)} {name}" for name, number in verify.compared)
-
-
 def _divergence(first: Difference | None) -> str:
     if first is None:
         return "No single value is the cause; see the stages."
@@ -147,10 +145,6 @@ def _divergence(first: Difference | None) -> str:
 def _exactly(value: float | None) -> str:
     """All digits of a float32."""
     return DASH if value is None else f"{value:.9g}"
-
-
-def _failures(verify: VerifyResult) -> Html | None:
-    return _lines(tuple(line for stage in verify.stages if not stage.ok for line in stage.lines))
 
 
 def _input(material: Material) -> str:

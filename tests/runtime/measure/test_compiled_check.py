@@ -10,7 +10,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.compiling import compile_to
 from axonnx.runtime.measure import compiled_check, compiled_targets
 from axonnx.runtime.measure.compiled_check import check_compiled
-from axonnx.runtime.measure.compiled_result import CompiledResult
+from axonnx.runtime.measure.engine_result import CompiledResult
 from axonnx.runtime.measure.samples import open_samples
 
 from ...compilers import needs_compiler
