@@ -25,6 +25,14 @@ from axonnx.runtime.report.pictures import agreement_picture
 from axonnx.trained_run import Run
 
 NOT_COMPARED = "the training network was not part of this: axonnx verify FILE --run RUN compares the file with it"
+MEANING = {
+    "training": "The run folder does not give what its training process saw and stated: do not rely on it, train again",
+    "structure": "The file is not what the run exports: do not use it, export again",
+    "engines": "The same network gives other results elsewhere: do not deploy this file on this machine, and report it",
+    "recordings": "A device would get other decisions than training saw: do not deploy this file, and report it",
+    "runtime": "A device would get other decisions than training saw: do not deploy this file, and report it",
+    "accuracies": "The file states figures that it does not reach: do not rely on them, export again",
+}
 FIGURES = (("accuracy", "accuracy", 100, " %"), ("NLL", "nll", 1, ""), ("Brier", "brier", 1, ""), ("ECE", "ece", 1, ""))
 
 
@@ -45,24 +53,37 @@ def _table_of(found: VerifyResult | EngineResult | CompiledResult) -> str:
 
 def verify_table(result: VerifyResult) -> str:
     """Return the result for people."""
-    lines = []
-    for stage in result.stages:
+    lines = [] if result.verified else [_verdict(result), ""]
+    for stage in sorted(result.stages, key=lambda stage: stage.ok):  # what failed comes first
         lines.append(f"{'ok    ' if stage.ok else 'FAILED'} {stage.name}")
-        lines += [f"         {line}" for line in stage.lines]
+        if result.verified or not stage.ok:
+            lines += [f"         {line}" for line in stage.lines]
     if result.implementations:
-        lines += ["", f"{'implementation':<36}{'samples':>8}{'spikes':>12}{'membranes':>12}{'logits':>9}  max |Δlogit|"]
-        for entry in result.implementations:
-            cells = [
-                f"{getattr(entry, f'{key}_differing')}/{getattr(entry, key):,}"
-                for key in ("spikes", "membranes", "logits")
-            ]
-            lines.append(
-                f"{entry.name:<36}{entry.samples:>8}{cells[0]:>12}{cells[1]:>12}{cells[2]:>9}"
-                f"  {entry.max_logit_difference:g}"
-            )
+        lines += ["", *_implementations(result)]
     scores = [_score(_whose(entry), entry) for entry in result.accuracy]
     scores += [_score(f"measured again: {way_text(entry)}", entry) for entry in result.stated]
-    return "\n".join([*lines, *(["", *scores] if scores else []), "", _verdict(result)])
+    if (paired := result.paired) is not None and (apart := paired.only_file + paired.only_training):
+        scores.append(
+            f"the file and the training network are measured on the same {paired.samples:,} samples; they differ on "
+            f"{apart}, of which the file gets {paired.only_file} right"
+        )
+    return "\n".join([*lines, *(["", *scores] if scores else []), *(["", _verdict(result)] if result.verified else [])])
+
+
+def _implementations(result: VerifyResult) -> list[str]:
+    """Return a table whose columns are as wide as their numbers."""
+    kinds = ("spikes", "membranes", "logits")
+    rows = [
+        [f"{getattr(entry, f'{kind}_differing'):,}/{getattr(entry, kind):,}" for kind in kinds]
+        for entry in result.implementations
+    ]
+    widths = [max(least, *(2 + len(row[at]) for row in rows)) for at, least in enumerate((12, 12, 9))]
+    head = "".join(f"{kind:>{width}}" for kind, width in zip(kinds, widths, strict=True))
+    lines = [f"{'implementation':<36}{'samples':>8}{head}  max |Δlogit|"]
+    for entry, row in zip(result.implementations, rows, strict=True):
+        cells = "".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
+        lines.append(f"{entry.name:<36}{entry.samples:>8}{cells}  {entry.max_logit_difference:g}")
+    return lines
 
 
 def _whose(entry: Accuracy) -> str:
@@ -80,9 +101,14 @@ def _verdict(result: VerifyResult) -> str:
         compared = ", ".join(f"{count:,} {what}" for what, count in result.compared)
         return f"verified: 0 mismatches in {compared}"
     failed = [stage.name for stage in result.stages if not stage.ok]
-    first = result.first_divergence
-    where = "" if first is None else f"; first: layer {first.layer!r}, step {first.step}, neuron {list(first.neuron)}"
-    return f"NOT VERIFIED ({', '.join(failed)}): {result.mismatches} mismatches between implementations{where}"
+    lines = [line for stage in result.stages if not stage.ok for line in stage.lines]
+    told = [
+        f"NOT VERIFIED ({', '.join(failed)}): {lines[0] if lines else 'no reason was kept'}",
+        MEANING.get(failed[0], MEANING["structure"]),
+    ]
+    if result.mismatches:
+        told.append(f"{result.mismatches:,} numbers differ between implementations of the same network")
+    return "\n".join(told)
 
 
 def engines_table(found: EngineResult) -> str:

@@ -44,12 +44,12 @@ class Deviation:
             )
 
     def lines(self) -> list[str]:
-        """For the table."""
-        shown = self.faults[:MOST_FAULTS]
-        more = len(self.faults) - len(shown)
+        """Return what is beyond its bound; if nothing is, what was compared and how near to its bound it came."""
+        if self.faults:
+            shown = self.faults[:MOST_FAULTS]
+            more = len(self.faults) - len(shown)
+            return [*shown, *([f"… and {more} more"] if more else [])]
         return [
-            *shown,
-            *([f"… and {more} more"] if more else []),
             f"{self.constants:,} constants are within half a step of their grid from the training network's",
             f"{self.membranes:,} membranes and {self.logits:,} logits: the largest deviation is {self.largest:.2f} of "
             f"what rounding to the grid allows",

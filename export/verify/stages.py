@@ -6,6 +6,7 @@ operators     each spike operator alone, in every implementation
 collapse      constants, grids, membranes and spikes against the untouched training network, within derived bounds
 engines       every implementation of the collapsed network, bit for bit
 recordings    events from a file through reader, bins, engine and decision, bit for bit
+runtime       noise, windows, saved sessions, early exit and probabilities against plain ones
 decisions     accuracy against the training network's, sample by sample
 accuracies    what the file states of itself, measured again
 """
@@ -33,7 +34,8 @@ from axonnx.export.verify.free_running import (
 from axonnx.export.verify.plain.calibration import CALIBRATED_ON, check_calibration
 from axonnx.export.verify.recordings_check import check_recordings
 from axonnx.export.verify.reference import references
-from axonnx.export.verify.structure import Findings, Subject, check_structure, open_subject
+from axonnx.export.verify.runtime_check import check_runtime
+from axonnx.export.verify.structure import Findings, Subject, check_structure, open_subject, other_network
 from axonnx.export.verify.training_check import check_training
 from axonnx.export.ways import Sampled
 from axonnx.runtime.format.contract import AccuracyContract
@@ -125,6 +127,14 @@ def verify_origin(model: str | Path, trained: Origin, settings: VerifySettings, 
     if not opened:
         return _result(model, trained, settings, stages.done)
     (subject,) = opened
+    if (other := other_network(subject)) is not None:
+        if subject.contract.provenance.checkpoint != trained.provenance().checkpoint:
+            raise AxonnxError(
+                f"{model} does not come from {trained.name or 'this network'}: {other}. Give the run that it was "
+                f"exported from"
+            )
+        stages.done[-1] = Stage(name="structure", ok=False, lines=(other, *stages.done[-1].lines))
+        return _result(model, trained, settings, stages.done)
     with stages.stage("operators") as found:
         check_operators(subject, found)
     return _run(subject, model, settings, stages, tell)
@@ -151,6 +161,9 @@ def _run(subject: Subject, model: str | Path, settings: VerifySettings, stages: 
     if isinstance(trained, Trained):  # tensors come from no file
         with stages.stage("recordings") as found:
             check_recordings(subject, trained.prepared, settings.part, settings.recordings, settings.seed, found)
+        if _first(settings):
+            with stages.stage("runtime") as found:
+                check_runtime(subject, trained.prepared, settings.part, settings.seed, found)
     with stages.stage("decisions") as found:
         scores, paired = compare_decisions(subject, check.members, whole, settings.seed)
         check_decisions(scores, paired, found)

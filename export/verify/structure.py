@@ -94,6 +94,24 @@ def check_structure(subject: Subject, found: Findings) -> None:
             found.fail(line)
 
 
+def other_network(subject: Subject) -> str | None:
+    """In what the file is of a network of other sizes than the run's, so that no number can be compared."""
+    contract = subject.contract
+    derived = make_contract(subject.collapsed, subject.trained.classes, contract.form, (), contract.provenance)
+    sizes = (
+        ("kind", contract.kind, derived.kind),
+        ("input", list(contract.input.shape), list(derived.input.shape)),
+        ("number of classes", len(contract.classes), len(derived.classes)),
+        ("layers", [layer.name for layer in contract.layers], [layer.name for layer in derived.layers]),
+    )
+    shapes = [
+        (f"layer {ours.name!r}", list(theirs.shape), list(ours.shape))
+        for theirs, ours in zip(contract.layers, derived.layers, strict=False)
+    ]
+    differing = [(what, file, run) for what, file, run in (*sizes, *shapes) if file != run]
+    return "its {} is {}, that of the run is {}".format(*differing[0]) if differing else None
+
+
 def present_config(text: str | None) -> str | None:
     """A file's configuration as it is written today: settings that came after the file have their defaults."""
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -50,8 +50,10 @@ def check_training(trained: Trained, limit: int | None, found: Findings) -> None
         found.lines.append(NONE)
         return
     try:
-        for line in _Replay(trained, *taken).faults(limit, found.lines):
+        replay = _Replay(trained, *taken)
+        for line in replay.faults(limit):
             found.fail(line)
+        found.lines += replay.notes + (replay.equal if found.ok else [])
     except (KeyError, IndexError) as fault:
         raise AxonnxError(
             f"{trained.folder}: its witness does not hold what this version reads ({fault}); train again"
@@ -65,32 +67,32 @@ class _Replay:
     trained: Trained
     held: Mapping[str, Tensor]
     then: Mapping[str, str]
+    notes: list[str] = field(default_factory=list)
+    equal: list[str] = field(default_factory=list)
 
-    def faults(self, limit: int | None, lines: list[str]) -> Iterator[str]:
-        """Everything that is not as it was; ``lines`` get what is."""
+    def faults(self, limit: int | None) -> Iterator[str]:
+        """Everything that is not as it was; ``equal`` gets what is, ``notes`` what has changed since."""
         now = circumstances("cpu")
         self.same = all(self.then[key] == now[key] for key in ROUNDING)
         if not self.same:
             told = ", ".join(
                 f"{key} {self.then[key]}, now {now[key]}" for key in ROUNDING if self.then[key] != now[key]
             )
-            lines.append(f"trained elsewhere ({told}): what torch sums may be rounded otherwise")
-        lines += [
-            f"trained with other {key} than verified: {self.then[key]}, now {now[key]}"
+            self.notes.append(f"trained elsewhere ({told}): what torch sums may be rounded otherwise")
+        self.notes += [
+            f"the code of the {key} is not that of the training: {self.then[key]}, now {now[key]}"
             for key in ("operators", "models")
             if self.then[key] != now[key]
         ]
         checks = (self._labels, self._input, self._learned, self._layers, self._figures)
-        faults = [line for check in checks for line in check()]
-        yield from faults
-        wrong = list(self._decisions(limit, lines))
-        yield from wrong
-        if not faults:
-            count, layers = len(self.held["samples"]), sum(name.startswith("float32/spikes/") for name in self.held)
-            lines.append(
-                f"{count} samples of {PART!r} from the raw data as the training process saw them: input, labels, "
-                f"spikes and membranes of {layers} layers, logits"
-            )
+        for check in checks:
+            yield from check()
+        yield from self._decisions(limit)
+        count, layers = len(self.held["samples"]), sum(name.startswith("float32/spikes/") for name in self.held)
+        self.equal.append(
+            f"{count} samples of {PART!r} from the raw data as the training process saw them: input, labels, "
+            f"spikes and membranes of {layers} layers, logits"
+        )
 
     def _named(self, place: int) -> str:
         return f"sample {int(self.held['samples'][place])} of {PART!r}"
@@ -143,7 +145,8 @@ class _Replay:
         if again.keys() != (
             before := {name for name in self.held if name.startswith(tuple(f"{width}/" for width in PASSES))}
         ):
-            yield f"the layers are {_layers(again)}; those of the training process were {_layers(before)}"
+            apart = sorted(again.keys() ^ before)
+            yield f"the layers are not those of the training process: only one of them has {', '.join(apart[:3])}"
             return
         bits = [name for name in again if not name.startswith("float64/")]
         wrong = [line for name in bits for line in self._one(name, again[name], exact=True)]
@@ -191,7 +194,7 @@ class _Replay:
                 yield f"metrics.json states for {name!r} other firing rates than the training process measured"
 
     @torch.no_grad()
-    def _decisions(self, limit: int | None, lines: list[str]) -> Iterator[str]:
+    def _decisions(self, limit: int | None) -> Iterator[str]:
         """The decisions behind the test figures, made again in the batches of training."""
         batches = batches_of(self.trained.prepared, self.trained.config, PART)
         if limit is not None:
@@ -215,7 +218,9 @@ class _Replay:
                 other += int((again.argmax(1) != before.argmax(1)).sum())
                 right += int((again.argmax(1) == labels[samples]).sum())
                 done += len(samples)
-        lines.append(f"{done:,} decisions of {PART!r} made again: {other} differ from those behind the run's figures")
+        self.equal.append(
+            f"{done:,} decisions of {PART!r} made again: {other} differ from those behind the run's figures"
+        )
         was = float((decided.argmax(1) == labels).mean())
         low, high = wilson_interval(right, done)
         if not low <= was <= high:
@@ -252,10 +257,6 @@ def _part(name: str) -> str:
 
 def _class(classes: tuple[str, ...], number: int) -> str:
     return repr(classes[number]) if 0 <= number < len(classes) else f"the class number {number}, which there is not"
-
-
-def _layers(names: Any) -> list[str]:
-    return sorted({name.split("/", 2)[2] for name in names if name.count("/") > 1})
 
 
 def _row(values: NDArray[np.floating]) -> str:

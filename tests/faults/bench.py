@@ -95,6 +95,7 @@ class Bench:
     """A folder in which one audit works. This process never computes with torch, so that its children may."""
 
     folder: Path
+    _made: dict[str, Path] = field(default_factory=dict)
     _count: Iterator[int] = field(default_factory=lambda: iter(range(1_000_000)))
 
     @cached_property
@@ -106,6 +107,12 @@ class Bench:
     def file(self) -> Path:
         """The file of that run."""
         return self.export(self.run)
+
+    def once(self, name: str, make: Callable[[], Path]) -> Path:
+        """What ``make`` returns, made at the first call with this name."""
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]
 
     def new(self, name: str) -> Path:
         """A path that nobody else uses."""
