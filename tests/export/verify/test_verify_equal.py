@@ -41,13 +41,14 @@ def test_every_kind_of_file_equals_its_training_network(mode, exported, verify):
 
 def test_the_file_is_what_the_checkpoint_exports_to_byte_for_byte(exported, verify):
     _, result = verify(exported())
-    assert any("byte for byte" in line for line in result["stages"][0]["lines"])
+    (structure,) = (stage for stage in result["stages"] if stage["name"] == "structure")
+    assert any("byte for byte" in line for line in structure["lines"])
 
 
 def test_the_training_network_and_the_stated_accuracies_are_part_of_the_verdict(exported, verify):
     _, result = verify(exported())
     assert [stage["name"] for stage in result["stages"]] == [
-        "structure", "operators", "collapse", "engines", "recordings", "decisions", "accuracies"
+        "training", "structure", "operators", "collapse", "engines", "recordings", "runtime", "decisions", "accuracies"
     ]  # fmt: skip
     assert [(entry["of"], entry["engine"]) for entry in result["accuracy"]] == [("file", "native"), ("training", None)]
     ways = [entry.way for entry in read_model_file(exported()).contract.accuracy]
