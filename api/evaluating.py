@@ -52,7 +52,7 @@ def evaluate_model(
     else:
         engine, threads = loaded.asked
         task = FileTask(str(path.resolve()), sha256, place_of(data), part, fit, engine, threads, seed)
-        found = figures_of(loaded, samples, _by_jobs(task, loaded, samples.count, pool, watch), seed)
+        found = figures_of(loaded, samples, _by_jobs(task, loaded, samples, pool, watch), seed)
     return found.model_copy(update={"model": str(path), "file_sha256": sha256})
 
 
@@ -63,15 +63,14 @@ def place_of(data: Any) -> str:
     return str(Path(data).resolve()) if Path(data).exists() else os.fspath(data)
 
 
-def _by_jobs(task: FileTask, model: Model, count: int, pool: Pool, watch: Watch | None) -> list[Answers]:
+def _by_jobs(task: FileTask, model: Model, samples: Samples, pool: Pool, watch: Watch | None) -> list[Answers]:
     """Return the answers to all pieces, some at a time."""
-    edges = [*range(0, count, PIECES), count]
+    edges = [*range(0, samples.count, PIECES), samples.count]
     numbers = edges  # of first samples
     if model.engine.program.noises:  # a sample's noise follows from its number, and files may hold several
-        sizes = all_results([Job(f"count {a}", samples_of, (task, a, b)) for a, b in pairwise(edges)], pool)
-        numbers = [0, *accumulate(sizes)]
+        numbers = [0, *accumulate(map(len, _labels(task, samples, edges, pool)))]
     jobs = [
-        Job(f"pieces {first + 1} to {last} of {count}", answers_of, (task, first, last, number))
+        Job(f"pieces {first + 1} to {last} of {samples.count}", answers_of, (task, first, last, number))
         for (first, last), number in zip(pairwise(edges), numbers, strict=False)
     ]
     return [Answers.model_validate(each) for each in all_results(jobs, pool, watch)]
@@ -81,11 +80,6 @@ def answers_of(task: FileTask, first: int, last: int, number: int) -> dict[str, 
     """Answer, as a job, for some pieces of the data."""
     model, data = _opened(task)
     return answers(model, data, first, last, number, task.seed).model_dump()
-
-
-def samples_of(task: FileTask, first: int, last: int) -> int:
-    """Count, as a job, the samples in some pieces of the data."""
-    return len(_opened(task)[1].labels(first, last))
 
 
 @lru_cache(maxsize=1)
@@ -143,22 +137,15 @@ def profile_model(
 
 def counted(task: FileTask, low: int, high: int, chosen: list[int], number: int) -> dict[str, Any]:
     """Return, as a job, what some chosen samples of some pieces cost; ``number`` is that of the first of them."""
-    engine, samples = _opened_engine(task)
+    model, samples = _opened(task)
+    engine = measuring_engine(model.program, task.engine)
     return dict(vars(_counted(engine, samples, task.seed, low, high, chosen, number)))
 
 
 def labels_of(task: FileTask, low: int, high: int) -> list[int]:
     """Return, as a job, the labels of some pieces of the data."""
-    found: list[int] = _opened_engine(task)[1].labels(low, high).tolist()
+    found: list[int] = _opened(task)[1].labels(low, high).tolist()
     return found
-
-
-@lru_cache(maxsize=1)
-def _opened_engine(task: FileTask) -> tuple[Engine, Samples]:
-    """Open the engine and the data once in each process."""
-    task.check()
-    program = compile_file(task.model)
-    return measuring_engine(program, task.engine), samples_for(task.data, program.contract, task.part, task.fit)
 
 
 def _counted(

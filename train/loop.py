@@ -29,11 +29,10 @@ from axonnx.train.evaluate import Predictions, predict_bayesian, predict_mean_fi
 from axonnx.train.feed import Batch, Feed
 from axonnx.train.finite import refuse_non_finite, refuse_non_finite_weights
 from axonnx.train.health import median_sizes
-from axonnx.train.noise import fire_of_batch
+from axonnx.train.noise import fire_of_batch, temper
 from axonnx.train.objective import Objective, ascend, cosine_rate
 from axonnx.train.output.progress import Epochs
 from axonnx.train.pieces import EpochMeans, Piece, Row, mean_squares, pieces_of, refuse_statistics_of_pieces
-from axonnx.train.temper import temper
 
 AfterEpoch = Callable[["Training"], None]
 

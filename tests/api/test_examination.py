@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from axonnx import examination
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main
 from axonnx.cli import tools as verb
@@ -16,7 +17,6 @@ from axonnx.runtime.doctor import findings
 from axonnx.runtime.doctor.findings import NETWORKS, Diagnosis, examine_engines
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.model import load
-from axonnx.train.data.sets import places
 from axonnx.train.data.sets.registry import DATA_SETS
 
 ROOT = Path(__file__).parents[2]
@@ -139,17 +139,17 @@ def test_the_verb_prints_for_people_and_for_programs_and_says_when_an_engine_is_
 
 
 def test_data_sets_are_found_where_their_files_are(tmp_path):
-    assert set(places.FIRST_FILES) | set(places.BUILT_IN) == set(DATA_SETS)
+    assert set(examination.FIRST_FILES) | set(examination.BUILT_IN) == set(DATA_SETS)
     names = ["SHD/shd_train.h5", "NMNIST/Train/3/00001.bin", "MNIST/raw/train-images-idx3-ubyte.gz", "data_batch_1.bin"]
     for name in names:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    seen = {data.name: data.found for data in places.data_sets(tmp_path)}
+    seen = {data.name: data.found for data in examination.data_sets(tmp_path)}
     there = {"shd": 0, "nmnist": 1, "mnist": 2, "cifar10": 3}
     assert {name: place for name, place in seen.items() if place not in (None, "built in")} == {
         name: str(tmp_path / names[at]) for name, at in there.items()
     }
-    assert {data.found for data in places.data_sets(None)} == {None, "built in"}
+    assert {data.found for data in examination.data_sets(None)} == {None, "built in"}
 
 
 def test_caches_are_measured(tmp_path, monkeypatch):
@@ -157,7 +157,7 @@ def test_caches_are_measured(tmp_path, monkeypatch):
     for name, size in (("events-a/x", 10), ("events-b/deep/y", 20), ("frames/z", 5)):
         (tmp_path / "axonnx" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "axonnx" / name).write_bytes(b"0" * size)
-    found = {(cache.name, cache.files, cache.bytes) for cache in places.caches()}
+    found = {(cache.name, cache.files, cache.bytes) for cache in examination.caches()}
     assert found == {("events", 2, 30), ("frames", 1, 5)}
 
 
@@ -199,7 +199,7 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 import axonnx.examination, axonnx.cli.tools
-from axonnx.train.data.sets.places import data_sets
+from axonnx.examination import data_sets
 print(len(data_sets(None)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from axonnx.models import delays, neurons, normalisation
 from axonnx.train import loop
-from axonnx.train import temper as tempering
+from axonnx.train import noise as tempering
 from axonnx.train.data import batches, cache
 from axonnx.train.output import checkpoint
 from tests.faults.bench import IMAGES, Bench, Ended, Plant, ends

@@ -53,8 +53,12 @@ def private(page: str) -> list[str]:
 
 
 def _imported(node: ast.AST) -> list[str]:
-    if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names if alias.name.startswith("axonnx.")]
+    if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.endswith("__"):
+        return [f".{node.attr}"]
+    if isinstance(node, ast.Import):  # under another name, what is taken of it would not be seen
+        return [
+            each.name for each in node.names if each.name.startswith("axonnx") and (each.asname or "." in each.name)
+        ]
     if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "axonnx":
         public = axonnx.models.__all__ if node.module == "axonnx.models" else ()
         return [f"{node.module}.{alias.name}" for alias in node.names if alias.name not in public]
@@ -111,4 +115,6 @@ def test_private_names_are_found():
     assert private("```python\nimport axonnx\naxonnx.train.run()\n```\n") == ["axonnx.train.run"]
     assert private("```python\nfrom axonnx.models import LIF, secret\n```\n") == ["axonnx.models.secret"]
     assert private("Call `axonnx.nothing`.") == ["axonnx.nothing"]
+    assert private("```python\nimport axonnx as ax\nax.train.run()\n```\n") == ["axonnx"]
+    assert private("```python\nimport axonnx\naxonnx.load('digits.onnx')._facts\n```\n") == ["._facts"]
     assert private("```python\nimport axonnx\naxonnx.load('digits.onnx').verify()\n```\n") == []

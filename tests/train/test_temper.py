@@ -9,8 +9,8 @@ import torch
 from axonnx.base.errors import AxonnxError
 from axonnx.models import MEAN_FIELD, LIFSettings, Sample, SpikingMLP, variant
 from axonnx.train import loop
+from axonnx.train.noise import largest_scale, multiply_stds, temper
 from axonnx.train.run import restore_run, train_run
-from axonnx.train.temper import largest_scale, multiply_stds, temper
 
 from .tiny_runs import tiny_config, tiny_network
 
@@ -61,7 +61,7 @@ def test_a_noisy_network_is_tempered_until_its_decisions_hold(frames):
     network, prepared = tiny_network(config)
     loop.fit(network, prepared, config)
     multiply_stds(network, 50.0)
-    feed = loop._learn_feed(prepared, config, torch.device("cpu"), loop.World())
+    feed = loop.learn_feed(prepared, config, torch.device("cpu"), loop.World())
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     scale = temper(network, feed, 6, 0.02, seed=3)
     assert scale < 0.5

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.numpy_files import read_arrays
 from axonnx.runtime.binning import Sensor
 from axonnx.runtime.events.arrays import EVENT
 from axonnx.train.data.digest import digest_of
-from axonnx.train.data.npz import read_arrays
 from axonnx.train.data.recordings import Recordings
 
 log = logging.getLogger(__name__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -13,6 +12,7 @@ import numpy as np
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
+from axonnx.train.data import digest
 
 Tree = dict[str, Any]
 Record = dict[str, Any]
@@ -42,7 +42,7 @@ class Job(NamedTuple):
 
 def digest_of(tree: Any) -> str:
     """Return a short hash of settings."""
-    return hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:12]
+    return digest.digest_of(tree)[:12]
 
 
 class Store:

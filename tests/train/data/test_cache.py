@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.numpy_files import mapped_array
 from axonnx.runtime.binning import Binning, Outside, bin_batch, bin_events
 from axonnx.train.data import cache
 from axonnx.train.data.cache import binned, cache_folder
-from axonnx.train.data.npz import mapped_array
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.numpy_files import read_arrays
 from axonnx.train.data.files import data_root, find_files
-from axonnx.train.data.npz import read_arrays
 
 
 def test_the_argument_comes_before_the_environment(tmp_path, monkeypatch):

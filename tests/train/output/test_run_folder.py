@@ -87,7 +87,7 @@ def test_baselines_without_a_posterior_have_no_bayesian_figures(config_file, tmp
 
 
 def test_a_validation_part_has_figures_too(config_file, tmp_path):
-    main([config_file(optimiser__epochs=1), "--data.options.validation=0.2", "--out", "v", "--quiet"])
+    main([config_file(optimiser__epochs=1), "--data.validation.share=0.2", "--out", "v", "--quiet"])
     metrics = json.loads((tmp_path / "v" / "metrics.json").read_text())
     assert set(metrics) == {"train", "validation", "validation_bayesian", "test", "test_bayesian"}
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.numpy_files import read_arrays
 from axonnx.train.data.files import find_files, naming
 from axonnx.train.data.frames import Frames
 from axonnx.train.data.labels import as_labels
-from axonnx.train.data.npz import read_arrays
 from axonnx.train.data.splits import DataSplits
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.numpy_files import read_arrays
 from axonnx.runtime.binning import Sensor
 from axonnx.train.data.files import find_files, naming
 from axonnx.train.data.frames import Frames
 from axonnx.train.data.labels import as_labels
-from axonnx.train.data.npz import read_arrays
 from axonnx.train.data.sets.tonic_adapter import TonicPart, TonicSource, load_through_tonic
 from axonnx.train.data.splits import DataSplits
 

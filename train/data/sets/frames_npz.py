@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.numpy_files import read_arrays
 from axonnx.runtime.streams.frame_files import FRAMES, LABELS
 from axonnx.train.data.files import naming
 from axonnx.train.data.frames import Frames
 from axonnx.train.data.labels import as_labels
-from axonnx.train.data.npz import read_arrays
 from axonnx.train.data.split import stratified_split
 from axonnx.train.data.splits import DataSplits
 

@@ -14,6 +14,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.events.arrays import sort_events
 from axonnx.runtime.readers import Recording, read_recordings
 from axonnx.train.data.recordings import Recordings
+from axonnx.train.data.sets.frames_npz import holds_frames
 from axonnx.train.data.sets.listing import PARTS, Listing, has_parts, is_recording, list_recordings
 from axonnx.train.data.sets.registry import DATA_SETS, load_data_set
 
@@ -84,7 +85,7 @@ def look_at(path: str | Path, limit: int = 200, **options: Any) -> Look:
     place = Path(path)
     if str(path) in DATA_SETS or (place.suffix == ".npz" and place.is_file() and _is_frames(place)):
         return _of_splits(str(path), options)
-    if place.is_dir() and all((place / f"{part}.npz").is_file() for part in ("train", "test")):
+    if holds_frames(place):
         return _of_splits(str(path), options)
     if place.is_file():
         return _of_files(str(path), [(place.parent.name, place)], 1, [])

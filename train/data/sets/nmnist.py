@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from axonnx.base.numpy_files import read_arrays
 from axonnx.runtime.binning import Sensor
 from axonnx.runtime.events.arrays import make_events
 from axonnx.train.data.files import find_files, naming
 from axonnx.train.data.labels import as_labels
-from axonnx.train.data.npz import read_arrays
 from axonnx.train.data.recordings import Place, Recordings
 from axonnx.train.data.sets.tonic_adapter import TonicPart, TonicSource, load_through_tonic
 from axonnx.train.data.splits import DataSplits

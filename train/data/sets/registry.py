@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -58,15 +58,12 @@ def load_data_set(
     name_or_path: str | Path,
     *,
     root: str | Path | None = None,
-    validation: float = 0.0,
-    validation_groups: Sequence[int] = (),
     shaping: Shaping | None = None,
     **options: Any,
 ) -> DataSplits:
     """Load the data set of that name, or one's own at that path, with the options its loader takes.
 
-    `validation` sets aside a share of the training part, `validation_groups` all of these speakers or users. `shaping`
-    says how recordings are brought onto another sensor and cut into windows.
+    `shaping` says how recordings are brought onto another sensor and cut into windows.
     """
     name = str(name_or_path)
     if name in DATA_SETS:
@@ -76,12 +73,8 @@ def load_data_set(
     _check_options(name, loader, options)
     how = shaping or Shaping()
     if loader is load_folder:
-        splits = _load(name, partial(load_folder, shaping=how), place, options)
-    else:
-        splits = shaped(_load(name, loader, place, options), how)
-    if validation:
-        splits = splits.with_validation(validation)
-    return splits.with_validation_groups(validation_groups) if validation_groups else splits
+        return _load(name, partial(load_folder, shaping=how), place, options)
+    return shaped(_load(name, loader, place, options), how)
 
 
 def _load(

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.numpy_files import read_arrays
 from axonnx.runtime import readers
 from axonnx.runtime.events.arrays import make_events, sort_events
 from axonnx.runtime.readers.shd import SENSOR as COCHLEA
 from axonnx.runtime.readers.shd import read_speakers
 from axonnx.train.data.files import find_files, naming
 from axonnx.train.data.labels import as_labels
-from axonnx.train.data.npz import read_arrays
 from axonnx.train.data.recordings import Place, Recordings, join_events
 from axonnx.train.data.splits import DataSplits
 

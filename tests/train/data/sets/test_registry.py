@@ -24,7 +24,7 @@ def test_loaders_take_the_root_first_and_options_by_name_only():
 
 
 def test_built_in_data_needs_no_folder():
-    splits = load_data_set("digits-static", validation=0.1)
+    splits = load_data_set("digits-static").with_validation(0.1)
     assert {name: len(part) for name, part in splits.parts.items()} == {"train": 1293, "validation": 144, "test": 360}
 
 
