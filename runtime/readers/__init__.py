@@ -1,8 +1,8 @@
 """Read recordings from disk as event arrays in the order of the file.
 
 `read_events` reads one recording and `read_recordings` reads files of several. `read_shd` reads SHD, and `write_npz`
-writes events. `opener` reads EVT 2, DAT and csv files of any size block by block. `FORMATS` lists the known formats.
-Each format has a module that states what it decodes, what it skips and what it has to assume.
+writes events. `opener` reads EVT 2, DAT, csv and txt files of any size block by block. `FORMATS` lists the known
+formats. Each format has a module that states what it decodes, what it skips and what it has to assume.
 """
 
 from collections.abc import Callable

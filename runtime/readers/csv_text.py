@@ -1,4 +1,8 @@
-"""Read csv text: a header line with the column names t, x, y, p in any order, then one event per line, all integers."""
+"""Read csv text: a header line with the column names t, x, y, p in any order, then one event per line, all integers.
+
+Other common names of these columns are known too. ``x@346`` and ``y@260``, as faery writes them, state the size of the
+sensor. A polarity of −1 is taken as 0.
+"""
 
 import re
 from collections.abc import Iterator
@@ -12,11 +16,14 @@ from numpy.typing import NDArray
 from axonnx.base.errors import AxonnxError
 from axonnx.native import address_of, find_function
 from axonnx.runtime.events.arrays import EVENT, Events
+from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.readers.binary import read_head
 from axonnx.runtime.readers.blocks import OpenRecording, gathered, text_blocks
 from axonnx.runtime.readers.recording import Recording
 
 FIELDS = ("t", "x", "y", "p")
+ALIASES = {"timestamp": "t", "time": "t", "ts": "t", "polarity": "p", "pol": "p", "on": "p"}
+SIZE = re.compile(r"[1-9][0-9]{0,4}")
 REQUIRED = ("t", "x")
 PLAIN = str.maketrans("", "", "0123456789+-, \t")
 LONG_NUMBER = re.compile("[0-9]{19}")  # may not fit 64 bits
@@ -35,11 +42,23 @@ def open_blocks(path: Path) -> OpenRecording:
     blocks = text_blocks(path)
     at, text = next(blocks)
     first, feed, text = text.partition(b"\n")
-    columns = parse_header(path, _decoded(path, at, first, "utf-8-sig").removesuffix("\r"))
+    header = _decoded(path, at, first, "utf-8-sig").removesuffix("\r")
+    columns = parse_header(path, header)
     missing = [name for name in FIELDS if name not in columns]
     notes = (f"no column {' and '.join(missing)}: taken as 0",) if missing else ()
     rest = chain([(at + len(first) + len(feed), text)], blocks)
-    return OpenRecording("csv", None, _rows(path, rest, columns), notes=notes)
+    return OpenRecording("csv", _sensor(header), _rows(path, rest, columns), notes=notes)
+
+
+def _sensor(header: str) -> Sensor | None:
+    """Return the size that a header such as ``t,x@346,y@260,on`` states; None if it states none."""
+    sizes = {
+        name.strip().lower(): size.strip() for name, _, size in (each.partition("@") for each in header.split(","))
+    }
+    width, height = sizes.get("x", ""), sizes.get("y", "")
+    if SIZE.fullmatch(width) is None or SIZE.fullmatch(height) is None:
+        return None
+    return Sensor(width=int(width), height=int(height))
 
 
 def _rows(path: Path, blocks: Iterator[tuple[int, bytes]], columns: list[str]) -> Iterator[Events]:
@@ -90,7 +109,8 @@ def plain_rows(text: bytes, columns: list[str]) -> tuple[Events, int]:
 
 def parse_header(path: Path, line: str) -> list[str]:
     """Return the column names: t, x and perhaps y and p, each once."""
-    columns = [name.strip().strip('"').lower() for name in line.split(",")]
+    names = [name.partition("@")[0].strip().strip('"').lower() for name in line.split(",")]
+    columns = [ALIASES.get(name, name) for name in names]
     unknown = [name for name in columns if name not in FIELDS]
     missing = [name for name in REQUIRED if name not in columns]
     if all(WHOLE_NUMBER.fullmatch(name) for name in columns):
@@ -113,6 +133,7 @@ def parse_rows(path: Path, lines: list[str], columns: list[str], first_line: int
         numbers = _checked_numbers(path, lines, columns, first_line)
     events = np.zeros(len(lines), EVENT)
     for name, values in zip(columns, numbers.T, strict=True):
+        values = np.where(values == -1, 0, values) if name == "p" else values
         limits = np.iinfo(EVENT[name])
         wrong = (values < limits.min) | (values > limits.max)
         if wrong.any():

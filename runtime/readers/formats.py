@@ -7,7 +7,7 @@ from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.numpy_files import NPY_MAGIC, NPZ_MAGIC
-from axonnx.runtime.readers import aedat2, aedat31, csv_text, dat, evt2, nmnist, npz, shd, through_faery
+from axonnx.runtime.readers import aedat2, aedat31, csv_text, dat, evt2, nmnist, npz, seconds_text, shd, through_faery
 from axonnx.runtime.readers.blocks import OpenRecording
 from axonnx.runtime.readers.prophesee import evt_version, read_header
 from axonnx.runtime.readers.recording import Recording
@@ -35,6 +35,7 @@ FORMATS: dict[str, Format] = {
     "npz": Format("numpy archive", (".npz",), npz.read_npz),
     "npy": Format("numpy structured array", (".npy",), npz.read_npy),
     "csv": Format("text, columns t,x,y,p", (".csv",), _single(csv_text.read), csv_text.open_blocks),
+    "txt": Format("text, lines t x y p in seconds", (".txt",), _single(seconds_text.read), seconds_text.open_blocks),
     "nmnist": Format("N-MNIST and gesture events, 5 bytes each", (".bin", ".bs2"), _single(nmnist.read)),
     "aedat2": Format("AEDAT 2.0, chip from the header", (".aedat", ".aedat2"), _single(aedat2.read)),
     **{
@@ -60,7 +61,7 @@ MAGIC = {
     b"#!AER-DAT4.0": "aedat4",
 }
 EVT = {"2.0": "evt2", "3.0": "evt3"}
-WITHOUT_MAGIC = ("csv", "nmnist")
+WITHOUT_MAGIC = ("csv", "txt", "nmnist")
 
 
 def known_formats() -> str:

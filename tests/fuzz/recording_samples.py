@@ -29,6 +29,8 @@ def recordings() -> dict[str, bytes]:
         "many.npz": _npz(np.savez, events, offsets=np.array([0, 20, 60]), label=np.array([1, 2])),
         "array.npy": _npy(events),
         "text.csv": "\n".join(["t,x,y,p", *(f"{t},{x},{y},{p}" for t, x, y, p in rows), ""]).encode(),
+        "faery.csv": "\n".join(["t,x@16,y@16,on", *(f"{t},{x},{y},{p or -1}" for t, x, y, p in rows), ""]).encode(),
+        "rpg.txt": "\n".join(["16 16", *(f"{t / 1e6:.9f} {x} {y} {p}" for t, x, y, p in rows), ""]).encode(),
         "camera.bin": b"".join(bytes([x, y, p << 7 | t >> 16, t >> 8 & 255, t & 255]) for t, x, y, p in rows),
         "jaer.aedat": b"#!AER-DAT2.0\r\n# AEChip: eu.seebetter.ini.chips.davis.Davis240C\r\n"
         + b"".join(struct.pack(">Ii", y << 22 | x << 12 | p << 11, t) for t, x, y, p in rows),

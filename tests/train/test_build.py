@@ -213,3 +213,10 @@ def test_the_normalisation_of_a_variant_can_be_replaced():
     assert (chosen.normalisation, chosen.spread) == ("batch_over_time", "learned")
     with pytest.raises(AxonnxError, match=r"variant\.per_step is for scale and bias; 'sbnn' has batch norm"):
         make_variant(VariantConfig(name="sbnn", normalisation="batch", per_step=True))
+
+
+def test_a_number_of_frames_beyond_every_recording_is_refused_with_the_configuration(tmp_path):
+    np.savez(tmp_path / "f.npz", frames=np.ones((8, 4, 1, 2, 2), np.uint8), labels=np.arange(8) % 2)
+    prepare(tiny_config(tmp_path / "f.npz", data__merge_frames=2**20).data)
+    with pytest.raises((AxonnxError, ValueError), match="merge_frames"):
+        tiny_config(tmp_path / "f.npz", data__merge_frames=2**20 + 1)

@@ -19,6 +19,7 @@ from pydantic import (
     field_validator,
 )
 
+from axonnx.runtime.binning.settings import MOST_BINS
 from axonnx.train.data.augment import Augmentation
 from axonnx.train.data.windows import Windows
 
@@ -118,7 +119,9 @@ class DataConfig(Section):
     polarity: Literal["keep", "merge"] = Field(
         default="keep", description="one channel for each polarity, or one for both"
     )
-    merge_frames: PositiveInt = Field(default=1, description="sum over this many consecutive frames (frame sequences)")
+    merge_frames: int = Field(
+        default=1, ge=1, le=MOST_BINS, description="sum over this many consecutive frames (frame sequences)"
+    )
     repeat: int = Field(
         default=1, ge=1, le=4096, description="show each image in so many time steps: T, for spiking networks (images)"
     )
