@@ -156,7 +156,7 @@ class _Findings:
                     texts = built.run([each.given.text for each in part], all_windows=traced)
                     compared, wrong = _Reading(name, program, runner, traced).compare(texts, part)
                     self.programs.append(compared)
-                    self.failures += wrong[:1]
+                    self.failures += dict.fromkeys([*wrong[:1], *wrong[-1:]])
                 except BrokenCodeError as fault:
                     self.failures.append(f"{name}: the program {fault}")
 
@@ -175,28 +175,44 @@ class _Reading:
 
     def compare(self, texts: Sequence[str], expected: Sequence[Expected]) -> tuple[CompiledProgram, list[str]]:
         """Compare all that the program prints, and return with it the wrong decisions in words."""
-        comparison, wrong, done = Comparison(self.name, timed=self.timed), [], 0
+        comparison, done = Comparison(self.name, timed=self.timed), 0
+        wrong: list[str] = []
         lines = [line for text in texts for line in text.splitlines()]
         fired, rest = ([line for line in lines if bool(FIRED.fullmatch(line)) is each] for each in (True, False))
         for each in expected:
-            windows, before = len(each.winners), len(comparison.differences)
-            spikes = self._taken(fired, windows * each.given.frames.shape[1] * len(self.layouts) * self.traced)
-            told = np.array(self._taken(rest, windows * (1 + self._members)), object).reshape(windows, -1)
-            seen = {LOGITS: self._logits(told[:, 1:])} | (self._spikes(spikes, windows) if self.traced else {})
-            comparison.margins = partial(_margin, self.program, each)
-            comparison.add(each.seen, seen, done)
-            for place in range(before, len(comparison.differences)):
-                comparison.differences[place] = _placed(comparison.differences[place], each, done)
-            wrong += self._decisions(told[:, 0].tolist(), each)
-            done += windows
+            try:
+                wrong += self._compare_one(fired, rest, each, comparison, done)
+            except BrokenCodeError as fault:
+                return self._result(comparison, done), [
+                    *wrong,
+                    f"{self.name}: the program {fault} on {each.given.name}",
+                ]
+            done += len(each.winners)
         if fired or rest:
-            raise BrokenCodeError(f"prints {len(fired) + len(rest)} lines more than expected")
+            wrong.append(f"{self.name}: the program prints {len(fired) + len(rest)} lines more than expected")
+        return self._result(comparison, done), wrong
+
+    def _compare_one(
+        self, fired: list[str], rest: list[str], each: Expected, comparison: Comparison, done: int
+    ) -> list[str]:
+        """Take the lines of one input, compare them, and return the wrong decisions in words."""
+        windows, before = len(each.winners), len(comparison.differences)
+        spikes = self._taken(fired, windows * each.given.frames.shape[1] * len(self.layouts) * self.traced)
+        told = np.array(self._taken(rest, windows * (1 + self._members)), object).reshape(windows, -1)
+        seen = {LOGITS: self._logits(told[:, 1:])} | (self._spikes(spikes, windows) if self.traced else {})
+        comparison.margins = partial(_margin, self.program, each)
+        comparison.add(each.seen, seen, done)
+        for place in range(before, len(comparison.differences)):
+            comparison.differences[place] = _placed(comparison.differences[place], each, done)
+        return self._decisions(told[:, 0].tolist(), each)
+
+    def _result(self, comparison: Comparison, done: int) -> CompiledProgram:
         return CompiledProgram(
             **CompiledProgram.figures(comparison),
             spikes=comparison.compared["spikes"],
             logits=comparison.compared["logits"],
             decisions=done,
-        ), wrong
+        )
 
     @property
     def _members(self) -> int:
@@ -243,7 +259,7 @@ class _Reading:
         for window, (line, winner) in enumerate(zip(lines, each.winners, strict=True)):
             label = self.program.contract.classes[winner]
             if not line.startswith(f"{label}  "):
-                where = f"{self.name}: {each.given.name}, window {window}"
+                where = f"{self.name}: window {window} of {each.given.name}"
                 wrong.append(f"{where}: it says {line.partition('  ')[0]!r}, the file says {label!r}")
         return wrong
 
@@ -259,8 +275,7 @@ def _margin(program: Program, each: Expected, layer: str, index: tuple[int, ...]
 
 def _placed(difference: Difference, each: Expected, offset: int) -> Difference:
     """Name the input of a difference."""
-    window = difference.sample - offset
-    return difference.model_copy(update={"reason": f"{each.given.name}, window {window}"})
+    return difference.model_copy(update={"reason": f"window {difference.sample - offset} of {each.given.name}"})
 
 
 def _ties(program: Program, expected: Sequence[Expected]) -> int:

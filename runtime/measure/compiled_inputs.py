@@ -22,6 +22,7 @@ from axonnx.runtime.program.instructions import Neurons, Program
 Values = NDArray[np.int64]
 CLOCK = 1_000_003  # µs; the first event of a recording whose time begins there
 MOST_EVENTS = 20_000  # of one generated window
+IN_TURN = 20  # parts of the inputs, of which one is active at a time
 MOST_TIME = 2**52  # µs; every language has such numbers
 TIED_INPUTS, TIED_NEURONS, TIED_TRIES, TIES = 512, 32, 4, 8  # how far ties are searched
 
@@ -47,16 +48,23 @@ def crafted(program: Program, seed: int) -> Iterator[CompiledInput]:
     kinds = generated_values(program.contract, seed).swapaxes(0, 1)
     if entering.binning is None:
         for name, values in zip(KINDS, kinds, strict=True):
-            yield as_input(f"generated: {name}", values, entering, random)
+            yield as_input(f"generated input {name!r}", values, entering, random)
     else:
         few, many, none, most = (_thinned(values, random) for values in kinds)
         windows = np.stack([many, few, none, most, few])
-        yield device_recording("generated: nothing", entering, np.stack([none]), random)
-        yield device_recording("generated: many, few, none, the largest, few", entering, windows, random)
+        yield device_recording("generated input 'many, few, none, the largest, few'", entering, windows, random)
+    parts = _in_turn(program, random)
+    if entering.binning is None:
+        for number, values in enumerate(parts):
+            yield as_input(f"generated input 'inputs in turn {number}'", values, entering, random)
+    elif len(parts):
+        yield device_recording("generated input 'inputs in turn'", entering, parts, random)
     for number, frame in enumerate(tied_frames(program, random)):
         values = kinds[0].copy()
         values[0] = frame
-        yield as_input(f"generated: ties {number}", values, entering, random)
+        yield as_input(f"generated input 'ties {number}'", values, entering, random)
+    if entering.binning is not None:  # last, because what differs in others says more
+        yield device_recording("generated input 'nothing'", entering, np.stack([none]), random)
 
 
 def as_input(name: str, values: Values, entering: InputContract, random: np.random.Generator) -> CompiledInput:
@@ -167,6 +175,21 @@ def _counts_that_add_up(
             counts[rest[pair % len(rest)]] = 1 + pair // len(rest)
             return counts
     return None
+
+
+def _in_turn(program: Program, random: np.random.Generator) -> Values:
+    """Return windows [parts, T, *shape] with few active inputs, each of which is active again and again in one of them.
+
+    So every weight counts, also where the code takes few inputs and many inputs from different tables.
+    """
+    entering = program.contract.input
+    steps, cells = entering.steps or 1, int(np.prod(entering.shape))
+    shown, most = min(steps, MOST_EVENTS // cells), min(entering.largest, 3)
+    groups = np.array_split(random.permutation(cells), min(cells, IN_TURN)) if shown else []
+    windows = np.zeros((len(groups), steps, cells), np.int64)
+    for window, group in zip(windows, groups, strict=True):
+        window[:shown, group] = random.integers(1, most, (shown, len(group)), endpoint=True)
+    return entering.centre + windows.reshape(len(groups), steps, *entering.shape)
 
 
 def _thinned(values: Values, random: np.random.Generator) -> Values:

@@ -90,7 +90,7 @@ def test_a_spike_that_differs_has_a_place(files, tmp_path):
     assert first.layer == "hidden.0.neuron"
     assert first.step is not None
     assert first.neuron
-    assert "generated: " in first.reason
+    assert " of generated input " in first.reason
     assert str(first).startswith("js, node, every spike: layer 'hidden.0.neuron', time step ")
     assert "the self-test failed" in found.failures[-1]
 
@@ -99,7 +99,7 @@ def test_a_spike_that_differs_has_a_place(files, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ('"left", "right", "up", "down"', '"right", "up", "down", "left"', ", window 0: it says '"),
+        ('"left", "right", "up", "down"', '"right", "up", "down", "left"', ": it says '"),
         (
             "const SELFTEST_SUM = ",
             "const SELFTEST_SUM = 1 + ",
@@ -152,3 +152,24 @@ def test_a_missing_tool_is_named(files, tmp_path, monkeypatch):
 def test_a_folder_of_something_else_is_refused(files, tmp_path):
     with pytest.raises(AxonnxError, match=r"is not a folder of compiled code; expected compiled\.json"):
         check_compiled(files["plain"], tmp_path)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_other_processors_are_equal(files, tmp_path, monkeypatch, number):
+    runner = compiled_targets.runners_of("c")[number]
+    if compiled_targets.missing(runner):
+        pytest.skip(f"not installed: {', '.join(compiled_targets.missing(runner))}")
+    monkeypatch.setattr(compiled_check, "runners_of", lambda _target: [runner])
+    found = checked(files["plain"], tmp_path, "c")
+    assert found.verified
+    assert [entry.name for entry in found.implementations] == [f"c, {runner.name}, every spike"]
+
+
+@needs_compiler
+def test_builds_that_are_not_made_are_named(files, tmp_path, monkeypatch):
+    here = compiled_targets.runners_of("c")[0]
+    absent = compiled_targets._emulated("vax", "vax-dec-ultrix")
+    monkeypatch.setattr(compiled_check, "runners_of", lambda _target: [here, absent])
+    found = checked(files["plain"], tmp_path, "c")
+    assert found.verified
+    assert found.left_out == ("vax in qemu: vax-dec-ultrix-gcc, qemu-vax is not installed",)

@@ -80,7 +80,7 @@ def test_tied_frames_put_a_membrane_on_its_threshold(tmp_path, name):
 
 def test_generated_input_has_nothing_ties_and_several_windows(tmp_path):
     program = compile_program(read_model_file(export(samples()["plain"], tmp_path / "model.onnx")))
-    found = {each.name.removeprefix("generated: "): each for each in crafted(program, 0)}
+    found = {each.name.removeprefix("generated input ").strip("'"): each for each in crafted(program, 0)}
     assert found["nothing"].frames.sum() == 0
     assert "ties 0" in found
     many = found["many, few, none, the largest, few"].frames
