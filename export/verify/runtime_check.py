@@ -91,7 +91,7 @@ def wrong_noise(subject: Subject, model: Model, seed: int) -> Iterator[str]:
 
 def _windows(data: Recordings, binning: Binning) -> list[Events]:
     """The events of some recordings, each in a window of its own, the first bin and the last one with an event."""
-    length, found = binning.bins * binning.bin_us, []
+    length, found = binning.bins * binning.bin_us, list[Events]()
     for index in choose_samples(data.labels, WINDOWS):
         events = data[int(index)].copy()
         events["t"] -= events["t"][0] if len(events) else 0

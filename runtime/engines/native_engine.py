@@ -21,6 +21,7 @@ from axonnx.runtime.codegen.layout import LANES
 from axonnx.runtime.codegen.order import Order
 from axonnx.runtime.codegen.plan import Plan, aligned
 from axonnx.runtime.codegen.rows import DENSE_FROM, layout
+from axonnx.runtime.engines.float_mode import in_default_mode
 from axonnx.runtime.engines.interface import Activity, Chunk, Engine, check_input
 from axonnx.runtime.engines.state import State, check_clock, check_state
 from axonnx.runtime.program.instructions import Program, trace_sources
@@ -182,6 +183,7 @@ class NativeEngine(Engine):
         """Return the state before the first step, all zeros."""
         return PackedState(0, np.zeros((batch, self.plan.storage.kept), np.float32), self.plan)
 
+    @in_default_mode
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:
         """Run the whole chunk, with one compiled call for each thread."""
         steps, batch = x.shape[0], x.shape[1]
@@ -213,6 +215,7 @@ class NativeEngine(Engine):
             jobs = [pool.submit(self._part, given, low, high) for low, high in pairwise(cuts)]
             return max(job.result() for job in jobs)
 
+    @in_default_mode
     def _part(self, given: CallArguments, low: int, high: int) -> int:
         """Run samples low … high − 1; the compiled loop does not hold Python's global lock."""
         work = self._free_workspace()
@@ -286,6 +289,7 @@ class NativeStepper:
         """State after the last step."""
         return PackedState(self._step, self._memory.copy(), self._engine.plan)
 
+    @in_default_mode
     def step(self, x: Floats) -> Floats:
         """Run one step, as ``Stepper`` states. The next step may overwrite the returned array."""
         if x.shape != self._shape or x.dtype != np.float32:

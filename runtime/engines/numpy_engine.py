@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.codegen.expressions import Assignment, assignments
+from axonnx.runtime.engines.float_mode import in_default_mode
 from axonnx.runtime.engines.interface import Activity, Chunk, Engine, check_input
 from axonnx.runtime.engines.state import State, check_clock, check_state
 from axonnx.runtime.format.opset import OPS, SpikeOp
@@ -139,6 +140,7 @@ class NumpyEngine(Engine):
         linear = [i for i in program.instructions if isinstance(i, Linear)]
         self._rows = {i.weight: np.ascontiguousarray(program.constants[i.weight].T) for i in linear}
 
+    @in_default_mode
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:
         """Run one step after the other."""
         check_input(self.program, x)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from axonnx.base.errors import AxonnxError
+from axonnx.runtime.engines.float_mode import in_default_mode
 from axonnx.runtime.engines.interface import Chunk, Engine, check_input
 from axonnx.runtime.engines.state import State, check_clock, check_state
 from axonnx.runtime.format.names import CLOCK, NEXT, NOW_TRACE, TRACE
@@ -34,6 +35,7 @@ class OrtEngine(Engine):
         self.program, self.graph, self.threads = program, graph, threads
         self._traces = trace_sources(program)
 
+    @in_default_mode
     def advance(self, state: State, x: Floats, noise: Mapping[str, Floats], trace: bool = False) -> Chunk:
         """Run the whole chunk in one call of onnxruntime."""
         check_input(self.program, x)
