@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.files import replacing, write_text
-from axonnx.base.palette import FIGURE_STYLE, groups_of_series
+from axonnx.base.files import write_text
+from axonnx.base.palette import groups_of_series, save_figure
 from axonnx.cli.guard import FAILED, FINE
 from axonnx.cli.options import Options, set_torch_threads
 from axonnx.model import load, verify_file
@@ -23,6 +24,9 @@ from axonnx.runtime.measure.verify_result import Accuracy, VerifyResult
 from axonnx.runtime.measure.ways import way_text
 from axonnx.runtime.report.pictures import agreement_picture
 from axonnx.trained_run import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 NOT_COMPARED = "the training network was not part of this: axonnx verify FILE --run RUN compares the file with it"
 MEANING = {
@@ -232,7 +236,7 @@ def profile(options: Options) -> int:
     beside = [_costs_side_by_side(results)] if results[1:] else []
     options.show(results, lambda: "\n\n".join([*map(_profile_table, results), *beside]))
     if options.output:
-        _draw_trade_off(options.output, results)
+        save_figure(options.output, lambda: _trade_off(results), format="png", dpi=110)
     return FINE
 
 
@@ -289,28 +293,23 @@ def _costs_side_by_side(results: Sequence[ProfileResult]) -> str:
     return "\n".join(lines)
 
 
-def _draw_trade_off(path: str, results: Sequence[ProfileResult]) -> None:
+def _trade_off(results: Sequence[ProfileResult]) -> Figure:
     """Draw accuracy against energy of every file, and decision time against accuracy."""
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        raise AxonnxError("a picture needs matplotlib: pip install 'axonnx[report]'") from None
+    from matplotlib.figure import Figure
+
     groups = groups_of_series(results)
-    with matplotlib.rc_context(FIGURE_STYLE):
-        figure = Figure(figsize=(9, 0.6 + 3.0 * len(groups)), layout="constrained")
-        rows = figure.subplots(len(groups), 2, sharex="col", sharey="col", squeeze=False)
-        for (cost, when), group in zip(rows, groups, strict=True):
-            for result in group:
-                label = f"{result.collapse} ({result.model.rpartition('/')[2]})"
-                cost.plot(result.energy.total_nj, 100 * result.accuracy, "o", label=label)
-                exits = result.early_exit
-                when.plot([e.mean_steps for e in exits], [100 * e.accuracy for e in exits], ".-", label=label)
-            cost.set(xlabel="energy of an inference (nJ)", ylabel="accuracy (%)", xscale="log")
-            when.set(xlabel="mean time steps to the decision", ylabel="accuracy (%)")
-            when.legend()
-        with replacing(path) as temporary:
-            figure.savefig(temporary, format="png", dpi=110)
+    figure = Figure(figsize=(9, 0.6 + 3.0 * len(groups)), layout="constrained")
+    rows = figure.subplots(len(groups), 2, sharex="col", sharey="col", squeeze=False)
+    for (cost, when), group in zip(rows, groups, strict=True):
+        for result in group:
+            label = f"{result.collapse} ({result.model.rpartition('/')[2]})"
+            cost.plot(result.energy.total_nj, 100 * result.accuracy, "o", label=label)
+            exits = result.early_exit
+            when.plot([e.mean_steps for e in exits], [100 * e.accuracy for e in exits], ".-", label=label)
+        cost.set(xlabel="energy of an inference (nJ)", ylabel="accuracy (%)", xscale="log")
+        when.set(xlabel="mean time steps to the decision", ylabel="accuracy (%)")
+        when.legend()
+    return figure
 
 
 def report(options: Options) -> int:

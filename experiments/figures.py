@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from axonnx.base.palette import SERIES, groups_of_series
-from axonnx.train.sweep.figure import save
+from axonnx.base.palette import SERIES, groups_of_series, save_figure
 from axonnx.train.sweep.store import Record
 from experiments.plan import Plan
 from experiments.tables import attenuation, gradient_norms
@@ -23,7 +22,7 @@ Cases = Sequence[tuple[str, str, list[Record]]]  # label, colour and records
 def draw(path: Path, plan: Plan, records: Sequence[Record]) -> None:
     """Write the experiment's figure as SVG."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    save(path, lambda: make_figure(plan, records))
+    save_figure(path, lambda: make_figure(plan, records), format="svg", metadata={"Date": None})
 
 
 def make_figure(plan: Plan, records: Sequence[Record]) -> Figure:

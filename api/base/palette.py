@@ -6,10 +6,14 @@ darker pixels and for the second. Signs and words say the same, so no reader dep
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from axonnx.base.errors import AxonnxError
+from axonnx.base.files import replacing
 
 Item = TypeVar("Item")
 
@@ -69,6 +73,18 @@ def groups_of_series(series: Sequence[Item]) -> list[Sequence[Item]]:
     groups = max(1, -(-len(series) // SERIES))
     ends = [len(series) * group // groups for group in range(groups + 1)]
     return [series[first:last] for first, last in pairwise(ends)]
+
+
+def save_figure(path: str | os.PathLike[str], make: Callable[[], Any], **options: Any) -> None:
+    """Write a figure of matplotlib in these colours, whole or not at all; the options are those of ``savefig``."""
+    try:
+        import matplotlib.figure
+    except ModuleNotFoundError:
+        raise AxonnxError("a picture needs matplotlib: pip install 'axonnx[report]'") from None
+    with matplotlib.rc_context(FIGURE_STYLE):
+        figure = make()
+        with replacing(path) as temporary:
+            figure.savefig(temporary, **options)
 
 
 def colour_variables() -> str:

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from axonnx.base.files import replacing
-from axonnx.base.palette import FIGURE_STYLE, LIGHT, SERIES
+from axonnx.base.errors import AxonnxError
+from axonnx.base.palette import LIGHT, SERIES, save_figure
 
-
-def draw_curves(path: Path, rows: Sequence[dict[str, Any]], title: str) -> bool:
-    """Write a PNG; False where matplotlib is not installed."""
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        return False
-    with matplotlib.rc_context(FIGURE_STYLE):
-        figure = Figure(figsize=(11, 3.2), layout="constrained")
-        _plot(figure, rows)
-        figure.suptitle(title)
-        with replacing(path) as temporary:
-            figure.savefig(temporary, format="png", dpi=110)
-    return True
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
-def _plot(figure: Any, rows: Sequence[dict[str, Any]]) -> None:
+def draw_curves(path: Path, rows: Sequence[dict[str, Any]], title: str) -> None:
+    """Write a PNG, if matplotlib is installed."""
+    with suppress(AxonnxError):
+        save_figure(path, lambda: _figure(rows, title), format="png", dpi=110)
+
+
+def _figure(rows: Sequence[dict[str, Any]], title: str) -> Figure:
     """Draw loss, accuracy and the firing rates of the layers; of many layers, ``SERIES`` from the first to the last."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 3.2), layout="constrained")
+    figure.suptitle(title)
     loss, accuracy, rates = figure.subplots(1, 3)
     epochs = [row["epoch"] for row in rows]
     loss.plot(epochs, [row["cross_entropy"] for row in rows], label="training cross-entropy")
@@ -43,6 +41,7 @@ def _plot(figure: Any, rows: Sequence[dict[str, Any]]) -> None:
         axes.set(xlabel="epoch", title=what)
         axes.legend()
         _mark_finetuning(axes, rows)
+    return figure
 
 
 def _rate_title(shown: Sequence[str], layers: Sequence[str]) -> str:

@@ -1,17 +1,15 @@
-"""The figure of a sweep, and how any figure is saved."""
+"""The figure of a sweep."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from axonnx.base.errors import AxonnxError
-from axonnx.base.files import replacing
-from axonnx.base.palette import FIGURE_STYLE, groups_of_series
+from axonnx.base.palette import groups_of_series, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,24 +17,13 @@ if TYPE_CHECKING:
 Measured = Sequence[tuple[Mapping[str, Any], Sequence[float]]]  # settings of a point, accuracies of its seeds
 
 
-def save(path: Path, make: Callable[[], Figure], **metadata: str) -> None:
-    """Write a figure as SVG, whole or not at all."""
-    try:
-        import matplotlib
-    except ModuleNotFoundError:
-        raise AxonnxError("figures need matplotlib: pip install 'axonnx[report]'") from None
-    with matplotlib.rc_context(FIGURE_STYLE):
-        figure = make()
-        with replacing(path) as temporary:
-            figure.savefig(temporary, format="svg", metadata={"Date": None, **metadata})
-
-
 def draw_sweep(path: Path, axes: Mapping[str, Sequence[Any]], points: Measured) -> None:
     """Write a sweep as SVG: accuracy over the first setting, a line for each combination of the others.
 
     A dot is a run; lines go through the means. More than ``SERIES`` lines are divided among panels with the same axes.
     """
-    save(path, lambda: _sweep_figure(axes, points), Title="accuracy on the validation part")
+    about = {"Date": None, "Title": "accuracy on the validation part"}
+    save_figure(path, lambda: _sweep_figure(axes, points), format="svg", metadata=about)
 
 
 def _sweep_figure(settings: Mapping[str, Sequence[Any]], points: Measured) -> Figure:
