@@ -13,7 +13,8 @@ from time import monotonic
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.events.arrays import Events
 from axonnx.runtime.events.records import RECORD, from_records
-from axonnx.runtime.serve.messages import MALFORMED, RefusedError, decision_message, message
+from axonnx.runtime.serve.messages import MALFORMED, NotSavedError, RefusedError, decision_message, message
+from axonnx.runtime.serve.outbox import Outbox
 from axonnx.runtime.serve.view import View
 from axonnx.runtime.streams.adapt import Adapter
 from axonnx.runtime.streams.decision import Decision
@@ -23,6 +24,7 @@ from axonnx.runtime.streams.session import Session
 from axonnx.runtime.streams.session_state import SessionState
 
 BLOCK = 256  # decisions in memory at a time, because one message can cause millions
+MOST_UNREAD = 16 * BLOCK  # decisions that are computed after a client has gone, so that its session can be saved
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,13 @@ class Block:
 class Stream:
     """A session with the adapter of its sensor and its counters."""
 
-    def __init__(self, number: int, key: str, session: Session, adapter: Adapter) -> None:
+    def __init__(
+        self, number: int, key: str, session: Session, adapter: Adapter, keeps: bool = False, every_bin: bool = False
+    ) -> None:
         self.number, self.key, self.session, self.adapter = number, key, session, adapter
+        self.outbox, self.every_bin = Outbox(keeps), every_bin
+        self.generation = 1  # of the session; each resume begins a new one
+        self.again: list[str] = []  # decisions of earlier connections that the client does not have
         self.events = 0  # events that the client has sent since its first connection
         self.views: tuple[View, ...] = ()  # views of pages that watch the stream
         self._left: Iterator[Decision] = iter(())
@@ -100,15 +107,34 @@ class Stream:
         decisions = list(islice(self._left, BLOCK))
         for view in self.views:
             view.add_decisions(decisions)
-        return Block([decision_message(decision) for decision in decisions], len(decisions) == BLOCK)
+        texts = [decision_message(decision, number) for number, decision in enumerate(decisions, self.outbox.next)]
+        return Block([text for text in texts if self.outbox.add(text)], len(decisions) == BLOCK)
+
+    def finish_message(self) -> None:
+        """Put the remaining decisions of a message into the outbox, because nobody reads them now.
+
+        Raises:
+            NotSavedError: If there are more of them than could be kept.
+        """
+        for _ in range(MOST_UNREAD // BLOCK):
+            if not self.more().more:
+                return
+        raise NotSavedError("the last message has too many decisions that nobody has read")
 
     def save(self) -> SessionState:
         """Return the state of the stream between two messages."""
-        return replace(self.session.save(), left_out=dict(self.adapter.dropped))
+        delivery = {**self.outbox.state(), "every_bin": self.every_bin}
+        return replace(self.session.save(), left_out=dict(self.adapter.dropped), delivery=delivery)
 
     def restore(self, state: SessionState) -> None:
         """Continue from a saved state."""
         self.session.restore(state)
+        if state.delivery.get("every_bin", self.every_bin) != self.every_bin:
+            raise AxonnxError("the saved session has another every_bin; resume it as it was begun")
+        try:
+            self.outbox.restore(state.delivery, state.progress.decisions)
+        except ValueError as fault:
+            raise AxonnxError(f"the saved session is damaged ({fault}); begin a new one") from None
         unknown = set(state.left_out) - set(self.adapter.dropped)
         if unknown:
             raise AxonnxError(f"the saved session has the unknown counter {sorted(unknown)[0]!r}; begin a new one")

@@ -20,9 +20,11 @@ from axonnx.runtime.serve.client_stream import Block, Stream
 from axonnx.runtime.serve.messages import (
     DONE,
     MALFORMED,
+    NOT_UNDERSTOOD,
     OUR_FAULT,
     STOPPING,
     TOO_BIG,
+    NotSavedError,
     Order,
     RefusedError,
     message,
@@ -68,6 +70,10 @@ async def refuse(socket: WebSocket, service: Service, refusal: RefusedError) -> 
         pass
 
 
+class _UnreadError(Exception):
+    """The server stops while a client does not read."""
+
+
 class Connection:
     """A client's socket and its stream."""
 
@@ -76,8 +82,23 @@ class Connection:
         self._dropped: Counter[str] = Counter(stream.dropped())
 
     async def run(self) -> None:
-        """Run until the client ends the stream or the server stops."""
-        await self.socket.send_text(self._hello())
+        """Run until the client ends the stream, its connection breaks, or the server stops.
+
+        Of a client that acknowledges decisions, a broken connection is saved, too: the client knows what it has.
+        """
+        try:
+            await self._run()
+        except WebSocketDisconnect:
+            if self.stream.outbox.acknowledges or self.service.stopping:
+                await self.service.keep(self.stream)
+            raise
+        except _UnreadError:
+            await self.service.keep(self.stream)
+
+    async def _run(self) -> None:
+        for text in (self._hello(), *self.stream.again):
+            await self._tell(text)
+        self.stream.again = []
         while not self.service.stopping:
             received = await self._receive()
             if received is None:
@@ -121,20 +142,40 @@ class Connection:
         if order.type == "save":
             await self._save()
             return False
+        if order.type == "ack":
+            self.stream.outbox.acknowledge(order.decisions)
+            return False
         if order.type == "advance":
             await self._send(await self.service.work(self.stream.advance, order.t_us), arrived)
             return False
         await self._send(await self.service.work(self.stream.end), arrived)
-        await self.service.work(self.service.saved.remove, self.stream.key)
-        await self.socket.send_text(message("summary", **self.stream.summary()))
+        await self._tell(message("summary", **self.stream.summary()))
+        if not await self._all_acknowledged():
+            return False
+        await self.service.work(self.service.saved.remove, self.stream.key, self.stream.generation)
         await self.socket.close(DONE)
+        return True
+
+    async def _all_acknowledged(self) -> bool:
+        """Wait until a client that acknowledges has all decisions; return False if the server stops meanwhile.
+
+        If the connection breaks, the session is saved with what the client does not have, and can be resumed.
+        """
+        outbox = self.stream.outbox
+        while outbox.acknowledges and outbox.has < outbox.next:
+            order = await self._receive()
+            if order is None:
+                return False
+            if isinstance(order, bytes) or order.type != "ack":
+                raise RefusedError(NOT_UNDERSTOOD, "message", "the stream has ended; only ack may follow end")
+            outbox.acknowledge(order.decisions)
         return True
 
     async def _send(self, block: Block, arrived: float) -> None:
         """Send all decisions of a message in blocks; each block waits until the client has room for it."""
         while True:
             for text in block.texts:
-                await self.socket.send_text(text)
+                await self._tell(text)
             self.service.metrics.count_decisions(len(block.texts), perf_counter() - arrived)
             if not block.more:
                 break
@@ -145,9 +186,26 @@ class Connection:
         self.service.metrics.dropped += dropped - self._dropped
         self._dropped = dropped
 
+    async def _tell(self, text: str) -> None:
+        """Send, and wait until the client has room; the server's end interrupts that."""
+        try:
+            with self.service.waiting(self.stream, sending=True):
+                await self.socket.send_text(text)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or not self.service.stopping:
+                raise
+            task.uncancel()
+            raise _UnreadError from None
+
     async def _save(self) -> None:
-        await self.service.save(self.stream)
         told = {"session": self.stream.key, "events": self.stream.events}
+        try:
+            await self.service.save(self.stream)
+        except NotSavedError as fault:
+            self.service.metrics.refused["save"] += 1
+            await self.socket.send_text(message("not_saved", session=self.stream.key, text=str(fault)))
+            return
         await self.socket.send_text(message("saved", **told, decisions=self.stream.session.progress.decisions))
 
     async def _leave(self) -> None:

@@ -1,7 +1,7 @@
 """Messages beside event records: JSON objects with a ``type``, and the codes with which a stream ends.
 
-server → client   hello, decision, saved, summary, error
-client → server   records (binary); advance, save, end (text)
+server → client   hello, decision, saved, not_saved, summary, error
+client → server   records (binary); advance, ack, save, end (text)
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DONE, STOPPING, NOT_UNDERSTOOD, MALFORMED, NOT_ALLOWED, TOO_BIG, OUR_FAULT, LATE
     1013,
 )
 LONGEST_REASON = 123  # bytes of UTF-8 in a close frame
-ORDERS = ("advance", "save", "end")
+ORDERS = ("advance", "ack", "save", "end")
 INT64 = range(-(2**63), 2**63)
 
 
@@ -34,11 +34,16 @@ class RefusedError(Exception):
         return self.text.encode()[:LONGEST_REASON].decode(errors="ignore")
 
 
+class NotSavedError(Exception):
+    """A session could not be saved; its stream goes on."""
+
+
 class Order(NamedTuple):
     """A client's request in a text message."""
 
-    type: Literal["advance", "save", "end"]
+    type: Literal["advance", "ack", "save", "end"]
     t_us: int = 0
+    decisions: int = 0
 
 
 def message(kind: str, **facts: Any) -> str:
@@ -46,9 +51,9 @@ def message(kind: str, **facts: Any) -> str:
     return json.dumps({"type": kind, **facts})
 
 
-def decision_message(decision: Decision) -> str:
-    """Return the JSON that ``axonnx run --json`` prints, with a type."""
-    return message("decision", **decision.as_dict())
+def decision_message(decision: Decision, number: int) -> str:
+    """Return the JSON that ``axonnx run --json`` prints, with a type and the decision's number."""
+    return message("decision", number=number, **decision.as_dict())
 
 
 def read_order(text: str) -> Order:
@@ -64,9 +69,15 @@ def read_order(text: str) -> Order:
     kind, t_us = found["type"], found.get("t_us", 0)
     if kind == "advance" and (type(t_us) is not int or t_us not in INT64 or "t_us" not in found):
         raise _not_understood(f"t_us {found.get('t_us')!r}, which is not a 64-bit number of microseconds")
-    return Order(cast(Literal["advance", "save", "end"], kind), t_us if kind == "advance" else 0)
+    count = found.get("decisions", 0)
+    if kind == "ack" and (type(count) is not int or count < 0 or "decisions" not in found):
+        raise _not_understood(f"decisions {found.get('decisions')!r}, which is not a number of decisions")
+    word = cast(Literal["advance", "ack", "save", "end"], kind)
+    return Order(word, t_us if kind == "advance" else 0, count if kind == "ack" else 0)
 
 
 def _not_understood(found: str) -> RefusedError:
-    expected = '{"type": "advance", "t_us": N}, {"type": "save"}, {"type": "end"}, or binary records'
-    return RefusedError(NOT_UNDERSTOOD, "message", f"found a text message with {found[:80]}; expected {expected}")
+    expected = '{"type": "advance", "t_us": N}, {"type": "ack", "decisions": N}, {"type": "save"}, {"type": "end"}'
+    return RefusedError(
+        NOT_UNDERSTOOD, "message", f"found a text message with {found[:80]}; expected {expected}, or records"
+    )

@@ -1,17 +1,28 @@
-"""Sessions on disk: one file each, with the secret name that its client uses to resume it."""
+"""Sessions on disk: one file each, with the secret name that its client uses to resume it.
+
+Beside each stands a lock that holds the session's generation. Every resume begins a new generation, and a server with
+an older one can no longer write: not even one that still believes in its broken connection, on another machine.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.serve.messages import LATER, NOT_ALLOWED, RefusedError
+from axonnx.base.files import try_lock
+from axonnx.runtime.serve.messages import NOT_ALLOWED, NotSavedError, RefusedError
 from axonnx.runtime.streams.session_state import SessionState
 
 KEY = re.compile(r"[A-Za-z0-9_-]{22}")  # 128 bits, and no character that could lead out of the folder
-SUFFIX = ".npz"
+SUFFIX, LOCK = ".npz", ".lock"
+DIGITS = 20  # of a generation
+FENCE_S = 86_400.0  # time that the lock of an ended session keeps older writers out
 
 
 class SavedSessions:
@@ -21,6 +32,10 @@ class SavedSessions:
         self.folder, self.most = folder, most
         if folder is not None:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for lock in folder.glob(f".*{LOCK}"):
+                ended = not folder.joinpath(lock.stem[1:] + SUFFIX).exists()
+                if ended and time.time() - lock.stat().st_mtime > FENCE_S:
+                    lock.unlink(missing_ok=True)
 
     def new_key(self) -> str:
         """Return a name that nobody can guess."""
@@ -30,28 +45,44 @@ class SavedSessions:
         """Return the number of sessions that can be resumed."""
         return 0 if self.folder is None else sum(1 for _ in self.folder.glob(f"*{SUFFIX}"))
 
-    def write(self, key: str, state: SessionState) -> None:
-        """Save a session, and replace an earlier state of it."""
+    def write(self, key: str, state: SessionState, generation: int = 1) -> None:
+        """Save a session, and replace an earlier state of it.
+
+        Raises:
+            RefusedError: If the session was resumed by another connection meanwhile.
+            NotSavedError: If there is no room for it.
+        """
         path = self._path(key)
         if not path.exists() and self.count() >= self.most:
-            raise RefusedError(
-                LATER, "saved", f"{self.most} sessions are saved already, the most that this server keeps"
-            )
-        state.write(path)
+            raise NotSavedError(f"{self.most} sessions are saved already, the most that this server keeps")
+        try:
+            with _generation(path) as (current, put):
+                _refuse_older(generation, current)
+                state.write(path)
+                put(generation)
+        except OSError as fault:
+            raise NotSavedError(fault.strerror or str(fault)) from None
 
-    def read(self, key: str) -> SessionState:
-        """Read a saved session."""
+    def take_over(self, key: str, use: Callable[[SessionState], None]) -> int:
+        """Read a saved session into a stream, and return its new generation; older writers are kept out from now on."""
         path = self._path(key)
         if not path.is_file():
             raise RefusedError(NOT_ALLOWED, "session", "this session is not saved here; begin a new one")
-        try:
-            return SessionState.read(path)
-        except AxonnxError:
-            raise RefusedError(NOT_ALLOWED, "session", "the saved session is damaged; begin a new one") from None
+        with _generation(path) as (current, put):
+            try:
+                state = SessionState.read(path)
+            except AxonnxError:
+                raise RefusedError(NOT_ALLOWED, "session", "the saved session is damaged; begin a new one") from None
+            use(state)
+            put(current + 1)
+        return current + 1
 
-    def remove(self, key: str) -> None:
+    def remove(self, key: str, generation: int = 1) -> None:
         """Delete a session that has ended."""
-        if self.folder is not None:
+        if self.folder is None or not _lock_of(self._path(key)).exists():
+            return
+        with _generation(self._path(key)) as (current, _):
+            _refuse_older(generation, current)
             self._path(key).unlink(missing_ok=True)
 
     def _path(self, key: str) -> Path:
@@ -62,3 +93,29 @@ class SavedSessions:
         if not KEY.fullmatch(key):
             raise RefusedError(NOT_ALLOWED, "session", "this is not a name of a session; expected the one in hello")
         return self.folder / f"{key}{SUFFIX}"
+
+
+def _refuse_older(generation: int, current: int) -> None:
+    if current > generation:
+        raise RefusedError(NOT_ALLOWED, "fenced", "this session continues on another connection; this one ends")
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_name(f".{path.stem}{LOCK}")
+
+
+@contextmanager
+def _generation(path: Path) -> Iterator[tuple[int, Callable[[int], None]]]:
+    """Lock a session, and yield its generation (0 if it has none yet) and a function that sets it."""
+    descriptor = os.open(_lock_of(path), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try_lock(descriptor, wait=True)
+        text = os.pread(descriptor, DIGITS, 0)
+        yield int(text) if text.isdigit() else 0, lambda number: _put(descriptor, number)
+    finally:
+        os.close(descriptor)
+
+
+def _put(descriptor: int, number: int) -> None:
+    os.pwrite(descriptor, b"%0*d" % (DIGITS, number), 0)
+    os.fsync(descriptor)

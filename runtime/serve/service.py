@@ -7,6 +7,7 @@ they run. Only the event loop changes all other state.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -24,17 +25,20 @@ from axonnx.runtime.serve.admission import Door
 from axonnx.runtime.serve.client_stream import Stream
 from axonnx.runtime.serve.counters import Metrics
 from axonnx.runtime.serve.limits import Limits, resident_bytes
-from axonnx.runtime.serve.messages import LATER, NOT_ALLOWED, STOPPING, RefusedError
+from axonnx.runtime.serve.messages import LATER, NOT_ALLOWED, STOPPING, NotSavedError, RefusedError
 from axonnx.runtime.serve.saved import SavedSessions
 from axonnx.runtime.streams.fit import Fit
 from axonnx.runtime.streams.live_sources import LiveSource
 from axonnx.runtime.streams.session import Session
+from axonnx.runtime.streams.session_state import SessionState
 
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
 
+log = logging.getLogger("axonnx.runtime.serve")
+
 HANDOVER_POLL_S = 0.01
-PARAMETERS = ("every_bin", "session", "token")  # parameters that an address may have
+PARAMETERS = ("every_bin", "session", "decisions", "token")  # parameters that an address may have
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,7 @@ class Service:
         self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="axonnx-serve")
         self._tasks: dict[int, asyncio.Task[object] | None] = {}  # of each stream
         self._waiting: set[int] = set()  # streams that wait for a message and may be interrupted
+        self._sending: set[int] = set()  # streams whose client has to read
         self.stopping = False
         window_length(model.contract, model.program.name)
         self._make(
@@ -101,7 +106,7 @@ class Service:
         Raises:
             RefusedError: If there is no room, or the session cannot be resumed.
         """
-        every_bin, key = _every_bin(asked), asked.get("session")
+        every_bin, key, has = _every_bin(asked), asked.get("session"), _decisions(asked)
         if key is not None:
             await self._handed_over(key)
         self._check_room()
@@ -112,7 +117,9 @@ class Service:
         self._tasks[number] = asyncio.current_task()
         try:
             if resumed:
-                await self.work(self._restore, stream)
+                await self.work(self._restore, stream, has)
+            elif has is not None:
+                stream.outbox.resume(has)
         except BaseException:
             self.close(stream)
             raise
@@ -125,27 +132,38 @@ class Service:
         self._tasks.pop(stream.number, None)
 
     @contextmanager
-    def waiting(self, stream: Stream) -> Iterator[None]:
-        """Allow ``stop`` to interrupt a stream while it waits for a message."""
-        self._waiting.add(stream.number)
+    def waiting(self, stream: Stream, sending: bool = False) -> Iterator[None]:
+        """Allow ``stop`` to interrupt a stream while it waits for a message, or (later) for its client to read."""
+        waiting = self._sending if sending else self._waiting
+        waiting.add(stream.number)
         try:
             yield
         finally:
-            self._waiting.discard(stream.number)
+            waiting.discard(stream.number)
 
     async def save(self, stream: Stream) -> None:
         """Write a stream's session to disk."""
-        await self.work(lambda: self.saved.write(stream.key, stream.save()))
+        await self.work(lambda: self.saved.write(stream.key, stream.save(), stream.generation))
         self.metrics.saved += 1
+
+    async def keep(self, stream: Stream) -> None:
+        """Save a stream whose client cannot be told, if that is possible."""
+        if self.saved.folder is not None:
+            try:
+                await self.work(stream.finish_message)
+                await self.save(stream)
+            except (NotSavedError, RefusedError) as fault:  # the state that was saved last remains
+                log.warning("stream %d is not saved: %s", stream.number, fault)
 
     async def stop(self) -> None:
         """Accept no new streams; let open ones finish their message, save them and tell their clients."""
         self.stopping = True
         tasks = {number: task for number, task in self._tasks.items() if task is not None}
-        for number in self._waiting & set(tasks):
-            tasks[number].cancel()
-        if tasks:
-            await asyncio.wait(tasks.values(), timeout=self.limits.grace_s)
+        for waiting in (self._waiting, self._sending):  # those that their clients do not read have half of the time
+            for number in waiting & set(tasks):
+                tasks[number].cancel()
+            if tasks:
+                await asyncio.wait(tasks.values(), timeout=self.limits.grace_s / 2)
 
     def release(self) -> None:
         """Stop the worker threads."""
@@ -183,14 +201,30 @@ class Service:
         )
         contract = self.model.contract.input
         adapter = rules.fit.adapter(LiveSource("stream"), self.binning.sensor, contract.fit)
-        return Stream(number, key, session, adapter)
+        return Stream(number, key, session, adapter, self.saved.folder is not None, every_bin)
 
-    def _restore(self, stream: Stream) -> None:
-        state = self.saved.read(stream.key)
-        try:
-            stream.restore(state)
-        except AxonnxError as fault:
-            raise RefusedError(NOT_ALLOWED, "session", str(fault)) from None
+    def _restore(self, stream: Stream, has: int | None) -> None:
+        def use(state: SessionState) -> None:
+            try:
+                stream.restore(state)
+            except AxonnxError as fault:
+                raise RefusedError(NOT_ALLOWED, "session", str(fault)) from None
+            if has is not None:
+                stream.again = stream.outbox.resume(has)
+
+        stream.generation = self.saved.take_over(stream.key, use)
+
+
+def _decisions(asked: Mapping[str, str]) -> int | None:
+    """Return how many decisions the client has; None if it does not acknowledge decisions."""
+    text = asked.get("decisions")
+    if text is None:
+        return None
+    if not (text.isdecimal() and len(text) < 19) or ("session" not in asked and int(text) > 0):
+        raise RefusedError(
+            NOT_ALLOWED, "address", f"decisions is {text[:40]!r}; expected how many the client has: 0 of a new session"
+        )
+    return int(text)
 
 
 def _every_bin(asked: Mapping[str, str]) -> bool:

@@ -57,6 +57,7 @@ class SessionState:
     progress: Progress
     left_out: Mapping[str, int] = field(default_factory=dict)  # events that were dropped before the session, by reason
     epoch: int = 0  # how often the clock of the source went back
+    delivery: Mapping[str, Any] = field(default_factory=dict)  # of a server: decisions that are not acknowledged
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the state to an npz file. The file is complete, or not there at all."""
@@ -69,6 +70,7 @@ class SessionState:
             "decided": self.decided,
             "progress": asdict(self.progress),
             **({"left_out": dict(self.left_out)} if any(self.left_out.values()) else {}),
+            **({"delivery": dict(self.delivery)} if self.delivery else {}),
             **({"epoch": self.epoch} if self.epoch else {}),
         }
         arrays: dict[str, Any] = {NETWORK + name: array for name, array in self.arrays.items()}
@@ -97,7 +99,8 @@ class SessionState:
         if facts.pop("format") != FORMAT:
             raise ValueError("another format")
         binner, progress = facts.pop("binner"), facts.pop("progress")
-        tables = (facts["identity"], facts.get("left_out", {}), *map(progress["tally"].get, COUNTED))
+        optional = [facts.get(name, {}) for name in ("left_out", "delivery")]
+        tables = (facts["identity"], *optional, *map(progress["tally"].get, COUNTED))
         if not all(isinstance(part, dict) for part in tables):
             raise ValueError("another layout")
         return cls(
