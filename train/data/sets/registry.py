@@ -93,7 +93,11 @@ def _load(
 def _own(name: str) -> Callable[..., DataSplits]:
     """Return the loader for what stands at a path."""
     path = Path(name)
-    if path.is_dir():
+    try:
+        found = path.is_dir()
+    except OSError as fault:  # a name that no file can have
+        raise AxonnxError(f"{name[:80]!r}…: cannot be read ({fault.strerror}); expected a data set or a path") from None
+    if found:
         return load_frames if holds_frames(path) else load_folder
     if path.is_file() and path.suffix.lower() == ".npz":
         return load_frames

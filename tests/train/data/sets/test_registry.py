@@ -74,3 +74,8 @@ def test_files_that_hold_no_data_are_refused(tmp_path):
     (tmp_path / "data.txt").write_text("hello")
     with pytest.raises(AxonnxError, match=r"data\.txt: own data is a folder"):
         load_data_set(tmp_path / "data.txt")
+
+
+def test_a_name_that_no_file_can_have_is_refused():
+    with pytest.raises(AxonnxError, match=r"^'n{80}'…: cannot be read \(File name too long\)"):
+        load_data_set("n" * 300)
