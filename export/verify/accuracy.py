@@ -18,10 +18,12 @@ from axonnx.export.verify.rounding import round_weights
 from axonnx.export.verify.structure import Findings, Subject
 from axonnx.export.ways import Sampled, score_ways
 from axonnx.models import MEAN_FIELD, Network, Replay, Sample
+from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.format.contract import AccuracyContract, MeasuredOn
 from axonnx.runtime.format.names import NOISE
 from axonnx.runtime.measure.metrics import wilson_interval
 from axonnx.runtime.measure.verify_result import Accuracy, Paired
+from axonnx.runtime.program.layer_noise import draw_noise as shipped_noise
 
 Floats = NDArray[np.float32]
 SIGNIFICANT = 0.05
@@ -110,6 +112,8 @@ def _counted_apart(
     ways = {"bayesian": noisy, "mean_field": lambda x: torch.softmax(network(x, MEAN_FIELD).logits, -1)}
     if subject.contract.collapse.mode != "stochastic":
         ways["file"] = shipped
+    else:
+        yield from _with_its_own_noise(subject, engine, data, again[-1], measured.seed)
     for entry in again:
         if entry.way in ways:
             right, nll = count(ways[entry.way], data)
@@ -118,6 +122,28 @@ def _counted_apart(
                     f"{entry.way!r} counted plainly: {right} of {measured.samples} samples right, NLL {nll:.4g}; "
                     f"measured as for a contract: {entry.right} right, NLL {entry.nll:.4g}"
                 )
+
+
+def _with_its_own_noise(
+    subject: Subject, engine: Engine, data: Sampled, entry: AccuracyContract, seed: int
+) -> Iterator[str]:
+    """What is wrong with the accuracy of a stochastic file with the noise of the generator that ships."""
+    timed, done = subject.contract.kind == "spiking", 0
+
+    def drawing(x: Tensor) -> Tensor:
+        nonlocal done
+        first, done = done, done + x.shape[1 if timed else 0]
+        noise = shipped_noise(subject.program, seed, range(first, done), 0, len(x) if timed else 1)
+        drawn = noise if timed else {name: value[0] for name, value in noise.items()}
+        return torch.softmax(torch.from_numpy(of_engine(engine, x.numpy(), drawn).logits), -1).sum(0)
+
+    right, _ = count(drawing, data)
+    low, high = entry.interval
+    if not low <= right / entry.samples <= high:
+        yield (
+            f"'file' with the noise that it draws itself: {right} of {entry.samples} samples right; with noise of "
+            f"torch {entry.right}"
+        )
 
 
 def _agrees(stated: AccuracyContract, again: AccuracyContract, exact: bool) -> bool:
