@@ -67,7 +67,7 @@ def add_witness(folder: Path, tensors: dict[str, Tensor], circumstances: dict[st
 
 
 def load_witness(folder: Path) -> tuple[dict[str, Tensor], dict[str, str]] | None:
-    """The witness of a training and the circumstances in which it was taken; None of runs that have none."""
+    """Return the witness of a training and the circumstances in which it was taken; None if a run has none."""
     entry = read_index(folder).get("witness")
     return None if entry is None else (_load_file(folder, entry), entry["circumstances"])
 
@@ -83,7 +83,7 @@ def load_checkpoint(folder: Path, network: nn.Module, optimiser: torch.optim.Opt
 
 
 def load_start(folder: Path, network: nn.Module) -> None:
-    """The weights of another run, of a network with the same layers: σ that it does not have begin as they would."""
+    """Load the weights of another run of the same layers; each σ that it does not have keeps its first value."""
     weights = _load(folder, read_index(folder), "weights")
     own = network.state_dict()
     begun = {name: value for name, value in own.items() if name.rpartition(".")[2] in SPREADS}
@@ -97,7 +97,7 @@ SPREADS = ("log_std", "log_base_std")  # what a network with noise has beside it
 
 
 def read_index(folder: Path) -> dict[str, Any]:
-    """What a checkpoint says of itself."""
+    """Read the index of a checkpoint: its files with their hashes, versions and random state."""
     path = folder / INDEX
     if not path.is_file():
         raise AxonnxError(f"{folder}: no checkpoint ({INDEX} is missing). Train first: axonnx train")

@@ -92,7 +92,7 @@ class RunFolder:
             yield
 
     def config(self) -> Config:
-        """The configuration of the run that is here."""
+        """Read the configuration of this run."""
         path = self.path / "config.toml"
         if not path.is_file():
             raise AxonnxError(f"{self.path}: no run here (config.toml is missing). Start one: axonnx train")
@@ -108,7 +108,7 @@ class RunFolder:
         write_text(self.path / "results.csv", text.getvalue())
 
     def read_results(self, epochs: int) -> list[dict[str, Any]]:
-        """The rows of the first ``epochs`` epochs."""
+        """Read the rows of the first ``epochs`` epochs."""
         path = self.path / "results.csv"
         try:
             text = path.read_text("utf-8") if path.is_file() else ""
@@ -125,11 +125,11 @@ class RunFolder:
         return rows[:epochs]
 
     def write_metrics(self, metrics: dict[str, Any]) -> None:
-        """The final figures."""
+        """Write the final figures."""
         write_text(self.path / "metrics.json", json.dumps(metrics, indent=1))
 
     def write_data(self, facts: dict[str, Any]) -> None:
-        """What the data is, and what training does not see of it."""
+        """Write what the data is, and what training does not see of it."""
         write_text(self.path / "data.json", json.dumps(facts, indent=1))
 
     def log(self, line: str) -> None:
