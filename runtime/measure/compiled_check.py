@@ -46,7 +46,7 @@ from axonnx.runtime.streams.probabilities import joint_logits
 
 Floats = NDArray[np.float32]
 SAMPLES = 16
-FIRED = re.compile(r"spikes( \d+(:\S+)?)*")
+FIRED = re.compile(r"spikes \d+( \d+(:\S+)?)*")  # the sum of a layer's membranes, and where it fired
 SEED = 0  # of a stochastic network's noise in compiled programs
 
 
@@ -204,7 +204,10 @@ class _Reading:
         comparison.add(each.seen, seen, done)
         for place in range(before, len(comparison.differences)):
             comparison.differences[place] = _placed(comparison.differences[place], each, done)
-        return self._decisions(told[:, 0].tolist(), each)
+        wrong = self._decisions(told[:, 0].tolist(), each)
+        if self.traced and len(comparison.differences) == before:  # a spike that differs says more
+            wrong += self._membranes(spikes, each)
+        return wrong
 
     def _result(self, comparison: Comparison, done: int) -> CompiledProgram:
         return CompiledProgram(
@@ -242,7 +245,7 @@ class _Reading:
             mine = lines[number::count]
             memory = np.zeros((len(mine), layout.size), np.float32)
             for row, line in zip(memory, mine, strict=True):
-                for word in line.split()[1:]:
+                for word in line.split()[2:]:
                     place, _, value = word.partition(":")
                     if int(place) >= layout.size:
                         raise BrokenCodeError(
@@ -253,6 +256,24 @@ class _Reading:
             found[SPIKES + name] = values.reshape(windows, -1, *values.shape[1:]).swapaxes(0, 1)
         return found
 
+    def _membranes(self, lines: list[str], each: Expected) -> list[str]:
+        """Return the first membranes that differ although every spike is equal."""
+        found = np.array([int(line.split()[1]) for line in lines], np.int64).reshape(-1, len(self.layouts))
+        expected = np.zeros_like(found)
+        for number, (name, layout) in enumerate(self.layouts.items()):
+            membranes = each.seen.get(MEMBRANE + name)
+            if membranes is not None:
+                rows = membranes.swapaxes(0, 1).reshape(-1, *membranes.shape[2:])
+                expected[:, number] = sums_of(layout.pack(rows))
+        if not (found != expected).any():
+            return []
+        row, number = np.argwhere(found != expected)[0].tolist()
+        window, step = divmod(row, each.given.frames.shape[1])
+        return [
+            f"{self.name}: layer {list(self.layouts)[number]!r}, time step {step}, window {window} of "
+            f"{each.given.name}: its membranes have other bits, although every spike is equal"
+        ]
+
     def _decisions(self, lines: list[str], each: Expected) -> list[str]:
         """Return what is wrong with the labels in front of lines."""
         wrong = []
@@ -262,6 +283,14 @@ class _Reading:
                 where = f"{self.name}: window {window} of {each.given.name}"
                 wrong.append(f"{where}: it says {line.partition('  ')[0]!r}, the file says {label!r}")
         return wrong
+
+
+def sums_of(rows: Floats) -> NDArray[np.uint32]:
+    """Return for each row the sum of its numbers' bits, each times an odd number, as a compiled program prints it."""
+    words = (rows + np.float32(0)).view(np.uint32)  # one zero
+    factors = 2 * np.arange(rows.shape[1], dtype=np.uint32) + np.uint32(1)
+    sums: NDArray[np.uint32] = (words * factors).sum(1, dtype=np.uint32)
+    return sums
 
 
 def _margin(program: Program, each: Expected, layer: str, index: tuple[int, ...]) -> dict[str, float | str]:

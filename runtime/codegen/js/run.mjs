@@ -1,6 +1,6 @@
 // node run.mjs [--windows] RECORDING: print the decision on a recording of events, or on each of its windows, and logits.
-// AXONNX_KEEP_LAYERS=1 also prints, after each step, which neurons fired, and goes on after a failed self-test: axonnx
-// verify compares them and finds the place.
+// AXONNX_KEEP_LAYERS=1 also prints, after each step, the bits of all membranes as one sum and which neurons fired, and goes
+// on after a failed self-test: axonnx verify compares them and finds the place.
 import { readFileSync } from 'node:fs';
 import { contract, create, follow, selftest } from './network.js';
 import { fitRecording, readRecording } from './recordings.js';
@@ -11,10 +11,15 @@ if (path === undefined) {
   process.exit(2);
 }
 
+function sumMembranes({ membrane }) {
+  const words = new Uint32Array((membrane ?? new Float32Array(0)).map((value) => value + 0).buffer);  // one zero
+  return words.reduce((sum, word, i) => sum + Math.imul(word, 2 * i + 1) | 0, 0) >>> 0;
+}
+
 function printSpikes(network) {
   if (!process.env.AXONNX_KEEP_LAYERS) return;
   const fired = ({ spikes }) => Array.from(spikes.keys()).filter((i) => spikes[i]).map((i) => (spikes[i] === 1 ? i : `${i}:${spikes[i].toPrecision(9)}`));
-  for (const layer of network.layers) console.log(['spikes', ...fired(layer)].join(' '));
+  for (const layer of network.layers) console.log(['spikes', sumMembranes(layer), ...fired(layer)].join(' '));
 }
 
 function print(found, members, told) {

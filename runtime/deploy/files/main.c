@@ -33,12 +33,26 @@ static void print_logits(const network_state *n)
     }
 }
 
-/* axonnx verify builds the program with AXONNX_KEEP_LAYERS and compares the places of a layer's trace that are not zero. */
+/* axonnx verify builds the program with AXONNX_KEEP_LAYERS and compares where layers fire, and the bits of all membranes as
+   one sum: each times an odd number, so that no single one can differ unseen. */
+#ifdef AXONNX_KEEP_LAYERS
+static uint32_t sum_membranes(const network_state *n, const network_layer *layer)
+{
+    uint32_t sum = 0, word;
+    for (int i = 0; layer->membrane >= 0 && i < layer->places; i++) {
+        const float value = n->trace[layer->membrane + i] + 0.0f; /* one zero */
+        memcpy(&word, &value, sizeof word);
+        sum += word * (2u * (uint32_t)i + 1u);
+    }
+    return sum;
+}
+#endif
+
 static void print_spikes(const network_state *n)
 {
 #ifdef AXONNX_KEEP_LAYERS
     for (const network_layer *layer = network_layers; layer->name; layer++) {
-        printf("spikes");
+        printf("spikes %lu", (unsigned long)sum_membranes(n, layer));
         for (int i = 0; i < layer->places; i++)
             if (n->trace[layer->spikes + i] == 1.0f) printf(" %d", i);
             else if (n->trace[layer->spikes + i] != 0.0f) printf(" %d:%.9g", i, (double)n->trace[layer->spikes + i]);

@@ -115,6 +115,25 @@ def test_what_is_no_number_is_said_in_words(files, tmp_path, old, new, why):
 
 
 @needs_node
+def test_membranes_are_compared_where_spikes_are_equal(files, tmp_path):
+    """A ten millionth is added where no neuron fires."""
+    edit = [("network.js", "round(charged - reset)", "round(charged - reset) + (charged < -0.5 ? 1e-7 : 0)")]
+    found = checked(files["plain"], tmp_path, "js", edit=edit)
+    assert found.first_difference is None
+    assert "its membranes have other bits, although every spike is equal" in found.failures[0]
+    assert "layer 'hidden.0.neuron', time step " in found.failures[0]
+
+
+def test_no_single_number_can_differ_unseen():
+    rows = np.random.default_rng(1).standard_normal((1, 300)).astype(np.float32)
+    for place in range(300):
+        for bit in (0, 13, 31):
+            other = rows.copy()
+            other.view(np.uint32)[0, place] ^= np.uint32(1 << bit)
+            assert compiled_check.sums_of(other) != compiled_check.sums_of(rows)
+
+
+@needs_node
 def test_a_program_that_prints_less_is_different(files, tmp_path):
     edit = [("run.mjs", "for (const layer of network.layers)", "for (const layer of network.layers.slice(1))")]
     found = checked(files["plain"], tmp_path, "js", edit=edit)
