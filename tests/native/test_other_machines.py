@@ -2,6 +2,9 @@
 
 Every network is one program of generated C, which has the core in it. Sanitizers see every access and every operation
 that C leaves undefined; emulators stand for ARM with NEON and for a machine whose bytes are the other way round.
+
+Training passes, which no generated program has, are one more program: it gives the bits of plain C forwards, and its
+gradients but for their last bits.
 """
 
 import os
@@ -15,6 +18,7 @@ import pytest
 
 from axonnx.native import core
 from axonnx.runtime.codegen.c.network_source import c_source
+from axonnx.runtime.codegen.rows import header
 from axonnx.runtime.model import load
 
 from ..compilers import find_compiler
@@ -119,3 +123,40 @@ def test_golden_files_keep_their_bits(build, name, tmp_path):
     found, expected = logits(BUILDS[build], name, tmp_path, sample=2)
     assert np.array_equal(found, expected)
     assert found.any()
+
+
+TRAINING = Path(__file__).with_name("training_driver.c")
+
+
+def training_passes(build: Build, folder: Path) -> list[tuple[str, np.ndarray]]:
+    """Everything that the training passes give on the same numbers, by kind and name."""
+    (folder / "generated.h").write_text(header(), "utf-8")
+    plain = () if build.vectors else ("-DCORE_PLAIN",)
+    flags = (*build.flags, *plain, f"-I{folder}", f"-I{TRAINING.parents[2] / 'native'}", "-fno-math-errno", "-w")
+    command = [build.compiler, *flags, str(TRAINING), "-lm", "-o", f"{folder}/training"]
+    subprocess.run(command, check=True)
+    done = subprocess.run([*build.emulator, f"{folder}/training"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = (line.partition(":")[::2] for line in done.stdout.splitlines())
+    return [(name, np.array([int(word, 16) for word in words.split()], np.uint32)) for name, words in lines]
+
+
+def test_training_passes_on_arm_are_those_of_plain_c(tmp_path):
+    """Equal bits forwards; gradients to 1e-5 of the largest, as tests of ``models/fast`` hold plain C to torch."""
+    arm = Build("aarch64-linux-gnu-gcc", ("-O2", "-std=c99", "-static"), ARM)
+    if why_not := arm.why_not():
+        pytest.skip(why_not)
+    here = Build(find_compiler(), ("-O1", "-std=gnu99"), vectors=False)
+    expected, found = training_passes(here, tmp_path), training_passes(arm, tmp_path)
+    assert [name for name, _ in found] == [name for name, _ in expected]
+    assert sum(name[0] == "F" for name, _ in found) == 65
+    for (name, bits), (_, others) in zip(found, expected, strict=True):
+        numbers, reference = bits.view(np.float32), others.view(np.float32)
+        assert reference.any() or name == "G sums", name
+        if name[0] == "F":
+            assert np.array_equal(bits, others), name
+        else:
+            assert np.abs(numbers - reference).max() <= 1e-5 * np.abs(reference).max(), name
+    for name in ("F by events", "F convolution"):  # events, then the dense product
+        same = [bits for given, bits in found if given == name]
+        assert all(np.array_equal(*pair) for pair in zip(same[::2], same[1::2], strict=True)), name
