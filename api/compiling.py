@@ -22,7 +22,8 @@ from axonnx.runtime.report.panel import try_page
 
 
 def _with_page(program: Program, origin: Origin) -> dict[str, str]:
-    return {"index.html": try_page(program), **browser_files(program, origin)}
+    page = {} if program.contract.units is not None else {"index.html": try_page(program)}  # which draws probabilities
+    return {**page, **browser_files(program, origin)}
 
 
 TARGETS: dict[Target, Callable[[Program, Origin], dict[str, str]]] = {

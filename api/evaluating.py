@@ -22,7 +22,7 @@ from axonnx.runtime.format.network_input import to_input
 from axonnx.runtime.jobs.running import Watch, all_results
 from axonnx.runtime.jobs.work import FileTask, Job, Pool
 from axonnx.runtime.measure.energy import Hardware, read_hardware
-from axonnx.runtime.measure.evaluation import Answers, Evaluation, answers, evaluate, figures_of
+from axonnx.runtime.measure.evaluation import Answers, Evaluation, ValueEvaluation, answers, evaluate, figures_of
 from axonnx.runtime.measure.profile import Counts, count
 from axonnx.runtime.measure.profile import figures_of as costs_of
 from axonnx.runtime.measure.profile_result import ProfileResult
@@ -43,7 +43,7 @@ def evaluate_model(
     seed: int = 0,
     pool: Pool | None = None,
     watch: Watch | None = None,
-) -> Evaluation:
+) -> Evaluation | ValueEvaluation:
     """Run a loaded file on all of ``data``; with a ``pool``, some samples at a time are jobs, with the same figures."""
     sha256 = sha256_of(path)
     samples = samples_for(data, loaded.contract, part, fit)
@@ -105,6 +105,7 @@ def profile_model(
     """Count on ``limit`` samples of all classes (None: every sample), with a ``pool`` some of them at a time."""
     table = hardware if isinstance(hardware, Hardware) else read_hardware(hardware)
     sha256, program = sha256_of(model), compile_file(model)
+    program.contract.needs_classes(program.name, "a profile, which compares costs with accuracy,")
     measuring, samples = measuring_engine(program, engine), samples_for(data, program.contract, part, fit)
     task = None
     if pool is not None:

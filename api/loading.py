@@ -154,6 +154,7 @@ def _data_set(name: str, contract: Contract, part: str, fit: Fit | None) -> Samp
 
 def _of_part(data: Data, source: str, contract: Contract, fit: Fit | None, name: str = "") -> Samples:
     """Keep the samples of the network's classes, with the numbers that these classes have in the network."""
+    contract.needs_classes(source, "this data set, whose samples have classes,")
     strangers = [each for each in contract.classes if each not in data.classes]
     if strangers:
         raise AxonnxError(
@@ -214,7 +215,8 @@ def _of_prepared(prepared: Prepared, name: str, contract: Contract, part: str, r
             frames = np.asarray(x).swapaxes(0, 1) if prepared.steps else np.asarray(x)[:, np.newaxis]
             yield _fitting(frames, str(run or name), contract), labels
 
-    return Samples(f"the {part} part of {name}", lambda: data.digest, len(data), some, known=data.labels)
+    source, digest, values = f"the {part} part of {name}", (lambda: data.digest), prepared.targets
+    return Samples(source, digest, len(data), some, known=data.labels, values=values)
 
 
 def _fitting(frames: NDArray[Any], run: str, contract: Contract) -> NDArray[np.integer]:

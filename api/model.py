@@ -18,6 +18,7 @@ from axonnx.base.progress import Progress
 from axonnx.runtime import model as runtime
 from axonnx.runtime.engines.choose import MEASURING, EngineName
 from axonnx.runtime.engines.interface import Engine
+from axonnx.runtime.format.contract import describe_results
 from axonnx.runtime.format.model_file import read_model_file
 from axonnx.runtime.format.network_input import describe_input
 from axonnx.runtime.frame_pipeline import FramePipeline, open_frames
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from axonnx.compiling import Compiled
     from axonnx.runtime.measure.energy import Hardware
     from axonnx.runtime.measure.engine_result import CompiledResult, EngineResult
-    from axonnx.runtime.measure.evaluation import Evaluation
+    from axonnx.runtime.measure.evaluation import Evaluation, ValueEvaluation
     from axonnx.runtime.measure.inspection import Inspection
     from axonnx.runtime.measure.profile_result import ProfileResult
     from axonnx.runtime.measure.verify_result import VerifyResult
@@ -70,7 +71,7 @@ class Model(runtime.Model):
         members = f" of {contract.collapse.members}" if contract.collapse.members > 1 else ""
         return (
             f"{type(self).__name__}({str(self.path)!r}: {contract.kind}, {contract.collapse.mode}{members}, {shape} → "
-            f"{len(contract.classes)} classes, engine {self.engine.name})"
+            f"{len(contract.classes)} {'classes' if contract.units is None else 'values'}, engine {self.engine.name})"
         )
 
     def _repr_html_(self) -> str:
@@ -79,7 +80,7 @@ class Model(runtime.Model):
         contract = self.contract
         rows = {
             "input": describe_input(contract.input),
-            "classes": ", ".join(contract.classes),
+            "classes" if contract.units is None else "values": describe_results(contract).partition(": ")[2],
             "collapse": f"{contract.collapse.mode}, weights stored as {contract.collapse.weights}",
             "engine": self.engine.name,
         }
@@ -282,7 +283,7 @@ class Model(runtime.Model):
         seed: Natural = 0,
         jobs: int | str = 1,
         progress: Progress | None = None,
-    ) -> Evaluation:
+    ) -> Evaluation | ValueEvaluation:
         """Measure accuracy, NLL, Brier score and calibration on labelled data, with 95 % intervals.
 
         Args:

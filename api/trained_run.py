@@ -127,7 +127,7 @@ class Run:
     @property
     def classes(self) -> tuple[str, ...]:
         """The names of the classes."""
-        found: tuple[str, ...] = self.trained.prepared.splits.classes
+        found: tuple[str, ...] = self.trained.classes
         return found
 
     def __repr__(self) -> str:

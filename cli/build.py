@@ -74,7 +74,9 @@ def _listing() -> str:
 
 
 def metrics_table(metrics: Mapping[str, Any], classes: Sequence[str]) -> str:
-    """Return a line for each part, and the confusion that happened most often."""
+    """Return a line for each part, and the confusion that happened most often; or the errors of real values."""
+    if any("rmse" in found for found in metrics.values()):
+        return "\n".join(_value_rows(metrics, classes))
     lines = [f"{'part':<18}{'samples':>8}{'accuracy':>10}  {'95 % interval':<16}{'NLL':>8}{'ECE':>8}{'Brier':>8}"]
     for name, found in metrics.items():
         low, high = found["accuracy_interval"]
@@ -85,6 +87,19 @@ def metrics_table(metrics: Mapping[str, Any], classes: Sequence[str]) -> str:
         )
     worst = _worst_confusion(metrics.get("test", {}).get("confusion"), classes)
     return "\n".join([*lines, *([worst] if worst else [])])
+
+
+def _value_rows(metrics: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    lines = [f"{'part':<18}{'samples':>8}  {'value':<14}{'MAE':>10}{'RMSE':>10}  {'95 % interval':<20}{'R²':>8}"]
+    for part, found in metrics.items():
+        for number, name in enumerate(names):
+            low, high = found["intervals"]["rmse"][number]
+            mae, rmse, r2 = (found[figure][number] for figure in ("mae", "rmse", "r2"))
+            interval = f"{low:.4g} – {high:.4g}"
+            lines.append(
+                f"{part:<18}{found['samples']:>8}  {name:<14}{mae:>10.4g}{rmse:>10.4g}  {interval:<20}{r2:>8.3f}"
+            )
+    return lines
 
 
 def _worst_confusion(confusion: list[list[int]] | None, classes: Sequence[str]) -> str | None:
@@ -199,8 +214,8 @@ def export(options: Options) -> int:
     print(_export_report(model, options.folder))
     if output.suffix == ".nir":
         print(_wrote_nir(output, options.dt))
-    collapse = model.contract.collapse
-    if (text := advice(model.contract.accuracy, collapse.mode, collapse.calibrated)) is not None:
+    collapse, scores = model.contract.collapse, model.contract.accuracy
+    if scores and (text := advice(scores, collapse.mode, collapse.calibrated)) is not None:
         print(f"\n{text}", file=sys.stderr)
     return FINE
 
@@ -216,7 +231,8 @@ def _export_report(model: Model, run: str) -> str:
             f"{each.largest_sum:>12.3f}"
         )
     lines.append("(largest sum: in units of 2^24 grid steps; below 1, every order of additions gives the same bits)")
-    lines += ["", f"{'test accuracy':<44}{'':>8}  {'95 % interval':<18}{'NLL':>8}"]
+    if contract.accuracy:
+        lines += ["", f"{'test accuracy':<44}{'':>8}  {'95 % interval':<18}{'NLL':>8}"]
     for entry in contract.accuracy:
         low, high = entry.interval
         interval, way = f"{100 * low:.1f} – {100 * high:.1f} %", way_text(entry, contract.collapse)

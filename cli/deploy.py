@@ -228,6 +228,8 @@ def _cut(name: str) -> str:
 def _decision_line(decision: Decision, length: int) -> str:
     """Time, label, probability and entropy; what closes a window says so."""
     where = f"sample {decision.window:<6}" if decision.t_us is None else f"{decision.t_us / 1e6:>13.6f} s"
+    if decision.units is not None:
+        return f"{where}  {decision.text}{_mark(decision, length)}"
     width = max(len(name) for name in decision.classes)
     line = f"{where}  {decision.label:<{width}}  {100 * decision.confidence:>5.1f} %  entropy {decision.entropy:.3f}"
     if decision.mutual_information is not None:

@@ -13,11 +13,11 @@ from axonnx.base.palette import groups_of_series, save_figure
 from axonnx.cli.guard import FAILED, FINE
 from axonnx.cli.options import Options, set_torch_threads
 from axonnx.model import load, verify_file
-from axonnx.runtime.format.contract import AccuracyContract, Contract, LayerContract
+from axonnx.runtime.format.contract import AccuracyContract, Contract, LayerContract, describe_results
 from axonnx.runtime.format.network_input import describe_device, describe_input
 from axonnx.runtime.measure.agreement import agreement_of
 from axonnx.runtime.measure.engine_result import CompiledResult, EngineResult
-from axonnx.runtime.measure.evaluation import Evaluation
+from axonnx.runtime.measure.evaluation import Evaluation, ValueEvaluation
 from axonnx.runtime.measure.inspection import Certificate, Inspection, inspect_file
 from axonnx.runtime.measure.profile_result import DenseEnergy, Energy, ProfileResult
 from axonnx.runtime.measure.verify_result import Accuracy, VerifyResult
@@ -186,8 +186,10 @@ def _evaluate_run(target: str, options: Options) -> int:
     return FINE
 
 
-def evaluation_table(result: Evaluation) -> str:
+def evaluation_table(result: Evaluation | ValueEvaluation) -> str:
     """Return the figures as text."""
+    if isinstance(result, ValueEvaluation):
+        return "\n".join([*_value_lines(result), *(f"note: {note}" for note in result.notes)])
     lines = [f"{result.model} on {result.data}: {result.samples} samples, engine {result.engine}", ""]
     for name, key, factor, unit in FIGURES:
         low, high = (factor * value for value in getattr(result.intervals, key))
@@ -201,9 +203,9 @@ def evaluation_table(result: Evaluation) -> str:
     return "\n".join([*lines, *(f"note: {note}" for note in result.notes)])
 
 
-def side_by_side(results: Sequence[Evaluation]) -> str:
+def side_by_side(given: Sequence[Evaluation | ValueEvaluation]) -> str:
     """Several files: their figures, and on how many samples they decide alike."""
-    found = agreement_of(results)
+    found, results = agreement_of(given), [each for each in given if isinstance(each, Evaluation)]
     width = 2 + max(len(name) for name in (*found.files, "the truth"))
     lines = [f"{len(results)} files on {found.data}: {len(found.truth)} samples", ""]
     lines.append(f"{'file':<{width}}{'accuracy':>10}{'NLL':>8}{'Brier':>8}{'ECE':>8}")
@@ -216,6 +218,15 @@ def side_by_side(results: Sequence[Evaluation]) -> str:
         lines.append(f"{name:<{width}}" + "".join(f"{count:>{width}}" for count in row))
     alike = len(found.truth) - len(found.disputed)
     return "\n".join([*lines, "", f"all decide alike on {alike}, and {found.wrong_alike} of these are wrong"])
+
+
+def _value_lines(result: ValueEvaluation) -> list[str]:
+    lines = [f"{result.model} on {result.data}: {result.samples} samples, engine {result.engine}", ""]
+    for number, (name, unit) in enumerate(zip(result.values, result.units, strict=True)):
+        for text, key, of in (("MAE", "mae", unit), ("RMSE", "rmse", unit), ("R²", "r2", "")):
+            low, high = result.intervals[key][number]
+            lines.append(f"{name:<14}{text:<6}{getattr(result, key)[number]:>10.4g} {of:<6}({low:.4g} – {high:.4g})")
+    return [*lines, "(95 % intervals: bootstrap)"]
 
 
 def _confusion(result: Evaluation) -> list[str]:
@@ -357,7 +368,7 @@ def _promises(contract: Contract) -> list[str]:
     return [
         f"{'input':<12}{entering.name}: {describe_input(entering)}, |{value}| up to {entering.largest}{scaled}",
         f"{'device':<12}{describe_device(entering)}",
-        f"{'classes':<12}{len(contract.classes)}: {', '.join(contract.classes)}",
+        f"{'classes' if contract.units is None else 'values':<12}{describe_results(contract)}",
         f"{'collapse':<12}{collapse.mode}{members}{seed}{', calibrated' if collapse.calibrated else ''}{pruned}, "
         f"weights stored as {collapse.weights}",
         f"{'firing':<12}where membrane {contract.tie} threshold{reset}",

@@ -34,8 +34,9 @@ def make_contract(
     accuracy: Sequence[AccuracyContract] = (),
     provenance: Provenance | None = None,
     measured: MeasuredOn | None = None,
+    units: tuple[str, ...] | None = None,
 ) -> Contract:
-    """Return the contract of a collapsed network."""
+    """Return the contract of a collapsed network; with ``units`` its outputs are real values of these names."""
     first = collapsed.members[0]
     spiking = first.captured.signature.spiking
     settings = collapsed.settings
@@ -47,6 +48,7 @@ def make_contract(
         kind="spiking" if spiking else "binary",
         form=form,
         classes=classes,
+        units=units,
         input=collapsed.input,
         collapse=CollapseContract(
             mode=settings.mode,

@@ -67,10 +67,12 @@ def export_run(
     measured = MeasuredOn(samples=sum(len(labels) for _, labels in test), passes=passes, seed=settings.seed)
     thresholds = _calibrated(trained, settings, tell) if calibrate else None
     collapsed = collapse_network(trained.network, trained.arriving, settings, thresholds)
+    if trained.units is not None:  # real values are neither right nor wrong
+        contract = make_contract(collapsed, trained.classes, form, (), trained.provenance(), None, trained.units)
+        return Exported(Path(output), _written(collapsed, contract, trace, output), collapsed, contract)
     tell(f"measuring the gap on {measured.samples} test samples")
     scores = score_ways(trained.network, collapsed, thresholds, test, measured, trained.bayesian, tell)
-    classes = trained.prepared.splits.classes
-    contract = make_contract(collapsed, classes, form, scores, trained.provenance(), measured)
+    contract = make_contract(collapsed, trained.classes, form, scores, trained.provenance(), measured)
     return Exported(Path(output), _written(collapsed, contract, trace, output), collapsed, contract)
 
 

@@ -70,7 +70,10 @@ class FramePipeline:
 
     def _decision(self, number: int, member_logits: NDArray[np.float32]) -> Decision:
         steps = self.samples.shape[1]
-        return Decision(None, steps - 1, number, steps, member_logits, self.model.contract.classes, final=True)
+        contract = self.model.contract
+        return Decision(
+            None, steps - 1, number, steps, member_logits, contract.classes, final=True, units=contract.units
+        )
 
     def summary(self) -> dict[str, object]:
         """Return the counters of the run: samples, decisions and spikes."""

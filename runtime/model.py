@@ -129,7 +129,7 @@ class Model:
             self._check_run(state, self._input(given), samples or range(state.batch))
         noise = self.noise(seed, samples or range(state.batch), state.step, 1) if self.program.noises else {}
         chunk = self.engine.advance(state, given, noise, trace)
-        return chunk.state, RunResult(chunk, self._spiking)
+        return chunk.state, RunResult(chunk, self.contract)
 
     def stepper(self, state: State | None = None, *, seed: int = 0, samples: Sequence[int] | None = None) -> Stepper:
         """Return an object that runs step by step and keeps the state, in a fraction of the time of ``step``.
@@ -280,7 +280,7 @@ class Model:
             counted = [chunk.activity for chunk in chunks if chunk.activity is not None]
             activity = reduce(lambda first, then: first.plus(then), counted) if counted else None
             last = last._replace(activity=activity, traces=traces)
-        return RunResult(last, self._spiking)
+        return RunResult(last, self.contract)
 
 
 def _source(recording: Events | Recording | str | os.PathLike[str], index: int | None) -> FileSource:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.engines.interface import Chunk
+from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.streams.probabilities import entropy, joint_logits, mean_probabilities, mutual_information, softmax
 
 Floats = NDArray[np.float32]
@@ -23,14 +24,14 @@ class RunResult:
         traces: Arrays spikes/<layer> and membrane/<layer>, [T, B, …], if the run recorded them.
     """
 
-    def __init__(self, chunk: Chunk, spiking: bool) -> None:
+    def __init__(self, chunk: Chunk, contract: Contract) -> None:
         self.state, self._results, self.activity, self.traces = chunk
-        self._spiking = spiking
+        self._contract = contract
 
     @cached_property
     def member_logits(self) -> Floats:
         """Logits [members, B, classes] of each member; a spiking network's are the read-out's mean over all steps."""
-        return self._results / np.float32(self.state.step) if self._spiking else self._results
+        return self._results / np.float32(self.state.step) if self._contract.kind == "spiking" else self._results
 
     @property
     def logits(self) -> Floats:
@@ -39,7 +40,8 @@ class RunResult:
 
     @cached_property
     def probabilities(self) -> Doubles:
-        """Probabilities [B, classes], the mean over the members."""
+        """Probabilities [B, classes], the mean over the members; a network that gives real values has none."""
+        self._contract.needs_classes("this result", "a probability")
         return mean_probabilities(self.member_logits)
 
     @cached_property

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from axonnx import models
@@ -24,6 +25,7 @@ from axonnx.train import own
 from axonnx.train.config.own import OwnSource, own_source
 from axonnx.train.config.settings import Config, DataConfig, ModelConfig, ValidationConfig, VariantConfig
 from axonnx.train.data.frames import Frames
+from axonnx.train.data.quantities import Quantities, read_quantities
 from axonnx.train.data.recordings import Recordings
 from axonnx.train.data.sets.registry import load_data_set
 from axonnx.train.data.shaping import Shaping
@@ -41,6 +43,22 @@ class Prepared:
     shape: tuple[int, ...]  # [T, C, H, W] with time, [C, H, W] without
     merging: MergingContract | None = None  # of frames
     repeated: bool = False  # an image for all time steps
+    quantities: Quantities | None = None  # what is learned in place of classes
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of what the network gives: classes, or real values."""
+        return self.splits.classes if self.quantities is None else self.quantities.names
+
+    @property
+    def units(self) -> tuple[str, ...] | None:
+        """The units of real values."""
+        return None if self.quantities is None else self.quantities.units
+
+    @property
+    def targets(self) -> NDArray[np.float32] | None:
+        """The real values [classes, values] that each class stands for."""
+        return None if self.quantities is None else self.quantities.table
 
     @property
     def steps(self) -> int | None:
@@ -49,7 +67,14 @@ class Prepared:
 
 
 def prepare(config: DataConfig) -> Prepared:
-    """Load the data set and work out how it is binned."""
+    """Load the data set and work out how it is binned, and what is learned."""
+    prepared = _binned(config)
+    if config.quantities is None:
+        return prepared
+    return replace(prepared, quantities=read_quantities(config.quantities, prepared.splits.classes, config.name))
+
+
+def _binned(config: DataConfig) -> Prepared:
     shaping = Shaping(config.resize, config.crop, config.windows)
     splits = load_data_set(config.name, root=config.root, shaping=shaping, **config.options)
     if config.classes is not None:
@@ -209,7 +234,7 @@ def _described(config: Config, prepared: Prepared) -> Network:
     with _naming("model.layers", UNFIT):
         _refuse_count(numbers_in(read_layers(model.layers)))
         network = DescribedNetwork(model.layers, variant.through_time(prepared.steps))
-        check_network(network, prepared.shape[-3:], len(prepared.splits.classes))
+        check_network(network, prepared.shape[-3:], len(prepared.outputs))
     return network
 
 
@@ -223,7 +248,7 @@ def _own(config: Config, prepared: Prepared, source: OwnSource) -> Network:
     given = {
         "inputs": channels * height * width,
         "shape": (channels, height, width),
-        "classes": len(prepared.splits.classes),
+        "classes": len(prepared.outputs),
         "steps": prepared.steps,
         "variant": variant if prepared.steps is None else variant.through_time(prepared.steps),
         "settings": _lif_settings(config.model),
@@ -256,7 +281,7 @@ def _shipped(config: Config, prepared: Prepared) -> Network:
     options = _options(config.model, kind)
     options["variant"] = make_variant(config.variant)
     refuse_idle_noise(config, options["variant"])
-    options["classes"] = len(prepared.splits.classes)
+    options["classes"] = len(prepared.outputs)
     channels, height, width = prepared.shape[-3:]
     maps = kind.endswith(("resnet", "convnet"))
     options["inputs"] = channels if maps else channels * height * width

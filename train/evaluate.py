@@ -12,21 +12,30 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from axonnx.models import MEAN_FIELD, Fire, Network, Sample
-from axonnx.runtime.measure.metrics import Metrics, metrics_of
+from axonnx.runtime.measure.metrics import Metrics, ValueMetrics, metrics_of, value_metrics
 from axonnx.train.distributed import World
 from axonnx.train.feed import Batch
+
+Targets = NDArray[np.float32] | None  # [classes, values]: what each label stands for, in a regression
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """Class probabilities [N, classes] and the true labels [N]; the mean firing rate of each layer."""
+    """Class probabilities [N, classes] and the true labels [N]; the mean firing rate of each layer.
+
+    With ``targets`` [classes, values], what each label stands for, the network's real values [N, values] are in the
+    place of probabilities.
+    """
 
     probabilities: NDArray[np.float32]
     labels: NDArray[np.int64]
     rates: dict[str, float]
+    targets: Targets = None
 
-    def metrics(self) -> Metrics:
-        """Accuracy, calibration and the rest."""
+    def metrics(self) -> Metrics | ValueMetrics:
+        """Accuracy, calibration and the rest; or the errors of real values."""
+        if self.targets is not None:
+            return value_metrics(self.probabilities, self.targets[self.labels])
         return metrics_of(self.probabilities, self.labels)
 
 
@@ -39,20 +48,25 @@ class _Piece:
     rates: list[dict[str, Tensor]]
 
 
-def predict_mean_field(network: Network, batches: Iterable[Batch], world: World | None = None) -> Predictions:
+def predict_mean_field(
+    network: Network, batches: Iterable[Batch], world: World | None = None, targets: Targets = None
+) -> Predictions:
     """Predict with the deterministic network, the one that ships.
 
     In a ``world`` of several processes each brings its own batches, as ``Feed.part_of`` deals them out, and all get the
     whole: put together in the order of the batches, it has the bits of one process.
     """
     world = world or World()
-    return _together(_dealt(world.gather(list(_pieces(network, batches, MEAN_FIELD, passes=1)))))
+    return _together(_dealt(world.gather(list(_pieces(network, batches, MEAN_FIELD, 1, targets)))), targets)
 
 
-def predict_bayesian(network: Network, batches: Iterable[Batch], passes: int, seed: int = 0) -> Predictions:
-    """Return the mean of the class probabilities of ``passes`` noisy passes."""
+def predict_bayesian(
+    network: Network, batches: Iterable[Batch], passes: int, seed: int = 0, targets: Targets = None
+) -> Predictions:
+    """Return the mean of the class probabilities (or real values) of ``passes`` noisy passes."""
     device = next(network.parameters()).device
-    return _together(_pieces(network, batches, Sample(torch.Generator(device).manual_seed(seed)), passes))
+    noise = Sample(torch.Generator(device).manual_seed(seed))
+    return _together(_pieces(network, batches, noise, passes, targets), targets)
 
 
 def _dealt(hands: Sequence[Sequence[_Piece]]) -> Iterator[_Piece]:
@@ -61,7 +75,7 @@ def _dealt(hands: Sequence[Sequence[_Piece]]) -> Iterator[_Piece]:
     return (piece for each in rounds for piece in each if piece is not None)
 
 
-def _together(pieces: Iterable[_Piece]) -> Predictions:
+def _together(pieces: Iterable[_Piece], targets: Targets) -> Predictions:
     whole = list(pieces)
     totals: dict[str, Tensor] = {}
     for rates in (rates for piece in whole for rates in piece.rates):
@@ -69,18 +83,18 @@ def _together(pieces: Iterable[_Piece]) -> Predictions:
             totals[name] = totals.get(name, 0.0) + rate
     labels = np.concatenate([piece.labels for piece in whole])
     means = {name: float(total) / len(labels) for name, total in totals.items()}
-    return Predictions(np.concatenate([piece.probabilities for piece in whole]), labels, means)
+    return Predictions(np.concatenate([piece.probabilities for piece in whole]), labels, means, targets)
 
 
 @torch.no_grad()
-def _pieces(network: Network, batches: Iterable[Batch], fire: Fire, passes: int) -> Iterator[_Piece]:
+def _pieces(network: Network, batches: Iterable[Batch], fire: Fire, passes: int, targets: Targets) -> Iterator[_Piece]:
     training = network.training
     network.eval()
     for batch in batches:
         mean, rates = torch.zeros((), device=batch.labels.device), []
         for _ in range(passes):
             output = network(batch.x, fire)
-            mean = mean + torch.softmax(output.logits, -1) / passes
+            mean = mean + (torch.softmax(output.logits, -1) if targets is None else output.logits) / passes
             found = output.firing_rates().items()
             rates.append({name: (rate * len(batch.labels) / passes).cpu() for name, rate in found})
         yield _Piece(mean.cpu().numpy(), batch.labels.cpu().numpy(), rates)

@@ -17,6 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 from axonnx.base.progress import Progress
 from axonnx.models import Fire, Network, Regulariser, Sample, Variant
 from axonnx.models.fast.core import gaps_as
+from axonnx.runtime.measure.metrics import VALUE_FIGURES, ValueMetrics
 from axonnx.train.build import Prepared, make_variant
 from axonnx.train.config.settings import Config
 from axonnx.train.data.augment import Augmentation
@@ -25,7 +26,7 @@ from axonnx.train.data.cache import binned, can_be_kept
 from axonnx.train.data.recordings import Recordings
 from axonnx.train.data.splits import Data
 from axonnx.train.distributed import World
-from axonnx.train.evaluate import Predictions, predict_bayesian, predict_mean_field
+from axonnx.train.evaluate import Predictions, Targets, predict_bayesian, predict_mean_field
 from axonnx.train.feed import Batch, Feed
 from axonnx.train.finite import refuse_non_finite, refuse_non_finite_weights
 from axonnx.train.health import median_sizes
@@ -136,12 +137,14 @@ def fit(
                 _seeded(training.noise, config.seed, epoch, world.rank),
                 gaps_as(getattr(torch, config.optimiser.gaps)),
             ):
-                row = _epoch(wrapped, training, feeds["learn"], epoch, config, shown, world)
+                row = _epoch(wrapped, training, feeds["learn"], epoch, config, shown, world, data.targets)
             world.same_buffers(network)
             if config.noise.temper:
                 last = epoch + 1 == total
                 row["noise_scale"] = _temper(network, data, config, device, total) if last else 1.0
-            row |= _test(network, feeds["test"], world)
+            row |= _test(network, feeds["test"], world, data.targets)
+            if data.targets is not None:
+                del row["train_accuracy"]  # of labels, which only number the values
             row["seconds"] = time.perf_counter() - began
             training.epochs_done = epoch + 1
             training.rows.append(row)
@@ -174,10 +177,10 @@ def final_predictions(
     found: dict[str, Predictions] = {}
     bayesian = make_variant(config.variant).spread != "none"
     for name in prepared.splits.parts:
-        found[name] = predict_mean_field(network, feeds[name].part_of(world), world)
+        found[name] = predict_mean_field(network, feeds[name].part_of(world), world, prepared.targets)
         if bayesian and name != "train" and world.leads:
             found[f"{name}_bayesian"] = predict_bayesian(
-                network, feeds[name].epoch(0), config.eval_samples, config.seed
+                network, feeds[name].epoch(0), config.eval_samples, config.seed, prepared.targets
             )
     return found
 
@@ -196,7 +199,14 @@ def _seeded(noise: torch.Generator, seed: int, epoch: int, rank: int) -> Iterato
 
 
 def _epoch(
-    wrapped: nn.Module, training: Training, feed: Feed, epoch: int, config: Config, shown: Epochs, world: World
+    wrapped: nn.Module,
+    training: Training,
+    feed: Feed,
+    epoch: int,
+    config: Config,
+    shown: Epochs,
+    world: World,
+    targets: Targets,
 ) -> Row:
     """One pass over the training data; the row of its means."""
     wrapped.train()
@@ -210,7 +220,7 @@ def _epoch(
         share = world.balance(len(batch.labels), batch.labels.device)
         fire = fire_of_batch(config, variant, training.noise, epoch * len(feed) + number, len(feed))
         passes = config.optimiser.samples if isinstance(fire, Sample) else 1
-        objective = _objective(config, variant, training.multipliers)
+        objective = _objective(config, variant, training.multipliers, targets)
         parts = _step(wrapped, training, batch, fire, objective, passes, share / passes, config.optimiser.accumulate)
         norms = _gradient_norms(training.network)
         total = _total_norm(norms)
@@ -236,12 +246,13 @@ def _epoch(
     }
 
 
-def _objective(config: Config, variant: Variant, multipliers: dict[str, float]) -> Objective:
+def _objective(config: Config, variant: Variant, multipliers: dict[str, float], targets: Targets) -> Objective:
     """Return what the next step minimises."""
     chosen = config.regulariser
     weight: float | dict[str, float] = multipliers if chosen.weight == "auto" else chosen.weight
     regulariser = Regulariser(chosen.form, chosen.of, chosen.total)
-    return Objective(weight if variant.kl else 0.0, regulariser, config.optimiser.label_smoothing)
+    values = None if targets is None else torch.from_numpy(targets)
+    return Objective(weight if variant.kl else 0.0, regulariser, config.optimiser.label_smoothing, values)
 
 
 def _step(
@@ -277,9 +288,12 @@ def _only_the_last_is_shared(wrapped: nn.Module, left: int) -> AbstractContextMa
     return wrapped.no_sync() if left and isinstance(wrapped, DistributedDataParallel) else nullcontext()
 
 
-def _test(network: Network, feed: Feed, world: World) -> Row:
-    predictions = predict_mean_field(network, feed.part_of(world), world)
+def _test(network: Network, feed: Feed, world: World, targets: Targets) -> Row:
+    predictions = predict_mean_field(network, feed.part_of(world), world, targets)
     metrics = predictions.metrics()
+    if isinstance(metrics, ValueMetrics):
+        of_all = {name: float(np.mean(getattr(metrics, name))) for name in VALUE_FIGURES}
+        return {f"test_{name}": mean for name, mean in of_all.items()}
     return {"test_accuracy": metrics.accuracy, "test_nll": metrics.nll, "test_ece": metrics.ece}
 
 

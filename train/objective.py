@@ -1,4 +1,4 @@
-"""What training minimises: cross-entropy + λ · regulariser."""
+"""What training minimises: cross-entropy (of real values: the mean squared error) + λ · regulariser."""
 
 from __future__ import annotations
 
@@ -20,10 +20,14 @@ class Objective:
     weight: float | Mapping[str, float]
     regulariser: Regulariser = field(default_factory=Regulariser)
     label_smoothing: float = 0.0
+    targets: Tensor | None = None  # of a regression: the values [classes, values] that each label stands for
 
     def __call__(self, network: Network, output: Output, labels: Tensor) -> Loss:
         """Return the loss of one pass, averaged over the batch."""
-        fit = nnf.cross_entropy(output.logits, labels, label_smoothing=self.label_smoothing)
+        if self.targets is None:
+            fit = nnf.cross_entropy(output.logits, labels, label_smoothing=self.label_smoothing)
+        else:
+            fit = nnf.mse_loss(output.logits, self.targets.to(labels.device)[labels])
         if self.weight == 0.0:
             return Loss(fit, fit.detach(), torch.zeros_like(fit))
         terms = self.regulariser.terms(network, output)

@@ -231,7 +231,7 @@ def _train(
         finally:
             callbacks.close()
     figures = metrics if here.leads else {}
-    return Finished(folder.path, training, prepared.splits.classes, figures, input_contract(config, prepared))
+    return Finished(folder.path, training, prepared.outputs, figures, input_contract(config, prepared))
 
 
 def _go_on(

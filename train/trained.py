@@ -41,7 +41,11 @@ class Origin(Protocol):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The names of the classes."""
+        """The names of the classes, or of real values."""
+
+    @property
+    def units(self) -> tuple[str, ...] | None:
+        """The units of real values; None for classes."""
 
     @property
     def parts(self) -> Sequence[str]:
@@ -78,8 +82,13 @@ class Trained:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The names of the classes."""
-        return self.prepared.splits.classes
+        """The names of the classes, or of real values."""
+        return self.prepared.outputs
+
+    @property
+    def units(self) -> tuple[str, ...] | None:
+        """The units of real values; None for classes."""
+        return self.prepared.units
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -152,6 +152,7 @@ class LiveNetwork:
     batches: list[tuple[Tensor, Tensor]]
     name: str | None = None
     parts: Sequence[str] = (PART,)
+    units: tuple[str, ...] | None = None
 
     @property
     def bayesian(self) -> bool:

@@ -27,6 +27,7 @@ from axonnx.runtime.program.layer_noise import draw_noise as shipped_noise
 
 Floats = NDArray[np.float32]
 SIGNIFICANT = 0.05
+SAME_VALUE = 1e-2  # of the largest value: sums in another order may move a spike or two of the training network
 SAME_LOSS = 1e-4  # of a stated NLL, whose exponentials differ between processors
 
 
@@ -52,6 +53,22 @@ def compare_decisions(
         only_training=int((right[1] & ~right[0]).sum()),
     )
     return [_accuracy("file", mine, labels, engine.name), _accuracy("training", theirs, labels)], paired
+
+
+@torch.no_grad()
+def compare_values(subject: Subject, members: Mapping[str, Network], data: Sampled, found: Findings) -> None:
+    """Compare the real values of the file with those of the training network whose weights are on the file's grid."""
+    engine, (network,) = engines(subject)[-1], as_trained(subject, members, rounded=True).values()
+    pairs = [(of_engine(engine, x.numpy(), {}).logits[0], network(x, MEAN_FIELD).logits.numpy()) for x, _ in data]
+    mine, theirs = (np.concatenate(column).astype(np.float64) for column in zip(*pairs, strict=True))
+    worst, size = np.abs(mine - theirs).max(0), np.maximum(np.abs(theirs).max(0), np.finfo(np.float32).tiny)
+    units = subject.contract.units or ()
+    for name, unit, distance, largest in zip(subject.contract.classes, units, worst, size, strict=True):
+        told = f"{name}: within {distance:.3g} {unit} of the training network's on {len(mine):,} samples"
+        if distance > SAME_VALUE * largest:
+            found.fail(f"{told}; the largest value is {largest:.3g} {unit}")
+        else:
+            found.lines.append(told)
 
 
 def check_decisions(scores: list[Accuracy], paired: Paired, found: Findings) -> None:

@@ -46,14 +46,16 @@ def check_recordings(subject: Subject, prepared: Prepared, part: str, count: int
         deployed = _deployed(subject, data, model, chosen, seed, Path(folder))
         expected = _trained(subject, model, part, count, seed)
         classes, differing = subject.trained.classes, 0
+        real = subject.contract.units is not None
         for number, answers, logits in zip(chosen, deployed, expected, strict=True):
-            winner = classes[int(mean_probabilities(logits).argmax())]
-            wrong = [d for d in answers if not np.array_equal(d.member_logits, logits) or d.label != winner]
+            winner = str(logits[0].tolist()) if real else classes[int(mean_probabilities(logits).argmax())]
+            equal = (np.array_equal(d.member_logits, logits) and (real or d.label == winner) for d in answers)
+            wrong = [d for d, same in zip(answers, equal, strict=True) if not same]
             differing += bool(wrong)
             if wrong and differing == 1:
                 worst = float(np.abs(wrong[0].member_logits - logits).max())
                 found.fail(
-                    f"sample {int(number)} of {part!r}: from its recording the file says {wrong[0].label!r}, the "
+                    f"sample {int(number)} of {part!r}: from its recording the file says {wrong[0].text!r}, the "
                     f"training path {winner!r}; the largest difference of their logits is {worst:.3g}"
                 )
     binning, entering = prepared.binning, subject.contract.input.binning

@@ -7,6 +7,7 @@ collapse      constants, grids, membranes and spikes against the untouched train
 engines       every implementation of the collapsed network, bit for bit
 recordings    events from a file through reader, bins, engine and decision, bit for bit
 runtime       noise, windows, saved sessions, early exit and probabilities against plain ones
+values        of a regression, in place of the next two: its values beside the training network's
 decisions     accuracy against the training network's, sample by sample
 accuracies    what the file states of itself, measured again
 """
@@ -23,7 +24,13 @@ from pathlib import Path
 import torch
 
 from axonnx.base.errors import AxonnxError
-from axonnx.export.verify.accuracy import as_trained, check_decisions, check_stated, compare_decisions
+from axonnx.export.verify.accuracy import (
+    as_trained,
+    check_decisions,
+    check_stated,
+    compare_decisions,
+    compare_values,
+)
 from axonnx.export.verify.collapse_check import CollapseCheck
 from axonnx.export.verify.free_running import (
     check_ensemble_results,
@@ -161,9 +168,13 @@ def _run(subject: Subject, model: str | Path, settings: VerifySettings, stages: 
     if isinstance(trained, Trained):  # tensors come from no file
         with stages.stage("recordings") as found:
             check_recordings(subject, trained.prepared, settings.part, settings.recordings, settings.seed, found)
-        if _first(settings):
+        if _first(settings) and subject.contract.units is None:
             with stages.stage("runtime") as found:
                 check_runtime(subject, trained.prepared, settings.part, settings.seed, found)
+    if subject.contract.units is not None:
+        with stages.stage("values") as found:
+            compare_values(subject, check.members, whole, found)
+        return _result(model, trained, settings, stages.done, comparisons)
     with stages.stage("decisions") as found:
         scores, paired = compare_decisions(subject, check.members, whole, settings.seed)
         check_decisions(scores, paired, found)

@@ -76,7 +76,10 @@ def check_structure(subject: Subject, found: Findings) -> None:
     """The contract field by field, then the graph byte for byte."""
     contract = subject.contract
     found.lines.append(f"operator bodies and {len(contract.synapses)} grid certificates hold")
-    derived = make_contract(subject.collapsed, subject.trained.classes, contract.form, (), subject.trained.provenance())
+    trained = subject.trained
+    derived = make_contract(
+        subject.collapsed, trained.classes, contract.form, (), trained.provenance(), units=trained.units
+    )
     stated = contract.model_dump(mode="json")
     stated["provenance"]["config"] = present_config(contract.provenance.config)
     faults = list(differences(stated, derived.model_dump(mode="json")))

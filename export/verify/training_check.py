@@ -109,7 +109,7 @@ class _Replay:
             if len(labels) != len(seen):
                 yield f"{name!r} has {len(labels)} samples; the training process decided {len(seen)}"
             elif (wrong := np.flatnonzero(labels != seen.numpy())).size:
-                at, classes = int(wrong[0]), self.trained.classes
+                at, classes = int(wrong[0]), self.trained.prepared.splits.classes
                 yield (
                     f"label of sample {int(samples[at])} of {name!r} is {classes[labels[at]]!r}; the training process "
                     f"saw {_class(classes, int(seen[at]))} ({wrong.size} of {len(labels)} differ)"
@@ -188,7 +188,10 @@ class _Replay:
             yield f"metrics.json states figures of {sorted(entries)}; the training process decided {sorted(decided)}"
         for name in sorted(set(entries) & set(decided)):
             rows, labels = self.held[f"decided/{name}"].double().tolist(), self.held[f"truth/{name}"].tolist()
-            for line in wrong_figures(entries[name], rows, labels):
+            real = self.trained.prepared.targets
+            given = entries[name]
+            wrong = wrong_figures(given, rows, labels) if real is None else _wrong(given, rows, real[labels])
+            for line in wrong:
                 yield f"metrics.json states for {name!r} {line}"
             if list(entries[name].get("rates", {}).values()) != self.held[f"rates/{name}"].tolist():
                 yield f"metrics.json states for {name!r} other firing rates than the training process measured"
@@ -203,24 +206,30 @@ class _Replay:
                 batches[int(at)] for at in np.unique(np.linspace(0, len(batches) - 1, -(-limit // size)).round())
             ]
         done = right = other = 0
+        real = self.trained.units is not None
+        what = "values" if real else "probabilities"
         decided, labels = self.held[f"decided/{PART}"].numpy(), self.held[f"truth/{PART}"].numpy()
         with threads(int(self.then["threads"])):
             for samples in batches:
                 x, before = self._made(PART, samples), decided[samples]
-                again = torch.softmax(self.trained.network(x, MEAN_FIELD).logits, -1).numpy()
+                logits = self.trained.network(x, MEAN_FIELD).logits
+                again = (logits if real else torch.softmax(logits, -1)).numpy()
                 if self.same and not other and (wrong := np.flatnonzero((again != before).any(1))).size:
                     at = int(wrong[0])
                     yield (
-                        f"decision of sample {int(samples[at])} of {PART!r}: its probabilities are "
+                        f"decision of sample {int(samples[at])} of {PART!r}: its {what} are "
                         f"{_row(again[at])}, behind the run's figures are {_row(before[at])} "
                         f"({wrong.size} of {len(samples)} in its batch differ)"
                     )
-                other += int((again.argmax(1) != before.argmax(1)).sum())
+                apart = (again != before).any(1) if real else again.argmax(1) != before.argmax(1)
+                other += int(apart.sum())
                 right += int((again.argmax(1) == labels[samples]).sum())
                 done += len(samples)
         self.equal.append(
             f"{done:,} decisions of {PART!r} made again: {other} differ from those behind the run's figures"
         )
+        if real:
+            return
         was = float((decided.argmax(1) == labels).mean())
         low, high = wilson_interval(right, done)
         if not low <= was <= high:
@@ -249,6 +258,22 @@ def _first(again: Tensor, seen: Tensor) -> tuple[int, int, str] | None:
     if not len(different):
         return None
     return int(different[0, 0]), int(different[0, 1]), f"{len(different):,} of {again.numel():,} differ"
+
+
+def _wrong(stated: Mapping[str, Any], rows: list[list[float]], truth: NDArray[np.float32]) -> Iterator[str]:
+    """Errors of real values that do not follow from the values, one by one."""
+    for number, true in enumerate(truth.T.tolist()):
+        errors = [row[number] - value for row, value in zip(rows, true, strict=True)]
+        mean, squares = sum(true) / len(true), sum(error * error for error in errors)
+        spread = sum((value - mean) ** 2 for value in true)
+        figures = {
+            "mae": sum(map(abs, errors)) / len(errors),
+            "rmse": (squares / len(errors)) ** 0.5,
+            "r2": 1.0 - squares / spread if spread else 0.0,
+        }
+        for name, figure in figures.items():
+            if not abs(stated[name][number] - figure) <= ALIKE * max(1.0, abs(figure)):
+                yield f"{name} {stated[name][number]:.6g}; its values give {figure:.6g}"
 
 
 def _part(name: str) -> str:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from importlib import resources
 
-from axonnx.runtime.codegen.c.network_source import c_source, state_bytes
+from axonnx.runtime.codegen.c.network_source import READ_CLASS, READ_VALUES, c_source, state_bytes
 from axonnx.runtime.deploy.origin import RECORD, Origin
+from axonnx.runtime.format.contract import results_of
 from axonnx.runtime.program.instructions import Program
 
 DESKTOP = """\
 # {name} as C99
 
-A {kind} network for {classes} classes, with the same bits as its ONNX file and the kernels of the native engine. It
+A {kind} network for {results}, with the same bits as its ONNX file and the kernels of the native engine. It
 uses no heap and no library. `make` builds it; `./network recording.csv` (columns t,x,y,p) prints a decision. Your own
 program needs only `network*.[ch]`:
 
     static network_state n;
     network_init(&n, 0, 0);
     network_step(&n, frame);                      // or network_step_events(&n, events, count), for each time bin
-    puts(network_labels[network_decision(&n)]);   // after any step
+    {read}   // after any step
 
 A stream of events goes through `network_stream_event`. `network_selftest(&n)` returns 0 if this is the network of the
 file; call it once at the start.
@@ -27,7 +28,7 @@ file; call it once at the start.
 BOARD = """\
 # {name} for Cortex-M
 
-A {kind} network for {classes} classes, with the same bits as its ONNX file. Weights are constants; states need
+A {kind} network for {results}, with the same bits as its ONNX file. Weights are constants; states need
 {memory:,} bytes of RAM. `make` builds firmware for ARM's MPS2 board (AN386, Cortex-M4), `make run
 RECORDINGS=recording.csv` runs it in qemu, `make size` prints the size of the network alone. Your own program needs only
 `network*`; `board.*` belong to the board.
@@ -62,7 +63,8 @@ def cortex_m_files(program: Program, origin: Origin) -> dict[str, str]:
 
 def _told(readme: str, program: Program, origin: Origin, memory: int) -> dict[str, str]:
     contract = program.contract
-    told = readme.format(name=program.name, kind=contract.kind, classes=len(contract.classes), memory=memory)
+    read = READ_CLASS if contract.units is None else READ_VALUES
+    told = readme.format(name=program.name, kind=contract.kind, results=results_of(contract), memory=memory, read=read)
     return {"README.md": told + origin.sentence(program), RECORD: origin.record(program)}
 
 

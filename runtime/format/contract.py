@@ -225,6 +225,9 @@ class Contract(Part):
     kind: Literal["spiking", "binary"] = Field(description="whether the network has time steps")
     form: Literal["sequence", "step"] = Field(description="whether the graph runs a whole window, or one time step")
     classes: tuple[Name, ...] = Field(description="names of the classes, in the order of the logits")
+    units: tuple[str, ...] | None = Field(
+        None, description="units of real values, which ``classes`` then names: a regression; only written for such"
+    )
     input: InputContract = Field(description="input of the network")
     collapse: CollapseContract = Field(description="how the posterior became this network")
     layers: tuple[LayerContract, ...] = Field(description="layers in the order of computation")
@@ -243,7 +246,7 @@ class Contract(Part):
     def _as_before(self, made: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leave out what only some files state, so that all others have the same bytes as before it was added."""
         found: dict[str, Any] = made(self)
-        return {name: value for name, value in found.items() if name != "decision" or value is not None}
+        return {name: value for name, value in found.items() if name not in ("decision", "units") or value is not None}
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
@@ -259,6 +262,43 @@ class Contract(Part):
             if twice:
                 raise ValueError(f"two {what} {twice[0]!r}")
         return self
+
+    @model_validator(mode="after")
+    def _one_unit_each(self) -> Self:
+        if self.units is None:
+            return self
+        if len(self.units) != len(self.classes) or self.collapse.members != 1:
+            raise ValueError(
+                f"{len(self.units)} units for {len(self.classes)} values of {self.collapse.members} members; expected "
+                f"a unit for each value of one network"
+            )
+        return self
+
+    def needs_classes(self, where: str, what: str) -> None:
+        """Refuse ``what`` for a network that gives real values.
+
+        Raises:
+            AxonnxError: If the network is a regression.
+        """
+        if self.units is not None:
+            raise AxonnxError(
+                f"{where}: gives the real values {', '.join(self.classes)}; {what} is for networks that decide among "
+                f"classes. Leave it out, or give such a network"
+            )
+
+
+def describe_results(contract: Contract) -> str:
+    """Return the number and names of the classes, or of the real values with their units."""
+    units = contract.units or [""] * len(contract.classes)
+    named = (f"{name} in {unit}" if unit else name for name, unit in zip(contract.classes, units, strict=True))
+    return f"{len(contract.classes)}: {', '.join(named)}"
+
+
+def results_of(contract: Contract) -> str:
+    """Return what a network tells apart, or what values it gives, for a sentence."""
+    if contract.units is None:
+        return f"{len(contract.classes)} classes"
+    return f"the real values {describe_results(contract).partition(': ')[2]}"
 
 
 def read_contract(text: str, where: str) -> Contract:

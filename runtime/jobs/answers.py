@@ -87,6 +87,7 @@ def answer(question: Question, path: str) -> list[Row]:
     """Return one row for each recording (or sample of frames) in the file, with one answer as in training."""
     place = str(Path(question.data, question.model))
     model = loaded(place, question.sha256, question.engine, question.threads)
+    model.contract.needs_classes(model.program.name, "a run on many recordings")
     if model.contract.input.binning is None:
         return list(_frames(model, question, path))
     recordings = read_recordings(Path(question.data, path), format=question.format)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.measure.evaluation import Evaluation
+from axonnx.runtime.measure.evaluation import Evaluation, ValueEvaluation
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +50,15 @@ class Agreement:
         return int(np.count_nonzero(same & (self.decisions[0] != self.truth)))
 
 
-def agreement_of(results: Sequence[Evaluation]) -> Agreement:
+def agreement_of(given: Sequence[Evaluation | ValueEvaluation]) -> Agreement:
     """Combine the evaluations of several files on the same data.
 
     Raises:
-        AxonnxError: If the data or the classes differ.
+        AxonnxError: If the data or the classes differ, or a file gives real values.
     """
+    results = [each for each in given if isinstance(each, Evaluation)]
+    if len(results) != len(given):
+        raise AxonnxError("real values are neither right nor wrong; evaluate each file that gives them by itself")
     first = results[0]
     for other in results[1:]:
         if (other.data_sha256, other.classes) != (first.data_sha256, first.classes):

@@ -29,7 +29,7 @@ def selftest_sum(program: Program) -> int:
     ``selftest.c`` describes it and computes it there; here the numpy engine does.
     """
     contract, drawn = program.contract, _random()
-    words = [word for name in contract.classes for word in (*name.encode(), 0)]
+    words = [word for name in (*contract.classes, *(contract.units or ())) for word in (*name.encode(), 0)]
     binning = contract.input.binning
     if binning is not None:
         words += [binning.bin_us, 2 * binning.bins + (binning.origin == "first")]
@@ -42,7 +42,8 @@ def selftest_sum(program: Program) -> int:
         chunk = engine.advance(state, to_input(frame[None, None], contract.input), noise)
         state = chunk.state if spiking else state
         logits = chunk.logits[:, 0] / np.float32(step + 1 if spiking else 1) + np.float32(0)
-        words += [*logits.astype("<f4").view("<u4").ravel().tolist(), int(joint_logits(logits).argmax())]
+        words += logits.astype("<f4").view("<u4").ravel().tolist()
+        words += [int(joint_logits(logits).argmax())] if contract.units is None else []
     return _mixed(words)
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from axonnx.runtime.measure.metrics import Interval, bootstrap_intervals, metrics_of
+from axonnx.base.errors import AxonnxError
+from axonnx.runtime.measure.metrics import Interval, bootstrap_intervals, metrics_of, value_metrics
 from axonnx.runtime.measure.result_files import Found
 from axonnx.runtime.measure.samples import Samples
 from axonnx.runtime.model import Model
@@ -50,8 +51,35 @@ class Evaluation(Found):
     truth: tuple[int, ...] = ()
 
 
+class ValueEvaluation(Found):
+    """Figures of a file that gives real values, on one set of data; lists have an entry for each value."""
+
+    format: Literal[1] = 1
+    model: str
+    file_sha256: str | None = None
+    engine: str
+    seed: int
+    data: str
+    data_sha256: str
+    samples: PositiveInt
+    values: tuple[str, ...]
+    units: tuple[str, ...]
+    mae: tuple[float, ...]
+    rmse: tuple[float, ...]
+    r2: tuple[float, ...]
+    intervals: dict[str, tuple[Interval, ...]] = Field(description="95 %, bootstrap")
+    events: NonNegativeInt
+    left_out: dict[str, int] = Field(description="events that are in no frame, by reason")
+    notes: tuple[str, ...] = ()
+    found: tuple[tuple[float, ...], ...] = Field(default=(), description="the values of each sample")
+    truth: tuple[tuple[float, ...], ...] = ()
+
+
 class Answers(Found):
-    """What some samples were taken for: class probabilities [N, classes], true labels, and what of events is left."""
+    """What some samples were taken for: class probabilities [N, classes], true labels, and what of events is left.
+
+    In the place of probabilities a regression has its values [N, values].
+    """
 
     probabilities: list[list[float]]
     labels: list[int]
@@ -59,7 +87,7 @@ class Answers(Found):
     left_out: dict[str, int] = Field(default_factory=dict)
 
 
-def evaluate(model: Model, data: Samples, seed: int = 0) -> Evaluation:
+def evaluate(model: Model, data: Samples, seed: int = 0) -> Evaluation | ValueEvaluation:
     """Run every sample; ``seed`` is that of the bootstrap and, with a sample's number, of a stochastic file's noise."""
     return figures_of(model, data, [answers(model, data, 0, data.count, 0, seed)], seed)
 
@@ -72,7 +100,9 @@ def answers(model: Model, data: Samples, first: int, last: int, number: int, see
     before = (0, {}) if windows is None else (windows.events, windows.left_out())
     for frames, true in data.some(first, last):
         x = model.prepare(frames.swapaxes(0, 1) if model.contract.kind == "spiking" else frames[:, 0])
-        probabilities.append(model.run(x, seed=seed, samples=range(number, number + len(true))).probabilities)
+        result = model.run(x, seed=seed, samples=range(number, number + len(true)))
+        real = model.contract.units is not None
+        probabilities.append(result.logits.astype(np.float64) if real else result.probabilities)
         labels.append(true)
         number += len(true)
     events, left_out = (0, {}) if windows is None else (windows.events, windows.left_out())
@@ -84,11 +114,13 @@ def answers(model: Model, data: Samples, first: int, last: int, number: int, see
     )
 
 
-def figures_of(model: Model, data: Samples, parts: Sequence[Answers], seed: int = 0) -> Evaluation:
+def figures_of(model: Model, data: Samples, parts: Sequence[Answers], seed: int = 0) -> Evaluation | ValueEvaluation:
     """Compute the figures of all answers, which are in the order of the data."""
     p = np.array([row for part in parts for row in part.probabilities])
     truth = np.array([label for part in parts for label in part.labels], np.int64)
     left_out = sum((Counter(part.left_out) for part in parts), Counter())
+    if model.contract.units is not None:
+        return _values_of(model, data, p, truth, sum(part.events for part in parts), left_out, seed)
     metrics = metrics_of(p, truth)
     intervals = Intervals(accuracy=metrics.accuracy_interval, **bootstrap_intervals(p, truth, seed))
     return Evaluation(
@@ -110,4 +142,35 @@ def figures_of(model: Model, data: Samples, parts: Sequence[Answers], seed: int 
         notes=data.notes,
         decisions=tuple(p.argmax(1).tolist()),
         truth=tuple(truth.tolist()),
+    )
+
+
+def _values_of(
+    model: Model,
+    data: Samples,
+    found: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    events: int,
+    left_out: Counter[str],
+    seed: int,
+) -> ValueEvaluation:
+    """Compute the errors of real values."""
+    if data.values is None:
+        raise AxonnxError(f"{data.source}: its samples have no real values; the network gives {model.contract.classes}")
+    truth = data.values[labels].astype(np.float64)
+    errors = value_metrics(found, truth, seed)
+    return ValueEvaluation(
+        model=model.engine.program.name,
+        engine=model.engine.name,
+        seed=seed,
+        data=data.source,
+        data_sha256=data.sha256,
+        values=model.contract.classes,
+        units=model.contract.units or (),
+        events=events,
+        left_out=dict(sorted(left_out.items())),
+        notes=data.notes,
+        found=tuple(map(tuple, found.tolist())),
+        truth=tuple(map(tuple, truth.tolist())),
+        **errors.as_dict(),
     )

@@ -12,6 +12,7 @@ from axonnx.base.errors import AxonnxError
 
 CALIBRATION_BINS = 15
 RESAMPLES = 1000
+VALUE_FIGURES = ("mae", "rmse", "r2")
 
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -43,6 +44,63 @@ class Metrics:
     def as_dict(self) -> dict[str, Any]:
         """Return the figures as plain values for JSON."""
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class ValueMetrics:
+    """Errors of real values: of each value by itself, with 95 % bootstrap intervals.
+
+    Attributes:
+        samples: Number of samples.
+        mae: Mean absolute error of each value.
+        rmse: Root of the mean squared error of each value.
+        r2: 1 − (mean squared error) / (variance of the true values), of each value.
+        intervals: 95 % bootstrap intervals by figure, for each value.
+    """
+
+    samples: int
+    mae: tuple[float, ...]
+    rmse: tuple[float, ...]
+    r2: tuple[float, ...]
+    intervals: dict[str, tuple[Interval, ...]] = field(repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figures as plain values for JSON."""
+        return asdict(self)
+
+
+def value_metrics(
+    values: NDArray[np.floating], truth: NDArray[np.floating], seed: int = 0, resamples: int = RESAMPLES
+) -> ValueMetrics:
+    """Compute the errors of real values.
+
+    Args:
+        values: Values [N, values] that a network gives.
+        truth: True values [N, values].
+        seed: Seed of the bootstrap.
+        resamples: Number of resamples.
+
+    Raises:
+        AxonnxError: If the shapes do not fit, or there are no samples.
+    """
+    found, true = np.asarray(values, np.float64), np.asarray(truth, np.float64)
+    if found.ndim != 2 or found.shape != true.shape or not len(found):
+        raise AxonnxError(f"values have shape {found.shape}, true ones {true.shape}; expected both [N, values], N > 0")
+    random = np.random.default_rng(seed)
+    chosen = (random.integers(len(found), size=len(found)) for _ in range(resamples))
+    drawn = np.array([_errors(found[each], true[each]) for each in chosen])  # [resamples, figures, values]
+    low, high = np.quantile(drawn, (0.025, 0.975), axis=0).tolist()
+    mae, rmse, r2 = (tuple(figure) for figure in _errors(found, true).tolist())
+    bounds = {name: tuple(zip(low[at], high[at], strict=True)) for at, name in enumerate(VALUE_FIGURES)}
+    return ValueMetrics(len(found), mae, rmse, r2, bounds)
+
+
+def _errors(values: Doubles, truth: Doubles) -> Doubles:
+    """Return MAE, RMSE and R² [3, values]; R² is 0 if the true values are all equal."""
+    errors, spread = values - truth, truth.var(0)
+    square = (errors**2).mean(0)
+    r2 = np.where(spread > 0, 1.0 - square / np.where(spread > 0, spread, 1.0), 0.0)
+    return np.stack([np.abs(errors).mean(0), np.sqrt(square), r2])
 
 
 def metrics_of(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> Metrics:

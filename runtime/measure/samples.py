@@ -8,9 +8,10 @@ part of the library; ``axonnx.loading`` opens them.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
@@ -25,12 +26,12 @@ from axonnx.base.numpy_files import checked_arrays
 from axonnx.runtime.binning.recordings import bin_events
 from axonnx.runtime.binning.rules import Outside
 from axonnx.runtime.events.arrays import as_events
-from axonnx.runtime.format.contract import Contract
+from axonnx.runtime.format.contract import Contract, describe_results
 from axonnx.runtime.format.network_input import describe_input, window_length
 from axonnx.runtime.measure.sample_choice import choose_samples
 from axonnx.runtime.readers import Recording, read_recordings
 from axonnx.runtime.streams.fit import Fit
-from axonnx.runtime.streams.frame_files import FRAMES, as_steps, read_frames, read_labels
+from axonnx.runtime.streams.frame_files import FRAMES, LABELS, as_steps, read_frames, read_labels
 from axonnx.runtime.streams.sources import FileSource
 
 BATCH = 16
@@ -90,6 +91,7 @@ class Samples:
     windows: FirstWindows | None = None  # of events
     notes: tuple[str, ...] = ()
     known: NDArray[np.int64] | None = None
+    values: NDArray[np.float32] | None = None  # [labels, values]: what each label stands for, of a regression
     checkpoint: str | None = None  # sha256 of the weights, for the data of a run
 
     @property
@@ -190,8 +192,13 @@ def samples_of_objects(data: Any, contract: Contract, fit: Fit | None = None) ->
 def _of_pairs(name: str, pairs: Iterable[Any], contract: Contract, fit: Fit | None) -> Samples:
     """Collect samples with labels, one after the other."""
     windows = None if contract.input.binning is None else FirstWindows(contract, fit or Fit())
-    frames, labels = [], []
+    frames, labels, rows = [], [], []
     for number, (sample, label) in enumerate(pairs):
+        if contract.units is not None:
+            labels.append(number)
+            rows.append(np.asarray(label, np.float32).reshape(len(contract.classes)))
+            frames.append(_steps_of(sample, f"{name}, sample {number}", contract, windows))
+            continue
         if not 0 <= int(label) < len(contract.classes):
             expected = f"expected 0 to {len(contract.classes) - 1}"
             raise AxonnxError(f"{name}: sample {number} has label {int(label)}; {expected}")
@@ -200,8 +207,9 @@ def _of_pairs(name: str, pairs: Iterable[Any], contract: Contract, fit: Fit | No
     if not labels:
         raise AxonnxError(f"{name}: there are no samples")
     whole, known = np.stack(frames), np.array(labels, np.int64)
-    digest = hashlib.sha256(whole.tobytes() + known.tobytes()).hexdigest
-    return Samples(name, digest, len(known), _slices(whole, known), windows, known=known)
+    values = np.stack(rows) if rows else None
+    digest = hashlib.sha256(whole.tobytes() + (known if values is None else values).tobytes()).hexdigest
+    return Samples(name, digest, len(known), _slices(whole, known), windows, known=known, values=values)
 
 
 def _steps_of(sample: Any, where: str, contract: Contract, windows: FirstWindows | None) -> NDArray[np.integer]:
@@ -236,6 +244,8 @@ def _parts(folder: Path) -> dict[str, Path]:
 
 def _frames(path: Path, contract: Contract, labelled: bool) -> Samples:
     frames = read_frames(path, contract.input)
+    if contract.units is not None:
+        return _valued_frames(path, frames, contract)
     labels = read_labels(path, len(frames), len(contract.classes))
     if labels is None and labelled:
         raise AxonnxError(f"{path}: holds no labels; expected an array labels [{len(frames)}] beside the frames")
@@ -243,28 +253,76 @@ def _frames(path: Path, contract: Contract, labelled: bool) -> Samples:
     return Samples(str(path), lambda: sha256_of(path), len(frames), _slices(frames, known), known=known)
 
 
+def _valued_frames(path: Path, frames: NDArray[np.integer], contract: Contract) -> Samples:
+    """Frames with an array of real values [N] or [N, values] for labels."""
+    arrays = checked_arrays(path, LABELS)
+    found = next((arrays[name] for name in LABELS if name in arrays), None)
+    table = None if found is None else np.asarray(found).reshape(len(found), -1)
+    expected = (len(frames), len(contract.classes))
+    if table is None or table.dtype.kind not in "fiu" or table.shape != expected:
+        shape = "none" if table is None else f"{table.dtype} {list(table.shape)}"
+        raise AxonnxError(f"{path}: labels are {shape}; expected the values {list(expected)} of each sample")
+    known = np.arange(len(frames))
+    values = table.astype(np.float32)
+    some = _slices(frames, known)
+    return Samples(str(path), lambda: sha256_of(path), len(frames), some, known=known, values=values)
+
+
 def _folder(folder: Path, contract: Contract, fit: Fit, labelled: bool) -> Samples:
     window_length(contract, str(folder))  # refuses networks of frames
     if labelled or _has_classes(folder, contract):
-        classes = class_folders(folder, contract)
+        classes = class_folders(folder, contract) if contract.units is None else value_folders(folder, contract)
         found = ((label, file) for label, name in classes for file in sorted((folder / name).glob("[!.]*")))
         files = [(label, file) for label, file in found if file.is_file()]
     else:
         files = [(UNKNOWN, file) for file in sorted(folder.rglob("[!.]*")) if file.is_file()]
     if not files:
         raise AxonnxError(f"{folder}: there are no recordings in {'its class folders' if labelled else 'it'}")
-    return _recordings_of(files, folder, contract, fit)
+    samples = _recordings_of(files, folder, contract, fit)
+    return samples if contract.units is None or files[0][0] == UNKNOWN else replace(samples, values=_table(classes))
+
+
+def value_folders(folder: Path, contract: Contract) -> list[tuple[int, str]]:
+    """Return numbers and names of a folder's sub-folders, which are named by real values; others are refused."""
+    names = sorted(each.name for each in folder.iterdir() if each.is_dir() and not each.name.startswith("."))
+    strangers = [name for name in names if len(numbers_of(name)) != len(contract.classes)]
+    if strangers or not names:
+        what = f"{_few(strangers)}: no value of the network" if strangers else "no folders in it"
+        raise AxonnxError(
+            f"{folder}: {what}; expected a folder of recordings for each value of "
+            f"{describe_results(contract)}, named by it, e.g. 37.5"
+        )
+    return list(enumerate(names))
+
+
+def numbers_of(name: str) -> list[float]:
+    """Return the finite numbers that a name like "37.5" or "1.5,-2" is made of; none if it is another name."""
+    try:
+        found = [float(part) for part in name.split(",")]
+    except ValueError:
+        return []
+    return found if all(map(math.isfinite, found)) else []
+
+
+def _table(classes: Sequence[tuple[int, str]]) -> NDArray[np.float32]:
+    return np.array([numbers_of(name) for _, name in classes], np.float32)
 
 
 def _has_classes(folder: Path, contract: Contract) -> bool:
     """Whether its folders are named after classes of the network."""
     names = {each.name for each in folder.iterdir() if each.is_dir() and not each.name.startswith(".")}
+    if contract.units is not None:
+        return bool(names) and all(len(numbers_of(name)) == len(contract.classes) for name in names)
     return bool(names) and names <= set(contract.classes)
 
 
 def _recordings_of(files: list[tuple[int, Path]], folder: Path, contract: Contract, fit: Fit) -> Samples:
     found = {label for label, _ in files}
-    absent = [] if UNKNOWN in found else [name for label, name in enumerate(contract.classes) if label not in found]
+    absent = (
+        []
+        if UNKNOWN in found or contract.units is not None
+        else [name for label, name in enumerate(contract.classes) if label not in found]
+    )
     notes = (f"no recordings of {_few(absent)}",) if absent else ()
     windows = FirstWindows(contract, fit)
 

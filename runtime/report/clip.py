@@ -56,6 +56,7 @@ def decision_clip(
 ) -> str:
     """Return the text of an SVG file: the recording's first window, or one sample of frames, step by step."""
     contract, path = program.contract, Path(source)
+    contract.needs_classes(program.name, "a moving picture")
     if contract.input.steps is None:
         taken = describe_input(contract.input)
         raise AxonnxError(f"{program.name}: takes {taken}, whose decision does not form in time; nothing would move")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning.rules import Outside
 from axonnx.runtime.streams.probabilities import entropy, joint_logits, mean_probabilities, mutual_information, softmax
 
@@ -35,6 +36,8 @@ class Decision:
         early: Whether it closes the window before its last bin.
         windows: Number of windows that it stands for. More than one if it closes consecutive silent windows.
         ended_after: Number of bins of the window after which the recording ended. None if the window is complete.
+        units: Units of the real values that ``classes`` names, if the network is a regression. It then has no classes,
+            no probabilities and no entropy.
         outside: For a whole recording, its events that are in no bin, by reason.
         epoch: How often the clock of a live source went back before; bins and windows are counted anew each time.
     """
@@ -49,11 +52,14 @@ class Decision:
     early: bool = False
     windows: int = 1  # more than one if it closes consecutive silent windows
     ended_after: int | None = None  # bins of the window after which the recording ended; None if the window is complete
+    units: tuple[str, ...] | None = None  # of real values, which a regression gives in place of a decision
     outside: Outside | None = None  # for a whole recording: its events that are in no bin, by reason
     epoch: int = 0  # how often the clock of a live source went back before
 
     def __repr__(self) -> str:
         when = "" if self.t_us is None else f" at {self.t_us / 1e6:.3f} s"
+        if self.units is not None:
+            return f"Decision({self.text}{when}{'' if self.final else ', not final'})"
         return f"Decision({self.label!r}, {100 * self.confidence:.1f} %{when}{'' if self.final else ', not final'})"
 
     @classmethod
@@ -68,9 +74,30 @@ class Decision:
         """Whether the recording or stream ended inside this window, so that its last bins are silent."""
         return self.ended_after is not None
 
+    @property
+    def values(self) -> dict[str, float]:
+        """The real values by name, if the network is a regression; else none."""
+        return {} if self.units is None else dict(zip(self.classes, self.logits.tolist(), strict=True))
+
+    @property
+    def text(self) -> str:
+        """The real values with names and units, or the label."""
+        if self.units is None:
+            return self.label
+        return "  ".join(
+            f"{name} {value:.6g} {unit}".rstrip()
+            for (name, value), unit in zip(self.values.items(), self.units, strict=True)
+        )
+
     @cached_property
     def probabilities(self) -> Doubles:
-        """Probability of each class; their sum is one."""
+        """Probability of each class; their sum is one.
+
+        Raises:
+            AxonnxError: If the network is a regression.
+        """
+        if self.units is not None:
+            raise AxonnxError(f"this decision has real values ({self.text}), no probabilities; use values")
         return mean_probabilities(self.member_logits)
 
     @cached_property
@@ -81,6 +108,8 @@ class Decision:
     @property
     def winner(self) -> int:
         """Index of the class with the highest probability; the first one if there is a tie."""
+        if self.units is not None:
+            raise AxonnxError(f"this decision has real values ({self.text}), no class; use values")
         return int(self.logits.argmax())
 
     @property
@@ -117,6 +146,11 @@ class Decision:
             "early": self.early,
             "partial": self.partial,
             "ended_after": self.ended_after,
+        }
+        if self.units is not None:
+            facts |= {"values": self.values, "units": list(self.units)}
+            return facts if self.outside is None else {**facts, "outside": self.outside.as_dict()}
+        facts |= {
             "class": self.winner,
             "label": self.label,
             "probability": self.confidence,

@@ -81,6 +81,8 @@ class Session:
         one_window: bool = False,
     ) -> None:
         rules = Rules(continuous, stop_at, every_bin)
+        if stop_at is not None:
+            engine.program.contract.needs_classes(engine.program.name, "stop_at")
         self.engine, self.seed = engine, seed
         self._windows = Windows(engine, stream_noise(engine.program, seed), rules)
         binning = engine.program.contract.input.binning
@@ -262,6 +264,7 @@ class Session:
             steps=outcome.steps,
             member_logits=outcome.logits,
             classes=self.engine.program.contract.classes,
+            units=self.engine.program.contract.units,
             final=outcome.final,
             early=outcome.early,
             windows=outcome.windows,

@@ -90,6 +90,12 @@ class DataConfig(Section):
     classes: tuple[NonNegativeInt, ...] | None = Field(
         default=None, description="these classes alone, by number; all others are left out"
     )
+    quantities: tuple[str, ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="real values that the network learns, with units, e.g. ['angle [deg]']; classes are then named by "
+        "their values, as a folder 37.5",
+    )
     held_out: tuple[NonNegativeInt, ...] | None = Field(
         default=None, description="test on these speakers or users of the training part, and not on the test part"
     )

@@ -28,16 +28,26 @@ def _figure(rows: Sequence[dict[str, Any]], title: str) -> Figure:
     figure.suptitle(title)
     loss, accuracy, rates = figure.subplots(1, 3)
     epochs = [row["epoch"] for row in rows]
-    loss.plot(epochs, [row["cross_entropy"] for row in rows], label="training cross-entropy")
-    loss.plot(epochs, [row["test_nll"] for row in rows], label="test NLL")
-    accuracy.plot(epochs, [100 * row["train_accuracy"] for row in rows], label="training")
-    accuracy.plot(epochs, [100 * row["test_accuracy"] for row in rows], label="test, mean-field")
+    values = "test_rmse" in rows[0]
+    if values:
+        loss.plot(epochs, [row["cross_entropy"] for row in rows], label="training, mean squared error")
+        accuracy.plot(epochs, [row["test_mae"] for row in rows], label="test MAE")
+        accuracy.plot(epochs, [row["test_rmse"] for row in rows], label="test RMSE")
+    else:
+        loss.plot(epochs, [row["cross_entropy"] for row in rows], label="training cross-entropy")
+        loss.plot(epochs, [row["test_nll"] for row in rows], label="test NLL")
+        accuracy.plot(epochs, [100 * row["train_accuracy"] for row in rows], label="training")
+        accuracy.plot(epochs, [100 * row["test_accuracy"] for row in rows], label="test, mean-field")
     layers = [name for name in rows[0] if name.startswith("rate/")]
     step = max(1.0, (len(layers) - 1) / (SERIES - 1))
     shown = [layers[round(at * step)] for at in range(min(SERIES, len(layers)))]
     for name in shown:
         rates.plot(epochs, [row[name] for row in rows], label=name.removeprefix("rate/"))
-    for axes, what in ((loss, "loss"), (accuracy, "accuracy (%)"), (rates, _rate_title(shown, layers))):
+    for axes, what in (
+        (loss, "loss"),
+        (accuracy, "errors" if values else "accuracy (%)"),
+        (rates, _rate_title(shown, layers)),
+    ):
         axes.set(xlabel="epoch", title=what)
         axes.legend()
         _mark_finetuning(axes, rows)

@@ -46,6 +46,11 @@ class Epochs:
         spent = (time.monotonic() - self.began) / max(self.done - self.first, 1)
         minutes, seconds = divmod(int(spent * (self.epochs - self.done)), 60)
         phase = "" if row["phase"] == "train" else f" {row['phase']}"
+        if "test_rmse" in row:
+            return (
+                f"epoch {self.done}/{self.epochs}{phase}  loss {row['loss']:.4f}  test RMSE {row['test_rmse']:.4g}"
+                f"  rate {row['rate']:.3f}  left {minutes}:{seconds:02d}"
+            )
         return (
             f"epoch {self.done}/{self.epochs}{phase}  loss {row['loss']:.4f}  train {100 * row['train_accuracy']:.1f} %"
             f"  test {100 * row['test_accuracy']:.1f} %  rate {row['rate']:.3f}  left {minutes}:{seconds:02d}"

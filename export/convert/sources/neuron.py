@@ -69,6 +69,12 @@ def wide(number: Number) -> Tensor:
 def uniform(number: Number, where: str, what: str) -> float:
     """The one number that it is for all neurons."""
     value = wide(number)
+    bad = int((~torch.isfinite(value)).sum())
+    if bad:
+        raise AxonnxError(
+            f"{where}: {what} is NaN or infinite in {bad} of {value.numel()} neurons; expected finite numbers. Check "
+            f"the time constants and resistances, or save the network again"
+        )
     if value.numel() != 1 and not bool((value == value.flatten()[0]).all()):
         raise AxonnxError(f"{where}: {what} differs from neuron to neuron; here it must be one for the layer")
     return float(value.flatten()[0])

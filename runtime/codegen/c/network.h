@@ -30,6 +30,9 @@ enum {
 };
 
 extern const char *const network_labels[NETWORK_CLASSES];
+#ifdef NETWORK_VALUES
+extern const char *const network_units[NETWORK_CLASSES]; /* of the real values, which network_logits reads */
+#endif
 
 /* Start a network at rest. Only stochastic networks use seed and sample. */
 void network_init(network_state *n, uint64_t seed, uint32_t sample);
@@ -44,8 +47,10 @@ int network_step_events(network_state *n, const network_event *events, size_t co
 int network_cell(int x, int y, int p);
 /* Read the logits after at least one step; those of a spiking network are the read-out's mean so far. */
 void network_logits(const network_state *n, float logits[NETWORK_MEMBERS][NETWORK_CLASSES]);
+#ifndef NETWORK_VALUES
 /* Return the class with the largest logit; for an ensemble, with the largest mean probability. */
 int network_decision(const network_state *n);
+#endif
 /* Return the name of the instruction set in use; return 0 if its compiler did not fuse operations. */
 const char *network_isa(void);
 int network_fuses(void);

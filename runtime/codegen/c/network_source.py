@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Sequence
 from importlib import resources
 
 from axonnx.base.errors import AxonnxError
@@ -21,7 +22,7 @@ from axonnx.runtime.codegen.order import Order
 from axonnx.runtime.codegen.plan import Plan
 from axonnx.runtime.codegen.rows import DENSE_FROM, header
 from axonnx.runtime.events.sensor import Sensor
-from axonnx.runtime.format.contract import FitContract
+from axonnx.runtime.format.contract import FitContract, results_of
 from axonnx.runtime.format.names import MEMBRANE, SPIKES
 from axonnx.runtime.format.network_input import describe_device
 from axonnx.runtime.format.opset import OPS
@@ -31,17 +32,19 @@ from axonnx.runtime.program.layer_noise import coefficients, layer_key
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off")
 PARTS = ("program.h", "lists.h", "neurons.h", "synapses.h", "dense.h", "plain.h", "layers.h", "run.c")
 ABOUT = """\
-/* {name} as C99, with the same bits as its ONNX file: a {kind} network for {classes} classes, collapsed by {mode}.
+/* {name} as C99, with the same bits as its ONNX file: a {kind} network for {results}, collapsed by {mode}.
 
        static network_state n;
        network_init(&n, 0, 0);
        for (int t = 0; t < NETWORK_STEPS; t++) network_step(&n, frames[t]);
-       puts(network_labels[network_decision(&n)]);
+       {read}
 
    {takes}
 
    Compile with {flags}: a fused multiply-add would change bits. */
 """
+READ_CLASS = "puts(network_labels[network_decision(&n)]);"
+READ_VALUES = "network_logits(&n, values);   -- float values[NETWORK_MEMBERS][NETWORK_CLASSES], in network_units"
 NAMES = """\
 /* Names of this core; parts that the network does not use are left out. */
 #define CORE(name) CORE_OF(network_core, name, ISA)
@@ -153,7 +156,7 @@ def _source(plan: Plan, expected: int | None) -> str:
         "#ifdef AXONNX_KEEP_LAYERS\n#define KEEP_TRACE(n) (n)->trace\n#else\n#define KEEP_TRACE(n) NULL\n#endif\n",
         f"static const int RESULTS[] = {{{places}}};\n",
         library("network.c"),
-        library("decision.c" if program.contract.collapse.members == 1 else "ensemble.c"),
+        _decision(program),
         *([library("stream.c")] if program.contract.input.binning else []),
         _labels(program),
         _layers(plan),
@@ -208,9 +211,22 @@ def _constants(plan: Plan, order: Order) -> str:
     )
 
 
+def _decision(program: Program) -> str:
+    """Return the code that decides; a network that gives real values has none."""
+    if program.contract.units is not None:
+        return ""
+    return library("decision.c" if program.contract.collapse.members == 1 else "ensemble.c")
+
+
 def _labels(program: Program) -> str:
-    labels = "".join(f"    {string(label)},\n" for label in program.contract.classes)
-    return f"const char *const network_labels[NETWORK_CLASSES] = {{\n{labels}}};\n"
+    """Return the names of the classes, or of real values with their units."""
+    units = program.contract.units
+    return _names("labels", program.contract.classes) + ("" if units is None else _names("units", units))
+
+
+def _names(kind: str, names: Sequence[str]) -> str:
+    lines = "".join(f"    {string(name)},\n" for name in names)
+    return f"const char *const network_{kind}[NETWORK_CLASSES] = {{\n{lines}}};\n"
 
 
 def _layers(plan: Plan) -> str:
@@ -230,7 +246,8 @@ def _header(plan: Plan, order: Order) -> str:
     about = ABOUT.format(
         name=comment(program.name),
         kind=contract.kind,
-        classes=len(contract.classes),
+        results=comment(results_of(contract)),
+        read=READ_CLASS if contract.units is None else READ_VALUES,
         mode=contract.collapse.mode,
         takes=textwrap.fill(describe_device(contract.input), 116, subsequent_indent="   "),
         flags=" ".join(FLAGS),
@@ -264,6 +281,7 @@ def _numbers(program: Program) -> list[tuple[str, object, str]]:
     found: list[tuple[str, object, str]] = [
         ("INPUTS", program.buffers[program.input].size, " x ".join(map(str, given.shape))),
         ("CLASSES", len(contract.classes), ""),
+        *([] if contract.units is None else [("VALUES", 1, "the network gives real values and has no classes")]),
         ("MEMBERS", contract.collapse.members, "members of the ensemble"),
         ("SPIKING", int(contract.kind == "spiking"), ""),
         ("STEPS", given.steps or 1, "time steps of one window"),

@@ -10,6 +10,7 @@ from importlib import resources
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.codegen.expressions import javascript_function
 from axonnx.runtime.codegen.js.javascript_statements import Statements, quoted
+from axonnx.runtime.format.contract import results_of
 from axonnx.runtime.format.network_input import describe_device
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.program.instructions import Neurons, Program
@@ -17,7 +18,7 @@ from axonnx.runtime.program.layer_noise import coefficients
 
 MOST_CHARACTERS = 2**28  # in one text; browsers hold twice as many
 HEADER = """\
-// {name} as JavaScript, with the same bits as its ONNX file: a {kind} network for {classes} classes.
+// {name} as JavaScript, with the same bits as its ONNX file: a {kind} network for {results}.
 // {takes}
 //
 //   import {{ create, contract }} from './network.js';
@@ -77,15 +78,16 @@ def _header(program: Program) -> str:
     return HEADER.format(
         name=quoted(program.name),
         kind=contract.kind,
-        classes=len(contract.classes),
+        results=results_of(contract),
         takes=describe_device(contract.input),
     )
 
 
 def _contract(program: Program) -> str:
     """Return the contract without the training details."""
-    kept = ("kind", "classes", "input", "collapse", "layers", "tie", "reset_timing", "logits", "accuracy", "measured")
-    facts = program.contract.model_dump(mode="json", include=set(kept))
+    kept = {"kind", "classes", "input", "collapse", "layers", "tie", "reset_timing", "logits", "accuracy", "measured"}
+    kept |= set() if program.contract.units is None else {"units"}
+    facts = program.contract.model_dump(mode="json", include=kept)
     known = program.contract.provenance
     facts |= {"file": program.name, "data": known.data, "checkpoint": known.checkpoint}
     limits = f"const UNIT = {program.contract.input.unit!r}, STEPS_KNOWN = {in_page(program.steps_known)};"

@@ -48,7 +48,13 @@ function create({ seed = 0, sample = 0 } = {}) {
     return members.length === 1 ? members[0] : Float32Array.from(decision().probabilities, (p) => Math.log(Math.max(p, 1e-30)));
   }
 
+  // The decision so far; of a network that gives real values, these with their units instead.
   function decision() {
+    if (contract.units) {
+      const [found] = memberLogits(), entries = contract.classes.map((name, c) => [name, found[c]]);
+      const text = entries.map(([name, value], c) => `${name} ${Number(value.toPrecision(6))} ${contract.units[c]}`.trimEnd()).join('  ');
+      return { values: Object.fromEntries(entries), units: contract.units, text, steps };
+    }
     const members = memberLogits().map(softmax);
     const probabilities = members[0].map((_, c) => members.reduce((sum, each) => sum + each[c], 0) / members.length);
     const scores = members.length === 1 ? memberLogits()[0] : probabilities;

@@ -23,7 +23,8 @@ function printSpikes(network) {
 }
 
 function print(found, members, told) {
-  console.log(`${found.label}  ${(100 * found.probability).toFixed(1)} %  (${told}, ${found.steps} steps)`);
+  const result = found.text ?? `${found.label}  ${(100 * found.probability).toFixed(1)} %`;
+  console.log(`${result}  (${told}, ${found.steps} steps)`);
   for (const member of members) console.log(`logits ${Array.from(member, (value) => value.toPrecision(9)).join(' ')}`);
 }
 

@@ -33,6 +33,18 @@ static void print_logits(const network_state *n)
     }
 }
 
+static void print_result(const network_state *n)
+{
+#ifdef NETWORK_VALUES
+    float values[NETWORK_MEMBERS][NETWORK_CLASSES];
+    network_logits(n, values);
+    for (int c = 0; c < NETWORK_CLASSES; c++) printf("%s %.6g %s  ", network_labels[c], (double)values[0][c], network_units[c]);
+    printf("(");
+#else
+    printf("%s  (", network_labels[network_decision(n)]);
+#endif
+}
+
 /* axonnx verify builds the program with AXONNX_KEEP_LAYERS and compares where layers fire, and the bits of all membranes as
    one sum: each times an odd number, so that no single one can differ unseen. */
 #ifdef AXONNX_KEEP_LAYERS
@@ -155,7 +167,7 @@ static int report(int code, size_t counted, uint64_t spent)
     const network_state *const n = &network;
     print_spikes(n);
     if (code != NETWORK_DECIDED) return 0;
-    printf("%s  (", network_labels[network_decision(n)]);
+    print_result(n);
     if (all_windows) printf("window %lu", (unsigned long)(stream.bin / NETWORK_STEPS - 1));
     else printf("%lu events, %lu left out", (unsigned long)held, (unsigned long)(held - counted));
     printf(", %d steps", NETWORK_STEPS);
@@ -214,7 +226,8 @@ static int run_file(FILE *file, const char *path)
         spent += board_count() - before;
         print_spikes(&network);
     }
-    printf("%s  (%d steps", network_labels[network_decision(&network)], NETWORK_STEPS);
+    print_result(&network);
+    printf("%d steps", NETWORK_STEPS);
     if (spent) printf(", %lu instructions a step", (unsigned long)(spent / NETWORK_STEPS));
     printf(")\n");
     print_logits(&network);
