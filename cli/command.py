@@ -53,7 +53,7 @@ VERBS: dict[str, Verb] = {
                  (LOAD, "axonnx.model:Model.evaluate", "axonnx.trained_run:Run.evaluate"), "prove:evaluate",
                  ("plot", "json"), ("engine", "device", "folder")),
     "profile": Verb("prove", "spikes, operations, time and energy of files", (LOAD, "axonnx.model:Model.profile"),
-                    "prove:profile", ("plot", "json"), ("engine",)),
+                    "prove:profile", ("plot", "json"), ("engine", "seed")),
     "inspect": Verb("prove", "show what a file promises and does", (LOAD, "axonnx.model:Model.inspect"),
                     "prove:inspect", ("json",), ("engine",)),
     "report": Verb("prove", "one HTML page with all that is known of a file", (LOAD, "axonnx.model:Model.report"),
