@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
+from axonnx.base.fingerprints import sha256_of
 from axonnx.base.progress import Progress
 from axonnx.runtime import model as runtime
 from axonnx.runtime.engines.choose import MEASURING, EngineName
@@ -64,6 +65,10 @@ class Model(runtime.Model):
         super().__init__(program, engine)
         self.path, self.asked = Path(path), asked
         self._facts: dict[str, float] = {}  # of the last profile, for the card
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the file's path and sha256 and the engine; another process loads the same file, or refuses another."""
+        return _loaded_again, (str(self.path), sha256_of(self.path), *self.asked)
 
     def __repr__(self) -> str:
         contract = self.contract
@@ -626,6 +631,14 @@ def load(path: PathLike, engine: EngineName = "auto", threads: Positive = 1) -> 
     """
     loaded = runtime.load(path, engine, threads)
     return Model(loaded.program, loaded.engine, path, (engine, threads))
+
+
+def _loaded_again(path: str, sha256: str, engine: EngineName, threads: int) -> Model:
+    """Load the file of a pickled model."""
+    from axonnx.runtime.jobs.work import check_submitted
+
+    check_submitted(path, sha256)
+    return load(path, engine, threads)
 
 
 def verify_file(

@@ -75,11 +75,23 @@ def read(name: str, verb: Verb, words: Sequence[str]) -> Options:
     parser = parser_of(name, verb)
     own, apart = split_words(name, parser, words, verb.settings)
     given = parser.parse_args(own)
+    _check_place(getattr(given, "json", None))
     if given.trust_code:
         from axonnx.train.config import own as own_code
 
         own_code.trust_code()
     return Options(name, verb, given, settings_of(apart, many=name == "sweep"))
+
+
+def _check_place(path: str | None) -> None:
+    """Refuse a place where results cannot be written before the work, which may take hours."""
+    if path is None or path == "-":
+        return
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        raise AxonnxError(f"--json {path}: is a folder; name a file in it, e.g. {os.path.join(path, 'results.json')}")
+    if not os.path.isdir(folder):
+        raise AxonnxError(f"--json {path}: there is no folder {folder}; make it first, or name another place")
 
 
 def _json(results: Sequence[BaseModel], indent: int | None = None) -> str:

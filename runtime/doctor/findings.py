@@ -190,8 +190,8 @@ def programs() -> tuple[Program, ...]:
 
 def find_compiler() -> str | None:
     """Return the C compiler: $CC, or else cc, gcc or clang; None if there is none."""
-    given = os.environ.get("CC")
-    return next(filter(None, map(shutil.which, [given] if given else ["cc", "gcc", "clang"])), None)
+    given = os.environ.get("CC", "").split()[:1]  # as in CC="gcc -O0"
+    return next(filter(None, map(shutil.which, given or ["cc", "gcc", "clang"])), None)
 
 
 def _first_line(program: str) -> str:

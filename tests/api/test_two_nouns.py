@@ -203,3 +203,24 @@ def test_a_deployed_model_needs_no_torch(files, folder):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=folder.parent)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_pickled_model_is_its_file_and_its_engine(tmp_path):
+    """The engine itself, with its buffers in C, stays in its process."""
+    import pickle
+    import shutil
+
+    from axonnx.base.errors import AxonnxError
+
+    from ..runtime.streams.small_models import export_all
+
+    path = tmp_path / "model.onnx"
+    files = export_all(tmp_path)
+    shutil.copyfile(files["plain"], path)
+    pickled = pickle.dumps(axonnx.load(path))
+    assert len(pickled) < 1_000
+    again = pickle.loads(pickled)
+    assert (again.path, again.asked) == (path, ("auto", 1))
+    shutil.copyfile(files["noisy"], path)
+    with pytest.raises(AxonnxError, match="sha256 differs"):
+        pickle.loads(pickled)

@@ -91,3 +91,13 @@ def test_what_the_terminal_cannot_show_is_replaced(environment):
 def test_output_that_was_closed_by_the_caller_is_no_fault():
     done = axonnx("--version", preexec_fn=lambda: os.close(1))
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("place", "text"), [("missing/r.json", "there is no folder missing"), ("r.json", "is a folder")]
+)
+def test_a_place_that_cannot_be_written_is_told_before_the_work(place, text, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "r.json").mkdir()
+    assert main(["verify", "there-is-no-such.onnx", "--json", place]) == 2
+    assert text in capsys.readouterr().err

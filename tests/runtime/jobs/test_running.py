@@ -7,9 +7,10 @@ import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
+from axonnx.runtime.jobs.answers import Summary
 from axonnx.runtime.jobs.journal import Journal
-from axonnx.runtime.jobs.running import DIED, in_order, make_pool, run_jobs
-from axonnx.runtime.jobs.work import Job, check_submitted
+from axonnx.runtime.jobs.running import DIED, Pace, in_order, make_pool, run_jobs
+from axonnx.runtime.jobs.work import Job, Outcome, check_submitted
 
 from .some_jobs import counted, crash, die, fail, once_only, slow_square, square, squares
 
@@ -145,3 +146,52 @@ def test_a_worker_refuses_another_file_than_the_submitted_one(tmp_path):
     file.write_bytes(b"changed")
     with pytest.raises(AxonnxError, match=r"model\.onnx: sha256 differs from the submitted file; copy that file"):
         check_submitted(str(file), submitted)
+
+
+def test_a_journal_stays_whole_after_a_cut_line(tmp_path):
+    """What is added after a resume follows the last whole line, without a gap and without the rest of the cut one."""
+    path, about = tmp_path / "journal", {"what": "squares"}
+    with Journal(path, about) as journal:
+        journal.add(Outcome("0", "0"))
+    path.write_bytes(path.read_bytes() + b'{"job": "1", "result": {"a long line that was cut')
+    with Journal(path, about) as journal:
+        assert list(journal.done) == ["0"]
+        journal.add(Outcome("1", "1"))
+    head = '{"journal": 1, "what": "squares"}'
+    assert path.read_text() == f'{head}\n{{"job": "0", "result": 0}}\n{{"job": "1", "result": 1}}\n'
+    with Journal(path, about) as journal:
+        assert {name: outcome.value for name, outcome in journal.done.items()} == {"0": 0, "1": 1}
+
+
+def test_a_summary_counts_every_answer_once():
+    summary = Summary()
+    summary.add({"label": "a", "true": "a", "events": 10, "left_out": {"late": 2}})
+    summary.add({"label": "b", "true": "a", "events": 5, "left_out": {"late": 1, "after": 4}})
+    summary.add({"label": "a", "true": None})
+    found = summary.as_dict()
+    assert (found["recordings"], found["events"], found["left_out"]) == (3, 15, {"after": 4, "late": 3})
+    assert (found["labels"], found["labelled"], found["right"], found["accuracy"]) == ({"a": 2, "b": 1}, 2, 1, 0.5)
+    assert Summary().as_dict()["accuracy"] is None
+
+
+def test_the_time_left_follows_from_fresh_work_alone(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("axonnx.runtime.jobs.running.time.monotonic", lambda: now[0])
+    pace = Pace(10)
+    for _ in range(4):
+        pace.step(fresh=False)
+    assert pace.left() == ""
+    now[0] = 60.0
+    pace.step()
+    pace.step()
+    assert pace.left() == ", 2:00 left"  # 30 s for each of the four that are left
+    for _ in range(4):
+        pace.step()
+    assert pace.left() == ""
+
+
+def test_no_job_is_done_twice_if_none_fails(tmp_path):
+    """More jobs than are submitted ahead, in two processes."""
+    jobs = [Job(f"{n}", counted, (n, str(tmp_path))) for n in range(40)]
+    assert len(list(run_jobs(jobs, make_pool(2)))) == 40
+    assert sorted(map(int, (tmp_path / "done.txt").read_text().split())) == list(range(40))
