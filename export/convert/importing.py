@@ -109,6 +109,12 @@ def import_network(
     made, seen = _source(source, size, dt, Assumed(reset, tie), witness, value)
     tell(f"{made.name}: {len(made.plan.layers)} layers")
     size = made.plan.shapes[INPUT] if size is None else size
+    if "data.quantities" not in given and len(_classes(made, None)) == 1:
+        raise AxonnxError(
+            f"{made.name}: gives one number, which decides nothing among classes. If it is a real value, name it with "
+            f"its unit, and give data whose folders are named by values",
+            settings={"data.quantities": ["angle [deg]"]},
+        )
     if not given:
         _refuse_taken(folder, overwrite)
         tell(f"no data given: {samples} samples of {made.repeats or steps} steps are drawn")
@@ -126,7 +132,9 @@ def import_network(
             settings={"data.repeat": made.repeats},
         )
     network = fill(make_network(config, prepared), made.plan)
-    made.plan.notes.append(_decide(made, decision, _outputs(network, prepared, config) if labelled else None, prepared))
+    fitted = labelled and prepared.quantities is None
+    seen_labels = _outputs(network, prepared, config) if fitted else None
+    made.plan.notes.append(_decide(made, decision, seen_labels, prepared))
     config = _config(made.plan, given)
     network = fill(make_network(config, prepared), made.plan)
     write_run(folder, config, prepared, network, overwrite)
@@ -174,6 +182,11 @@ def _decide(source: Source, stated: Decision | None, seen: tuple[Doubles, Intege
                 f"samples; check the order of the classes, the labels, and which value the network returns (value)"
             )
         scale, fitted = found, len(seen[1])
+    if prepared.quantities is not None and exact_scale(scale, plan.reads_spikes) != scale:
+        raise AxonnxError(
+            f"{source.name}: gives the sum over {prepared.steps} steps, which no exact factor makes of the mean; "
+            f"return the mean, or take a power of two for the number of time steps"
+        )
     scale = exact_scale(scale, plan.reads_spikes)
     if seen is not None:
         before, after = (metrics_of(softmax(seen[0] * factor), seen[1]) for factor in (1.0, scale))

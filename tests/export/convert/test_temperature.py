@@ -204,3 +204,24 @@ def test_what_no_file_decides_by_is_refused(trained, tmp_path):
     for rule, text in (("last", "last step alone"), ("maximum", "maximum over time")):
         with pytest.raises(AxonnxError, match=f"decides by the {text}; a file decides by the mean over time"):
             axonnx.import_network(trained, tmp_path / "x.onnx", data="digits-static", settings=SETTINGS, decision=rule)
+
+
+def test_one_number_is_no_class_but_a_value_with_a_unit(tmp_path):
+    torch.manual_seed(0)
+    hidden = {"beta": 0.9, "init_hidden": True}
+    last = snntorch.Leaky(beta=0.5, init_hidden=True, reset_mechanism="zero")
+    network = nn.Sequential(nn.Flatten(), nn.Linear(16, 12), snntorch.Leaky(**hidden), nn.Linear(12, 1), last)
+    with torch.no_grad():
+        network[1].weight.mul_(4.0)
+        network[3].weight.mul_(6.0)
+    with pytest.raises(AxonnxError, match="gives one number, which decides nothing among classes") as refusal:
+        axonnx.import_network(network, tmp_path / "x.onnx", shape=(1, 4, 4), limit=8)
+    assert "data.quantities" in refusal.value.settings
+    frames = np.random.default_rng(0).integers(0, 2, (40, 10, 1, 4, 4)).astype(np.uint8)
+    np.savez(tmp_path / "data.npz", frames=frames, labels=np.arange(40) % 4)
+    settings = {"data.quantities": ["rate [Hz]"], "data.options": {"classes": ["0", "0.25", "0.5", "1"]}}
+    done = axonnx.import_network(network, tmp_path / "y.onnx", data=tmp_path / "data.npz", settings=settings, limit=8)
+    assert (done.exported.contract.classes, done.exported.contract.units) == (("rate",), ("Hz",))
+    assert done.proof.equal, done.proof.lines()
+    (found, *_) = axonnx.load(done.exported.path).predict(frames[:1])
+    assert found.text.endswith(" Hz")
