@@ -36,7 +36,15 @@ async def honest(address: str, recording: Recording, found: dict[str, list]) -> 
     """Send window after window, compare each decision, and wait for the end of the server."""
     headers = {"Authorization": f"Bearer {TOKEN}"}
     options = {"proxy": None, "compression": None, "open_timeout": 60, "additional_headers": headers}
-    async with websockets.connect(f"{address}stream?decisions=0", **options) as client:
+    client, attempts = None, 0
+    while client is None:  # a connection may have to make room for newer ones before its request is read
+        try:
+            client = await websockets.connect(f"{address}stream?decisions=0", **options)
+        except (OSError, websockets.InvalidHandshake, EOFError):
+            attempts += 1
+            await asyncio.sleep(0.1)
+    found["attempts"].append(attempts)
+    async with client:
         await client.recv()
         for window, data in enumerate(recording.messages):
             began = time.perf_counter()
@@ -67,12 +75,12 @@ async def hostile(port: int, greeting: bytes, flood: bytes) -> None:
         finally:
             if writer is not None:
                 writer.close()
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(2)
 
 
 async def attack(address: str, recording: Recording, process: subprocess.Popen) -> dict[str, list]:
     """Let all at the server at once, and stop it while they are there."""
-    found: dict[str, list] = {"right": [], "latency": [], "done": [], "saved": []}
+    found: dict[str, list] = {"right": [], "latency": [], "done": [], "saved": [], "attempts": []}
     port = int(address.rsplit(":", 1)[1].strip("/"))
     half = PINGING // 2  # of those that ping, half have the token, as a user of the server may
     greetings = [(b"", b"")] * BARE + [(UPGRADE.format("wrong").encode(), PINGS)] * half
@@ -114,12 +122,17 @@ def main() -> int:
         with subprocess.Popen(command, **pipes) as process:
             address = process.stdout.readline().split(" at ")[1].split()[0]
             urlopen(address + "health").read()
-            found = asyncio.run(attack(address, Recording(path, WINDOWS), process))
+            try:
+                found = asyncio.run(attack(address, Recording(path, WINDOWS), process))
+            except BaseException:
+                process.kill()
+                raise
             said, logged = process.communicate(timeout=60)
     expected = HONEST * (WINDOWS - 1)
     p50, p99 = (1e3 * np.quantile(found["latency"], q) for q in (0.5, 0.99))
     print(f"{BARE:,} silent and {PINGING} ping-only connections beside {HONEST} streams:")
     print(f"decisions  {sum(found['right'])} of {expected} with the right bits; p50 {p50:.1f} ms, p99 {p99:.1f} ms")
+    print(f"connecting took {max(found['attempts']) + 1} attempts at most")
     print(f"sessions   {len(found['saved'])} of {HONEST} saved at SIGTERM; exit code {process.returncode}")
     print(f"memory     {found['MiB'][0]} MiB of {MEMORY_MIB}; {len(logged):,} bytes logged")
     print(said.strip())
