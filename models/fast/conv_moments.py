@@ -122,7 +122,7 @@ class _Convolution:
             room = torch.empty(self.sizes.forward_room)
             core.call("conv_forward", self.window, dense, *inputs, packed, bias, out, activity, room, begin, end)
 
-        core.share_out(pass_of, self.images, self.work)
+        core.share_out(pass_of, self.images, self.work, pieces=8)
         return out.movedim(-1, -3), activity
 
     def backward(
@@ -150,7 +150,7 @@ class _Convolution:
                     "conv_backward", self.window, dense, *inputs, packed, grads, by_activity, by_x, *sums, room, *images
                 )
 
-        core.share_out(pass_of, parts, self.work)
+        core.share_out(pass_of, parts, self.work, pieces=8)
         gathered = None if by_weight is None else torch.empty(self.weights)
         if by_weight is not None:
             core.call("conv_gather", self.window, by_weight, parts, gathered)

@@ -197,16 +197,24 @@ def _pool(threads: int, process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="axonnx-training")
 
 
-def share_out(call: Callable[[int, int], object], count: int, work: int) -> None:
-    """``call(begin, end)`` for all of ``count`` parts, by as many threads as torch has where it is worth it."""
+def share_out(call: Callable[[int, int], object], count: int, work: int, pieces: int = 1) -> None:
+    """``call(begin, end)`` for all of ``count`` parts, by as many threads as torch has where it is worth it.
+
+    With several ``pieces`` for each thread, one that is done takes the next: parts of later steps have more spikes.
+    """
     threads = max(1, min(torch.get_num_threads(), count, work // _WORTH_A_THREAD))
     if threads == 1:
         call(0, count)
         return
-    ends = [count * k // threads for k in range(threads + 1)]
-    pool = _pool(threads, os.getpid())
-    waiting = [pool.submit(call, ends[k], ends[k + 1]) for k in range(1, threads)]
-    call(0, ends[1])
+    ranges = min(count, threads * pieces)
+    left = iter([(count * k // ranges, count * (k + 1) // ranges) for k in range(ranges)])
+
+    def take() -> None:
+        for begin, end in left:
+            call(begin, end)
+
+    waiting = [_pool(threads, os.getpid()).submit(take) for _ in range(1, threads)]
+    take()
     for other in waiting:
         other.result()
 

@@ -219,7 +219,7 @@ class _LIF(torch.autograd.Function):
             mean=core.channels_last(mean.detach()), weight=rows, each=each, bits=bits, sums=sums, **given, **out
         )
         pass_.halves = int(gaps == torch.float16)
-        core.share_out(lambda begin, end: core.call("lif_forward", pass_, begin, end), batch, mean.numel())
+        core.share_out(lambda begin, end: core.call("lif_forward", pass_, begin, end), batch, mean.numel(), pieces=4)
         ctx.set_materialize_grads(False)
         if learning:
             ctx.kind, ctx.shape = kind, mean.shape
@@ -286,7 +286,8 @@ class _LIF(torch.autograd.Function):
             **out,
         )
         pass_.of = of
-        core.share_out(lambda begin, end: core.call("lif_backward", pass_, begin, end), batch, gap.numel())
+        pieces = 4 if weight is None else 1  # recurrent layers go back in groups of samples
+        core.share_out(lambda begin, end: core.call("lif_backward", pass_, begin, end), batch, gap.numel(), pieces)
         before = Active(bits[:-1], True, 0)
         if weight is not None:
             before = before._replace(number=core.count(before.bits))

@@ -104,7 +104,7 @@ def forward(x: Tensor, active: Active, weight: Tensor, bias: Tensor | None) -> t
         outputs=outputs,
     )
     work = active.number * outputs // 16
-    core.share_out(lambda begin, end: core.call("linear_forward", p, begin, end), rows, work)
+    core.share_out(lambda begin, end: core.call("linear_forward", p, begin, end), rows, work, pieces=4)
     return out, activity
 
 
