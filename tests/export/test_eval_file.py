@@ -53,7 +53,7 @@ def test_a_file_takes_the_frames_as_they_were_recorded(merged, capsys):
     assert main(["export", str(merged / "run"), "-o", str(file), "--passes", "1", "--quiet"]) == 0
     said = capsys.readouterr().out
     assert f"  axonnx run {file} FRAMES.npz   (3 frames of 1×4×4 (sums of 2 of 5 recorded frames))" in said
-    assert f"  axonnx eval {file} --data {merged / 'run'}   (the test part: never seen in training)" in said
+    assert f"  axonnx eval {file} --data {merged / 'data'}" in said
     assert contract_of(file).input.merging == MergingContract(recorded=STEPS, frames=2, clip=4)
     recorded = evaluated(capsys, file, "--data", merged / "data")
     assert evaluated(capsys, file, "--data", merged / "run")["confusion"] == recorded["confusion"]
