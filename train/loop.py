@@ -30,7 +30,7 @@ from axonnx.train.evaluate import Predictions, Targets, predict_bayesian, predic
 from axonnx.train.feed import Batch, Feed
 from axonnx.train.finite import refuse_non_finite, refuse_non_finite_weights
 from axonnx.train.health import median_sizes
-from axonnx.train.noise import fire_of_batch, temper
+from axonnx.train.noise import fire_of_batch, looked_at, temper
 from axonnx.train.objective import Objective, ascend, cosine_rate
 from axonnx.train.output.progress import Epochs
 from axonnx.train.pieces import EpochMeans, Piece, Row, mean_squares, pieces_of, refuse_statistics_of_pieces
@@ -48,6 +48,7 @@ class Training:
     multipliers: dict[str, float] = field(default_factory=dict)  # λ of each layer, where it is found by itself
     epochs_done: int = 0
     rows: list[Row] = field(default_factory=list)
+    looked_at: dict[str, NDArray[np.int64]] = field(default_factory=dict)  # fingerprints of samples, by what used them
 
 
 def new_training(network: Network, config: Config, device: torch.device) -> Training:
@@ -141,7 +142,7 @@ def fit(
             world.same_buffers(network)
             if config.noise.temper:
                 last = epoch + 1 == total
-                row["noise_scale"] = _temper(network, data, config, device, total) if last else 1.0
+                row["noise_scale"] = _temper(training, data, config, device, total) if last else 1.0
             row |= _test(network, feeds["test"], world, data.targets)
             if data.targets is not None:
                 del row["train_accuracy"]  # of labels, which only number the values
@@ -158,10 +159,11 @@ def fit(
     return training
 
 
-def _temper(network: Network, data: Prepared, config: Config, device: torch.device, epoch: int) -> float:
+def _temper(training: Training, data: Prepared, config: Config, device: torch.device, epoch: int) -> float:
     """Every process looks at the same samples, those of an epoch that is not trained, and finds the same scale."""
     feed = learn_feed(data, config, device, World())
-    return temper(network, feed, epoch, config.noise.temper, config.seed)
+    training.looked_at["noise.temper"] = looked_at(feed, epoch)
+    return temper(training.network, feed, epoch, config.noise.temper, config.seed)
 
 
 def final_predictions(

@@ -9,7 +9,9 @@ import math
 from collections.abc import Callable, Iterable
 from itertools import islice
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.models import MEAN_FIELD, Fire, Network, Sample, Variant
@@ -72,6 +74,12 @@ def temper(network: Network, feed: Feed, epoch: int, most: float, seed: int) -> 
     scale = largest_scale(share_right, most)
     multiply_stds(network, scale)
     return scale
+
+
+def looked_at(feed: Feed, epoch: int) -> NDArray[np.int64]:
+    """Return fingerprints of the samples that ``temper`` looks at."""
+    size = feed.batches.batch_size
+    return feed.batches.fingerprints(feed.batches.order(epoch)[: math.ceil(SAMPLES / size) * size])
 
 
 def largest_scale(share_right: Callable[[float], float], most: float) -> float:

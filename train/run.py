@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.progress import Progress
@@ -303,10 +304,21 @@ def _stopped(folder: RunFolder, training: Training, fault: NonFiniteError, here:
     return text
 
 
-def write_run(path: str | Path, config: Config, prepared: Prepared, network: Network, overwrite: bool = False) -> Path:
-    """Write a run folder of a network whose weights were made elsewhere, as training does before its first epoch."""
+def write_run(
+    path: str | Path,
+    config: Config,
+    prepared: Prepared,
+    network: Network,
+    overwrite: bool = False,
+    looked_at: Mapping[str, NDArray[np.int64]] | None = None,
+) -> Path:
+    """Write a run folder of a network whose weights were made elsewhere, as training does before its first epoch.
+
+    ``looked_at`` has the fingerprints of samples that something of the network was fitted on, by what was fitted.
+    """
     folder = RunFolder(Path(path))
     training = new_training(network, config, torch.device("cpu"))
+    training.looked_at.update(looked_at or {})
     folder.create(config, overwrite)
     with folder.locked():
         folder.log("written with weights that were made elsewhere")
@@ -354,7 +366,7 @@ def _witness(
 ) -> None:
     """Write beside the checkpoint what the network in memory does."""
     device = next(training.network.parameters()).device.type
-    taken = take_witness(training.network, prepared, config, predictions, max(0, training.epochs_done - 1))
+    taken = take_witness(training, prepared, config, predictions)
     add_witness(folder.checkpoint, taken, circumstances(device))
 
 

@@ -15,6 +15,7 @@ float32/…, float64/… and noise/…, passes in both widths, and in float64 on
     spikes/L, membranes/L    the first 64 bits of a sha256 of layer L, for each time step and sample [T, N]
     logits                   [N, classes]
 learned/samples, learned/labels, learned/input    of a batch to learn from; hashes of its input if nothing augments it
+looked_at/X    fingerprints of the samples that X was fitted on: the noise that is left (noise.temper), a temperature
 decided/P, truth/P, rates/P    class probabilities, labels and the layers' firing rates behind the figures of part P
 
 Sums of the native core have one order, in every instruction set (see ``models.fast.core``), so the passes in float32
@@ -46,7 +47,7 @@ from axonnx.train.data.batches import Batches
 from axonnx.train.distributed import World
 from axonnx.train.evaluate import Predictions
 from axonnx.train.feed import Batch, Feed
-from axonnx.train.loop import evaluated_at_once, learn_feed, part_feed
+from axonnx.train.loop import Training, evaluated_at_once, learn_feed, part_feed
 from axonnx.train.output.checkpoint import SPREADS
 
 PART = "test"
@@ -58,9 +59,10 @@ Tensors = dict[str, Tensor]
 
 
 def take_witness(
-    network: Network, prepared: Prepared, config: Config, predictions: Mapping[str, Predictions], epoch: int
+    training: Training, prepared: Prepared, config: Config, predictions: Mapping[str, Predictions]
 ) -> Tensors:
     """Return what the network in memory does; ``predictions`` are those that the run's figures are made of."""
+    network, epoch = training.network, max(0, training.epochs_done - 1)
     chosen = choose_samples(prepared.splits.parts[PART].labels, SAMPLES)
     batch = next(part_feed(prepared, config, CPU, PART, chosen).epoch(0))
     found = {
@@ -70,8 +72,16 @@ def take_witness(
         **passes(network, batch.x),
         **_learned(prepared, config, epoch),
         **_decided(predictions),
+        **{f"looked_at/{name}": torch.from_numpy(seen) for name, seen in training.looked_at.items()},
     }
     return {name: tensor.clone() for name, tensor in found.items()}  # a file holds no memory twice
+
+
+def fingerprints_of(prepared: Prepared, config: Config, part: str) -> NDArray[np.int64]:
+    """Return the fingerprint of each sample of a part, from the data itself."""
+    data = prepared.splits.parts[part]
+    batches = Batches(data, binning=prepared.binning, centre=config.data.centre, shuffle=False)
+    return batches.fingerprints(np.arange(len(data)))
 
 
 def made_again(prepared: Prepared, config: Config, part: str, chosen: NDArray[np.int64]) -> Batch:

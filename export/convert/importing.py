@@ -133,11 +133,11 @@ def import_network(
         )
     network = fill(make_network(config, prepared), made.plan)
     fitted = labelled and prepared.quantities is None
-    seen_labels = _outputs(network, prepared, config) if fitted else None
+    seen_labels, looked_at = _outputs(network, prepared, config) if fitted else (None, {})
     made.plan.notes.append(_decide(made, decision, seen_labels, prepared))
     config = _config(made.plan, given)
     network = fill(make_network(config, prepared), made.plan)
-    write_run(folder, config, prepared, network, overwrite)
+    write_run(folder, config, prepared, network, overwrite, looked_at)
     exported = export_run(folder, output, weights=weights, tell=tell)
     tell("comparing with the source")
     x = _some(folder, samples)
@@ -148,8 +148,10 @@ def import_network(
     return Imported(folder, made.name, layers, exported, proof, tuple(dict.fromkeys(made.plan.notes)))
 
 
-def _outputs(network: Network, prepared: Prepared, config: Config) -> tuple[Doubles, Integers]:
-    """Return outputs [N, classes] and labels of samples that are not of the test part."""
+def _outputs(
+    network: Network, prepared: Prepared, config: Config
+) -> tuple[tuple[Doubles, Integers], dict[str, Integers]]:
+    """Return outputs [N, classes] and labels of samples that are not of the test part, and their fingerprints."""
     part = "validation" if "validation" in prepared.splits.parts else "train"
     chosen = choose_samples(prepared.splits.parts[part].labels, FITTED_ON)
     feed = part_feed(prepared, config, torch.device("cpu"), part, chosen)
@@ -157,7 +159,8 @@ def _outputs(network: Network, prepared: Prepared, config: Config) -> tuple[Doub
     with torch.no_grad():
         found = [(network(batch.x).logits.double().numpy(), batch.labels.numpy()) for batch in feed.epoch(0)]
     outputs, labels = (np.concatenate(column) for column in zip(*found, strict=True))
-    return outputs, labels
+    fingerprints = feed.batches.fingerprints(np.arange(len(labels)))
+    return (outputs, labels), {"temperature": fingerprints}
 
 
 def _decide(source: Source, stated: Decision | None, seen: tuple[Doubles, Integers] | None, prepared: Prepared) -> str:

@@ -28,6 +28,7 @@ from axonnx.train.training_witness import (
     PASSES,
     batches_of,
     circumstances,
+    fingerprints_of,
     hashes,
     input_of,
     made_again,
@@ -84,7 +85,7 @@ class _Replay:
             for key in ("operators", "models")
             if self.then[key] != now[key]
         ]
-        checks = (self._labels, self._input, self._learned, self._layers, self._figures)
+        checks = (self._labels, self._input, self._learned, self._looked_at, self._layers, self._figures)
         for check in checks:
             yield from check()
         yield from self._decisions(limit)
@@ -138,6 +139,25 @@ class _Replay:
             step, place, told = differ
             where = f"sample {int(samples[place])} of 'train'{self._step((step,))}"
             yield f"input of {where} is not what was learned ({told})"
+
+    def _looked_at(self) -> Iterator[str]:
+        """The samples that something was fitted on: none may be of the test part."""
+        seen = {name.removeprefix("looked_at/"): x for name, x in self.held.items() if name.startswith("looked_at/")}
+        if self.trained.config.noise.temper and "noise.temper" not in seen:
+            self.notes.append("which samples noise.temper looked at is not known: the run was resumed after it")
+        parts = [part for part in self.trained.prepared.splits.parts if part != PART]
+        prepared, config = self.trained.prepared, self.trained.config
+        fitting = np.concatenate([fingerprints_of(prepared, config, part) for part in parts if seen] or [[]])
+        for name, samples in seen.items():
+            others = samples.numpy()[~np.isin(samples.numpy(), fitting)]
+            if len(others):
+                tested = int(np.isin(others, fingerprints_of(prepared, config, PART)).sum())
+                yield (
+                    f"{name} was fitted on {len(others)} of {len(samples)} samples that are not of the parts "
+                    f"{', '.join(parts)}; {tested} of them are of {PART!r}"
+                )
+            else:
+                self.equal.append(f"{name}: all {len(samples):,} samples that it was fitted on are none of {PART!r}")
 
     def _layers(self) -> Iterator[str]:
         """Every layer's spikes and membranes on the input that the training process fed, and the logits."""

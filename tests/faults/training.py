@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 
@@ -223,3 +224,26 @@ def sigma_halved_after_the_figures(bench: Bench) -> Ended:
         return {name: x - 0.7 if name.endswith(tempering.SPREADS) else x for name, x in tensors.items()}
 
     return trained_with(bench, saved_otherwise(halved))
+
+
+@ends(1, "of them are of 'test'")
+def noise_tempered_on_the_test_part(bench: Bench) -> Ended:
+    """The noise that is left was found on samples that figures are stated of."""
+    learned = loop.learn_feed
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        def on_the_test_part(prepared, config, device, world):
+            asked_by = inspect.stack()[1].function
+            if asked_by == "_temper":
+                return loop.part_feed(prepared, config, device, "test")
+            return learned(prepared, config, device, world)
+
+        patch.setattr(loop, "learn_feed", on_the_test_part)
+
+    return trained_with(bench, plant, "--noise.temper", "0.01")
+
+
+@ends(0, "noise.temper: all")
+def noise_tempered_on_the_training_part(bench: Bench) -> Ended:
+    """The control of the fault before."""
+    return trained_with(bench, lambda patch: None, "--noise.temper", "0.01")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -85,6 +86,21 @@ class Batches:
         if not self.shuffle:
             return np.arange(len(self.data))
         return np.random.default_rng([self.seed, ORDER, epoch]).permutation(len(self.data))
+
+    def fingerprints(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return 64 bits of a sha256 of each of these samples as input, before anything augments it."""
+        plain = replace(
+            self,
+            data=self.data.subset(chosen),
+            augmentation=Augmentation(),
+            shuffle=False,
+            shard=(0, 1),
+            drop_last=False,
+            dtype="float32",
+        )
+        inputs = (x.swapaxes(0, 1) if x.ndim == 5 else x for x, _ in plain.epoch(0))
+        found = [hashlib.sha256(np.ascontiguousarray(each + 0.0).tobytes()).digest() for x in inputs for each in x]
+        return np.frombuffer(b"".join(each[:8] for each in found), "<i8").astype(np.int64)
 
     @cached_property
     def _edges(self) -> list[int]:

@@ -10,6 +10,7 @@ from torch import nn
 import axonnx
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main
+from axonnx.export.convert import importing
 from axonnx.export.convert.temperature import exact_scale, fitted_scale
 from axonnx.runtime.measure.metrics import metrics_of
 from axonnx.runtime.model import load
@@ -152,6 +153,22 @@ def test_a_file_with_another_temperature_is_found(imported, tmp_path, capsys):
     assert main(["verify", str(tmp_path / "other.onnx"), *words]) == 1
     assert "contract.decision.scale" in capsys.readouterr().out
     assert main(["verify", str(imported.exported.path), *words]) == 0
+    assert "temperature: all 512 samples that it was fitted on are none of 'test'" in capsys.readouterr().out
+
+
+def test_a_temperature_fitted_on_the_test_part_is_found(trained, tmp_path, monkeypatch, capsys):
+    part_feed = importing.part_feed
+
+    def of_the_test_part(prepared, config, device, part, chosen):
+        return part_feed(prepared, config, device, "test", np.arange(300))
+
+    monkeypatch.setattr(importing, "part_feed", of_the_test_part)
+    done = axonnx.import_network(
+        trained, tmp_path / "net.onnx", data="digits-static", settings=SETTINGS, limit=8, decision="count"
+    )
+    words = ["--run", str(done.folder), "--limit", "8", "--quiet"]
+    assert main(["verify", str(done.exported.path), *words]) == 1
+    assert "temperature was fitted on 300 of 300 samples that are not of the parts train" in capsys.readouterr().out
 
 
 def test_early_exit_ends_windows_of_an_import(imported):
