@@ -43,6 +43,20 @@ def test_sequences_come_time_first():
     assert np.array_equal(x[3, 2], data.frames[2, 3])
 
 
+def test_fingerprints_are_of_the_samples_alone(make_recordings):
+    recordings = make_recordings(count=12)
+    binning = Binning.over(600, 3, recordings.sensor)
+    frames = images(12, (3, 2, 4, 5))
+    for data, made in ((recordings, binning), (frames, None), (images(12), None)):
+        plain = Batches(data, made, batch_size=5).fingerprints(np.arange(12))
+        assert len(set(plain.tolist())) > 8  # two recordings may have no event
+        moved = Batches(data, made, Augmentation(shift_x=2), batch_size=3, seed=1, shard=(1, 2))
+        assert np.array_equal(moved.fingerprints(np.array([7, 2])), plain[[7, 2]])
+    other = images(12)
+    other.frames[4, 0, 0, 0] ^= 1
+    assert (Batches(other).fingerprints(np.arange(12)) != plain).nonzero()[0].tolist() == [4]
+
+
 def test_recordings_come_binned_and_every_event_is_accounted_for(make_recordings):
     data = make_recordings(count=12)
     binning = Binning.over(600, 3, data.sensor)
