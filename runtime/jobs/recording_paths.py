@@ -7,9 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.readers.formats import FORMATS
-
-SUFFIXES = {suffix for form in FORMATS.values() for suffix in form.suffixes}
+from axonnx.runtime.readers.formats import SUFFIXES, is_meant_as_recording
 
 
 def names_many(sources: Sequence[str]) -> bool:
@@ -64,4 +62,4 @@ def _is_glob(text: str) -> bool:
 
 def _is_recording(path: Path, folder: Path) -> bool:
     hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-    return not hidden and path.suffix.lower() in SUFFIXES and path.is_file()
+    return not hidden and is_meant_as_recording(path)

@@ -56,7 +56,7 @@ def agreement_of(given: Sequence[Evaluation | ValueEvaluation]) -> Agreement:
     Raises:
         AxonnxError: If the data or the classes differ, or a file gives real values.
     """
-    results = [each for each in given if isinstance(each, Evaluation)]
+    results = [each for each in given if not isinstance(each, ValueEvaluation)]
     if len(results) != len(given):
         raise AxonnxError("real values are neither right nor wrong; evaluate each file that gives them by itself")
     first = results[0]

@@ -62,6 +62,16 @@ MAGIC = {
 }
 EVT = {"2.0": "evt2", "3.0": "evt3"}
 WITHOUT_MAGIC = ("csv", "txt", "nmnist")
+SUFFIXES = {suffix for form in FORMATS.values() for suffix in form.suffixes}
+
+
+def is_meant_as_recording(path: Path) -> bool:
+    """Return whether a file in a folder is a recording by its suffix, also if it is damaged.
+
+    Text must begin like events, because notes are text, too.
+    """
+    suffix = path.suffix.lower()
+    return suffix in SUFFIXES and path.is_file() and (suffix != ".txt" or seconds_text.begins_like_events(path))
 
 
 def known_formats() -> str:

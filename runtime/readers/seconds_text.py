@@ -8,6 +8,7 @@ Times are rounded to the nearest microsecond. Columns are separated by spaces or
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
@@ -44,6 +45,14 @@ def open_blocks(path: Path) -> OpenRecording:
     begin = (2, rest) if size is not None else (1, first + feed + rest)
     notes = ("t taken as seconds, and p = -1 as 0",)
     return OpenRecording("txt", sensor, _events(path, begin, blocks), notes=notes)
+
+
+def begins_like_events(path: Path) -> bool:
+    """Return whether the first line is an event or the size of a sensor."""
+    with suppress(AxonnxError):
+        first = read_head(path).partition(b"\n")[0]
+        return bool(SIZE.fullmatch(first) or LINE.fullmatch(first))
+    return False
 
 
 def _events(path: Path, begin: tuple[int, bytes], blocks: Iterator[tuple[int, bytes]]) -> Iterator[Events]:

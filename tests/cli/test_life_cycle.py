@@ -1,6 +1,7 @@
 """Every verb ends in good order on SIGTERM and SIGHUP, and its workers end with it, also if it is killed."""
 
 import json
+import os
 import select
 import signal
 import socket
@@ -37,6 +38,14 @@ def command(environment, *words, **options):
         process.communicate()
 
 
+def first_line(process):
+    """The first line, and not a byte more: ``communicate`` does not see what the pipe's object has read ahead."""
+    line = b""
+    while not line.endswith(b"\n") and (byte := os.read(process.stdout.fileno(), 1)):
+        line += byte
+    return line.decode()
+
+
 def until(reached, seconds=60):
     end = time.monotonic() + seconds
     while not (found := reached()):
@@ -70,7 +79,7 @@ def many(tmp_path_factory):
 def test_run_with_workers_tells_what_is_known_and_leaves_nobody(files, many, tmp_path, environment, number, code):
     words = ["run", files["plain"], many, "--jobs", "2", "--json", tmp_path / "a.jsonl", "--engine", "numpy"]
     with command(environment, *words) as (process, children):
-        first = process.stdout.readline()
+        first = first_line(process)
         assert "000.npz" in first
         workers_of(process, children)
         process.send_signal(number)
@@ -87,7 +96,7 @@ def test_run_with_workers_tells_what_is_known_and_leaves_nobody(files, many, tmp
 
 def test_workers_of_a_killed_run_die_with_it(files, many, environment):
     with command(environment, "run", files["plain"], many, "--jobs", "2", "--engine", "numpy") as (process, children):
-        process.stdout.readline()
+        first_line(process)
         workers_of(process, children)
         process.kill()
         process.communicate(timeout=30)
@@ -172,7 +181,7 @@ def test_a_pipe_that_stays_open_does_not_keep_a_run(files, environment, number, 
         lines = "".join(f"{e['t']},{e['x']},{e['y']},{e['p']}\n" for e in events).encode()
         process.stdin.write(lines if form == "csv" else to_records(events))
         process.stdin.flush()
-        first = process.stdout.readline()
+        first = first_line(process)
         process.send_signal(number)
         assert process.wait(30) == code
         *rest, summary = map(json.loads, process.stdout.read().splitlines())

@@ -43,7 +43,7 @@ def recordings(tmp_path, monkeypatch):
 
 
 def test_the_pages_commands_run_and_the_first_gives_the_second(recordings, capsys):
-    first, second = COMMANDS
+    first, second, *_ = COMMANDS
     assert main(first.split()[1:]) == 0
     out = capsys.readouterr().out
     assert "346×260, as the files state" in out

@@ -5,6 +5,7 @@ import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.readers import blocks, read_events
+from axonnx.runtime.readers.formats import is_meant_as_recording
 
 from .event_files import random_events
 
@@ -58,3 +59,19 @@ def test_lines_are_counted_over_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr(blocks, "TEXT", 64)
     with pytest.raises(AxonnxError, match=r"line 152: found '0.1 1 2 7'"):
         read_events(tmp_path / "events.txt")
+
+
+def test_only_text_that_begins_like_events_is_meant_as_a_recording(tmp_path):
+    path = tmp_path / "some.txt"
+    for text, meant in (
+        ("0.003811000 96 133 0\n", True),
+        ("346 260\n0.1 2 3 1\n", True),
+        ("0.1 2 3 1\nno event\n", True),  # damaged, but meant as one
+        ("recorded in May\n", False),
+        ("", False),
+    ):
+        path.write_text(text)
+        assert is_meant_as_recording(path) is meant, text
+    assert not is_meant_as_recording(tmp_path / "missing.txt")
+    (tmp_path / "cut.npz").write_bytes(b"PK")
+    assert is_meant_as_recording(tmp_path / "cut.npz")

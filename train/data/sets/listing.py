@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.readers import FORMATS
 from axonnx.runtime.readers.binary import read_head
-from axonnx.runtime.readers.formats import format_of
+from axonnx.runtime.readers.formats import SUFFIXES, format_of, is_meant_as_recording
 
 PARTS = ("train", "validation", "test")
-SUFFIXES = {suffix for known in FORMATS.values() for suffix in known.suffixes}
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ def list_labelled(folder: Path, without: Sequence[Path]) -> Listing:
 def is_recording(path: Path) -> bool:
     """Whether a file is of a known format; one that has a known suffix is, even where it is damaged."""
     if path.suffix.lower() in SUFFIXES:
-        return True
+        return is_meant_as_recording(path)
     try:
         format_of(path, read_head(path))
     except AxonnxError:
