@@ -145,9 +145,11 @@ class _Replay:
         seen = {name.removeprefix("looked_at/"): x for name, x in self.held.items() if name.startswith("looked_at/")}
         if self.trained.config.noise.temper and "noise.temper" not in seen:
             self.notes.append("which samples noise.temper looked at is not known: the run was resumed after it")
+        if not seen:
+            return
         parts = [part for part in self.trained.prepared.splits.parts if part != PART]
         prepared, config = self.trained.prepared, self.trained.config
-        fitting = np.concatenate([fingerprints_of(prepared, config, part) for part in parts if seen] or [[]])
+        fitting = np.concatenate([fingerprints_of(prepared, config, part) for part in parts])
         for name, samples in seen.items():
             others = samples.numpy()[~np.isin(samples.numpy(), fitting)]
             if len(others):
