@@ -114,7 +114,8 @@ def _remove_unless_locked(path: Path) -> None:
     descriptor = os.open(path, os.O_RDWR)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError if its writer lives
-        path.unlink()
+        if os.path.samestat(os.fstat(descriptor), path.stat()):  # the name may be that of a newer part by now
+            path.unlink()
     finally:
         os.close(descriptor)
 
@@ -137,7 +138,7 @@ def _create(path: Path) -> int:
     while True:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_EXCL, 0o666)
         with suppress(OSError):  # a file system without locks: other processes leave such files alone
-            try_lock(descriptor)
+            try_lock(descriptor, wait=True)  # whoever removes leftovers may hold it for a moment
         if path.exists():
             return descriptor
         os.close(descriptor)  # deleted as left behind in the moment before it was locked
