@@ -26,8 +26,8 @@ class Intervals(Found):
     ece: Interval
 
 
-class Evaluation(Found):
-    """Figures of one file on one set of labelled data."""
+class Evaluated(Found):
+    """One file, and the data that it was evaluated on."""
 
     format: Literal[1] = 1
     model: str
@@ -37,6 +37,11 @@ class Evaluation(Found):
     data: str
     data_sha256: str
     samples: PositiveInt
+
+
+class Evaluation(Evaluated):
+    """Figures of one file on one set of labelled data."""
+
     accuracy: float
     nll: float
     brier: float
@@ -51,17 +56,9 @@ class Evaluation(Found):
     truth: tuple[int, ...] = ()
 
 
-class ValueEvaluation(Found):
+class ValueEvaluation(Evaluated):
     """Figures of a file that gives real values, on one set of data; lists have an entry for each value."""
 
-    format: Literal[1] = 1
-    model: str
-    file_sha256: str | None = None
-    engine: str
-    seed: int
-    data: str
-    data_sha256: str
-    samples: PositiveInt
     values: tuple[str, ...]
     units: tuple[str, ...]
     mae: tuple[float, ...]

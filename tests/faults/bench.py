@@ -176,8 +176,7 @@ def _in_child(act: Callable[[], int], plant: Plant | None, output: Path) -> None
         torch.set_num_threads(1)
         with pytest.MonkeyPatch.context() as patch:
             # What a fault leaves in a cache must not reach another command.
-            for cache in ("AXONNX_CACHE_DIR", "XDG_CACHE_HOME"):
-                patch.setenv(cache, str(output.parent if plant is None else output.with_suffix(".cache")))
+            patch.setenv("XDG_CACHE_HOME", str(output.parent if plant is None else output.with_suffix(".cache")))
             if plant is not None:
                 plant(patch)
             with suppress(SystemExit):  # argparse

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from axonnx.export.verify import accuracy
 from axonnx.runtime.binning.stream import Binner
 from axonnx.runtime.engines.state import State
 from axonnx.runtime.program import layer_noise
@@ -45,6 +46,21 @@ def shipped(bench: Bench) -> Path:
 def noise_without_a_fault(bench: Bench) -> Ended:
     """The control of every fault of noise."""
     return bench.verify(shipped(bench), bench.run)
+
+
+@ends(1, "with the noise that it draws itself")
+def a_stated_accuracy_that_the_shipped_noise_does_not_reach(bench: Bench) -> Ended:
+    """The stated figure was measured with noise of torch; what ships draws fifty times as much here."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        draw = accuracy.shipped_noise
+
+        def loud(*words):
+            return {name: np.float32(50) * values for name, values in draw(*words).items()}
+
+        patch.setattr(accuracy, "shipped_noise", loud)
+
+    return bench.verify(shipped(bench), bench.run, plant=plant)
 
 
 @ends(0, "saved and continued between them", quick=True)

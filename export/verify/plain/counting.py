@@ -13,10 +13,11 @@ SMALLEST = 1e-30  # a probability of zero has no logarithm
 
 
 class Count(NamedTuple):
-    """Samples decided rightly, and the mean negative log-likelihood."""
+    """Samples decided rightly, the mean negative log-likelihood, and that of each sample."""
 
     right: int
     nll: float
+    losses: list[float]
 
 
 @torch.no_grad()
@@ -27,4 +28,4 @@ def count(decide: Callable[[Tensor], Tensor], data: Iterable[tuple[Tensor, Tenso
         for row, label in zip(decide(x).tolist(), labels.tolist(), strict=True):
             right += row.index(max(row)) == label
             losses.append(-math.log(max(row[label] / sum(row), SMALLEST)))
-    return Count(right, sum(losses) / len(losses))
+    return Count(right, sum(losses) / len(losses), losses)

@@ -55,6 +55,7 @@ def test_counting():
     found = count(lambda rows: rows, [(x[:2], torch.tensor([0, 1])), (x[2:], torch.tensor([0]))])
     assert found.right == 1  # of a tie the first wins
     assert found.nll == pytest.approx((-np.log(0.75) - np.log(0.5) - np.log(1e-30)) / 3)
+    assert found.losses == pytest.approx([-np.log(0.75), -np.log(0.5), -np.log(1e-30)])
 
 
 def ensemble():
