@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -218,28 +219,34 @@ class Run:
             >>> model.contract.collapse.members
             2
         """
-        from axonnx.export.exporting import export_run
+        from axonnx.export.exporting import check_output, export_run
 
         place = Path(output)
-        done = export_run(
-            self.folder,
-            place.with_suffix(".onnx") if place.suffix == ".nir" else place,
-            mode=collapse,
-            members=members,
-            seed=seed,
-            prune=prune,
-            weights=weights,
-            calibrate=calibrate,
-            form=form,
-            trace=trace,
-            passes=passes,
-            limit=limit,
-            tell=(progress or Progress()).note,
-        )
-        model = load(done.path)
+        file = place.with_suffix(".onnx")
         if place.suffix == ".nir":
+            check_output(file)
+        # A network that NIR cannot express leaves no file behind: both are written once the graph is known to exist.
+        with tempfile.TemporaryDirectory() as folder:
+            done = export_run(
+                self.folder,
+                Path(folder, file.name) if place.suffix == ".nir" else place,
+                mode=collapse,
+                members=members,
+                seed=seed,
+                prune=prune,
+                weights=weights,
+                calibrate=calibrate,
+                form=form,
+                trace=trace,
+                passes=passes,
+                limit=limit,
+                tell=(progress or Progress()).note,
+            )
+            if place.suffix != ".nir":
+                return load(done.path)
+            model = load(done.path)
             model.save(place, dt=dt)
-        return model
+            return load(model.save(file))
 
     def verify(self, model: Model | PathLike, **options: Any) -> VerifyResult:
         """Prove that a file is what this run was trained to be; the options are those of ``Model.verify``.

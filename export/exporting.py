@@ -158,6 +158,11 @@ def _check(
     for name, number in (("passes", passes), ("limit", limit)):
         if number is not None and number < 1:
             raise AxonnxError(f"{name} is {number}; expected 1 or more")
+    check_output(output)
+
+
+def check_output(output: str | Path) -> None:
+    """Refuse a path at which no file can be written."""
     if Path(output).is_dir():
         raise AxonnxError(f"{output}: a folder; name the file to write, e.g. {output}/model.onnx")
     if not Path(output).resolve().parent.is_dir():

@@ -5,6 +5,10 @@
 
 NIR fires where v > θ, so thresholds are the float32 below ours: the same decision. Time constants are written in
 double precision, from which a reader gets back every β to the bit.
+
+NIR's spikes set the membrane to a value. Neurons that lose their threshold one step later are written as snnTorch
+writes its own: LIF with a gain of 1, v_threshold = θ, v_reset = 0. Such a file would mean something else without a
+word, so the metadata of each such node state what a spike does (``reset``) and whether a tie fires (``tie``).
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from numpy.typing import NDArray
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import replacing
 from axonnx.export.convert.nir_graph import nir_package
+from axonnx.export.convert.sources.nir_neurons import NIRS_OWN, Assumed
 from axonnx.runtime.format.names import DELAYED, SPIKES
 from axonnx.runtime.model import load
 from axonnx.runtime.program.instructions import (
@@ -29,6 +34,7 @@ from axonnx.runtime.program.instructions import (
     Linear,
     Move,
     Neurons,
+    PoolPairs,
     Program,
 )
 
@@ -42,7 +48,7 @@ def write_nir(model: str | Path, output: str | Path, dt: float = 1e-4) -> int:
         raise AxonnxError(f"the time step is {dt}; expected seconds, e.g. 1e-4")
     program = load(model, "numpy").engine.program
     written = io.BytesIO()
-    nir_package().write(written, Writing(program, str(model), dt).graph())
+    nir_package().write(written, Writing(program, Path(model).name, dt).graph())
     with replacing(output) as temporary:
         temporary.write_bytes(written.getvalue())
     return len(written.getvalue())
@@ -59,6 +65,7 @@ class Writing:
         self.filters: dict[str, Doubles] = {}  # buffer of a synaptic current -> its decay
         self.lines: dict[str, str] = {}  # buffer of a delay line with what arrives at it -> what arrives
         self.taps: dict[str, list[tuple[str, int]]] = {}  # buffer -> what it is made of, each so many steps late
+        self.resets: dict[Assumed, str] = {}  # how neurons reset -> the first layer that does so
 
     def graph(self) -> Any:
         """The whole graph."""
@@ -71,6 +78,9 @@ class Writing:
         self.made[contract.input.name] = (INPUT,)
         for instruction in self.program.instructions:
             self._instruction(instruction)
+        if len(self.resets) > 1:
+            first, other = list(self.resets.values())[:2]
+            raise self._refused(f"its spikes act otherwise than those of {first!r}, and readers know one reset", other)
         return self.nir.NIRGraph(self.nodes, self.edges, type_check=False)
 
     def _is_temperature(self, i: Arithmetic) -> bool:
@@ -105,8 +115,8 @@ class Writing:
             self.made[i.writes[0]] = self.made[i.reads[0]]  # NIR has no probabilities; decisions stay
         elif isinstance(i, Move) and i.kind == "Reshape" and len(self._shape(i.writes[0])) == 1:
             self._flatten(i)
-        elif isinstance(i, AveragePool):
-            side = np.array(i.window)
+        elif isinstance(i, AveragePool | PoolPairs):
+            side = np.array(i.window if isinstance(i, AveragePool) else (2, 2))
             self._node(i.name, self.nir.AvgPool2d(side, side, np.array([0, 0])), i.reads[0], i.writes[0])
         else:
             raise self._refused(f"{i.op} ({i.details()}) is no node of NIR", i.name)
@@ -189,12 +199,13 @@ class Writing:
             self._filtered(i, p["synaptic_decay"], current)
         elif i.spike_op == "LeakySum":
             self._readout(i, p["decay"], current)
-        elif i.spike_op in ("GeneralLIF", "LIFToZero"):
+        elif i.spike_op in ("GeneralLIF", "LIFToZero", "LIF"):
             spikes = next(name for name in i.writes if SPIKES in name)
+            if i.spike_op == "LIF":
+                p |= {"zeroed": np.zeros(()), "late_taken": p["threshold"]}
             self._node(i.layer, self._firing(i, p, current), current, spikes)
         else:
-            why = "NIR's neurons are set to a value by their spikes; train with model.reset = 'zero'"
-            raise self._refused(f"{i.spike_op}: {why}", i.layer)
+            raise self._refused(f"{i.spike_op}: its neurons are leaky integrate-and-fire neurons", i.layer)
 
     def _filtered(self, i: Neurons, alpha: Doubles, current: str) -> None:
         """The synaptic current of neurons is part of their node; a leaky integrator is one by itself."""
@@ -232,6 +243,9 @@ class Writing:
         alpha = self.filters.get(current)
         if np.all(beta == 0) and alpha is None and not np.any(p["late_zeroed"]) and not np.any(p["late_taken"]):
             return self.nir.Threshold(below)  # nothing is left of the membrane, whatever a spike does to it
+        if np.any(p["late_taken"] != 0) and not np.any(p["zeroed"] + p["taken"] + p["late_zeroed"]) and alpha is None:
+            return self._subtracting(p, below, i.layer)
+        self.resets.setdefault(NIRS_OWN, i.layer)
         if np.any(p["late_zeroed"] != 0) or np.any(p["late_taken"] != 0) or np.any(p["zeroed"] != 1):
             raise self._refused("its spikes do not set the membrane to a value in the same step", i.layer)
         if np.all(beta == 1) and alpha is None:
@@ -258,6 +272,20 @@ class Writing:
             v_reset=-p["taken"] + 0.0,
             w_in=of_synapse,
         )
+
+    def _subtracting(self, p: dict[str, Doubles], below: Doubles, layer: str) -> Any:
+        """Neurons from which a spike takes an amount one step later, with that statement in their metadata."""
+        whole = np.array_equal(p["late_taken"], p["threshold"])
+        reset = Assumed("late-subtract", "fires" if whole else "silent")
+        self.resets.setdefault(reset, layer)
+        level, decay = p["threshold"] if whole else below, p["decay"]
+        levels = {"v_threshold": level, "v_reset": level - p["late_taken"]}
+        stated = {"reset": reset.reset, "tie": reset.tie}
+        if np.all(decay == 1):
+            return self.nir.IF(r=np.ones(decay.shape), **levels, metadata=stated)
+        self._refuse_without_leak(decay, layer)
+        gain = 1.0 / (1.0 - decay)
+        return self.nir.LIF(tau=self.dt * gain, r=gain, v_leak=np.zeros(decay.shape), **levels, metadata=stated)
 
     def _refuse_without_leak(self, decay: Doubles, layer: str) -> None:
         if np.any(decay == 1):

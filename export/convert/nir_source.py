@@ -18,7 +18,7 @@ from axonnx.export.convert.nir_graph import FlatGraph, read_graph
 from axonnx.export.convert.plan import SYNAPSES, Plan
 from axonnx.export.convert.source import Seen
 from axonnx.export.convert.sources.neuron import wide
-from axonnx.export.convert.sources.nir_neurons import FIRING, KINDS, NIRS_OWN, Assumed, neuron_of
+from axonnx.export.convert.sources.nir_neurons import FIRING, KINDS, NIRS_OWN, Assumed, assumed_of, neuron_of
 from axonnx.models.described import INPUT
 
 MOST_INPUTS = 10**7
@@ -82,6 +82,7 @@ def nir_source(path: Path, dt: float | None, assumed: Assumed = NIRS_OWN) -> Nir
     graph = read_graph(path)
     if dt is not None and not 0.0 < dt < float("inf"):
         raise AxonnxError(f"the time step is {dt}; expected seconds, e.g. 1e-3")
+    assumed = assumed_of(graph.nodes, assumed)
     return NirSource(graph, dt, _Reading(graph, dt, assumed).plan(), f"{path.name} (NIR)", {}, assumed)
 
 

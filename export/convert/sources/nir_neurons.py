@@ -5,13 +5,14 @@
     IF       v̇ = R I                         β = 1, g = R: a step's input counts once, whatever Δt is
     fires where v > θ, then v = v_reset; membranes count from v_leak, where they begin
 
-LI, CubaLI and I are the same without firing; Threshold has no memory. A file does not say which reset its authors used,
-when it acts, or whether a membrane equal to θ fires: `Assumed` says so.
+LI, CubaLI and I are the same without firing; Threshold has no memory. NIR does not say which reset its authors used,
+when it acts, or whether a membrane equal to θ fires: `Assumed` says so. Our own files state it in metadata.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from axonnx.base.errors import AxonnxError
@@ -27,10 +28,11 @@ AMOUNTS = {"value": "sets it to v_reset", "zero": "sets it to 0", "subtract": "t
 
 @dataclass(frozen=True)
 class Assumed:
-    """What a NIR file leaves open: what a spike does to its membrane, when, and whether a membrane equal to θ fires."""
+    """What NIR leaves open: what a spike does to its membrane, when, and whether a membrane equal to θ fires."""
 
     reset: Reset = "value"
     tie: Tie = "silent"
+    stated: bool = field(default=False, compare=False)  # by the file
 
     def __post_init__(self) -> None:
         for name, known in (("reset", get_args(Reset)), ("tie", get_args(Tie))):
@@ -52,11 +54,44 @@ class Assumed:
         when = "one step later, after decay and input" if self.late else "at once"
         return (
             f"reset {self.reset}: a spike {AMOUNTS[self.amount]}, {when}; tie {self.tie}: a membrane equal to its "
-            f"threshold {'fires' if self.tie == 'fires' else 'stays silent'}. The file does not state this"
+            f"threshold {'fires' if self.tie == 'fires' else 'stays silent'}. The file "
+            f"{'states' if self.stated else 'does not state'} this"
         )
 
 
 NIRS_OWN = Assumed()  # NIR's equations as they are written
+
+
+def assumed_of(nodes: Mapping[str, Any], given: Assumed) -> Assumed:
+    """Return what the nodes' metadata state, or what is given if they state nothing.
+
+    Raises:
+        AxonnxError: If nodes state different resets, or another one than is given.
+    """
+    found: dict[Assumed, str] = {}
+    for name, node in nodes.items():
+        said = {key: _text(value) for key, value in (getattr(node, "metadata", None) or {}).items()}
+        if type(node).__name__ in FIRING and said.keys() >= {"reset", "tie"}:
+            try:
+                found.setdefault(Assumed(said["reset"], said["tie"], stated=True), name)
+            except AxonnxError as fault:
+                raise AxonnxError(f"{name}: its metadata: {fault}") from None
+    if len(found) > 1:
+        raise AxonnxError(f"{' and '.join(list(found.values())[:2])} state different resets; expected one in a file")
+    if not found:
+        return given
+    stated = next(iter(found))
+    if given not in (NIRS_OWN, stated):
+        raise AxonnxError(
+            f"the file states reset {stated.reset} and tie {stated.tie}; give no other reset and tie than these, not "
+            f"{given.reset} and {given.tie}",
+            options=("reset", "tie"),
+        )
+    return stated
+
+
+def _text(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def neuron_of(node: Any, kind: str, where: str, dt: float | None, assumed: Assumed) -> Neuron:

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 import torch
 
+import axonnx
 from axonnx import load
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main
 from axonnx.export.convert.importing import fill, grid_weights
 from axonnx.export.convert.nir_out import write_nir
 from axonnx.export.convert.nir_source import nir_source
+from axonnx.export.convert.sources.nir_neurons import Assumed
 from axonnx.export.exporting import export_network
 from axonnx.models import LIFSettings, SpikingMLP, variant
 from axonnx.models.described import DescribedNetwork
@@ -92,13 +94,75 @@ def test_other_libraries_read_the_same_spikes(library, tmp_path):
     assert readers.cell("Affine, LIF", reader, tmp_path).endswith("✓")
 
 
-def test_a_reset_by_subtraction_has_no_form(tmp_path):
-    network = SpikingMLP(12, [8], CLASSES, variant("sg-nbn-1"))
-    arriving = InputContract(name="events", shape=(1, 1, 12), steps=5, largest=1)
-    export_network(network, arriving, NAMES, tmp_path / "x.onnx")
-    with pytest.raises(AxonnxError, match=r"LIF: NIR's neurons are set to a value"):
-        write_nir(tmp_path / "x.onnx", tmp_path / "x.nir")
-    assert not (tmp_path / "x.nir").exists()
+def subtracting(folder, decay=0.75):
+    """A file whose spikes take the threshold, one step later, as the shipped configurations have it."""
+    network = SpikingMLP(12, [9, 8], CLASSES, variant("sg-nbn-1"), LIFSettings(decay=decay), readout_decay=0.0)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.copy_(torch.randn_like(parameter) * 0.7)
+    arriving = InputContract(name="events", shape=(1, 1, 12), steps=30, largest=1)
+    return export_network(network, arriving, NAMES, folder / "a.onnx")
+
+
+@pytest.mark.parametrize("decay", [0.75, 1.0])
+def test_a_reset_by_subtraction_is_stated_and_read_back_to_the_same_bits(decay, tmp_path):
+    first = subtracting(tmp_path, decay)
+    write_nir(first.path, tmp_path / "b.nir", DT)
+    nodes = [node for node in nir.read(tmp_path / "b.nir").nodes.values() if type(node).__name__ in ("LIF", "IF")]
+    assert [node.metadata for node in nodes] == [{"reset": "late-subtract", "tie": "fires"}] * 2
+    assert nir_source(tmp_path / "b.nir", DT).assumed == Assumed("late-subtract", "fires")
+    second = exported(None, tmp_path, "b")
+    x = (np.random.default_rng(0).random((30, 4, 1, 1, 12)) < 0.4).astype(np.float32)
+    engines = [load(path.path).engine for path in (first, second)]
+    logits = [engine.advance(engine.initial_state(4), x, {}).logits for engine in engines]
+    assert np.array_equal(*logits)
+    assert logits[0].any()
+    with pytest.raises(AxonnxError, match="states reset late-subtract and tie fires; give no other reset"):
+        nir_source(tmp_path / "b.nir", DT, Assumed("zero"))
+
+
+def test_snntorch_fires_the_same_spikes_from_a_file_that_resets_by_subtraction(tmp_path):
+    """snnTorch's reader forgets the reset, so its neurons are made here from what the node and its metadata say."""
+    snntorch = pytest.importorskip("snntorch", reason="snntorch is not installed; see CONTRIBUTING.md")
+    first = subtracting(tmp_path)
+    write_nir(first.path, tmp_path / "b.nir", DT)
+    graph = nir_source(tmp_path / "b.nir", DT).graph
+    weights = [node for node in graph.nodes.values() if type(node).__name__ == "Affine"]
+    neurons = [node for node in graph.nodes.values() if type(node).__name__ == "LIF"]
+    leaky = [
+        snntorch.Leaky(
+            beta=torch.tensor(1 - DT / node.tau).float(),
+            threshold=torch.tensor(node.v_threshold).float(),
+            reset_mechanism="subtract",
+        )
+        for node in neurons
+    ]
+    x = (torch.rand(30, 4, 12, generator=torch.Generator().manual_seed(0)) < 0.4).float()
+    membranes, total = [each.reset_mem() for each in leaky], torch.zeros(4, CLASSES)
+    fired = 0
+    for value in x:
+        for number, each in enumerate(leaky):
+            current = value @ torch.tensor(weights[number].weight).T + torch.tensor(weights[number].bias)
+            value, membranes[number] = each(current, membranes[number])
+            fired += int(value.sum())
+        total += value @ torch.tensor(weights[2].weight).T + torch.tensor(weights[2].bias)
+    assert fired > 100
+    engine = load(first.path).engine
+    arriving = x.numpy().reshape(30, 4, 1, 1, 12)
+    assert np.array_equal(total.numpy(), engine.advance(engine.initial_state(4), arriving, {}).logits[0])
+
+
+def test_metadata_that_disagree_or_mean_nothing_are_refused(tmp_path):
+    first = subtracting(tmp_path)
+    for wrong, text in ((("zero", "fires"), "state different resets"), (("twice", "fires"), "reset is 'twice'")):
+        write_nir(first.path, tmp_path / "b.nir", DT)
+        graph = nir.read(tmp_path / "b.nir")
+        node = next(node for node in graph.nodes.values() if type(node).__name__ == "LIF")
+        node.metadata = dict(zip(("reset", "tie"), wrong, strict=True))
+        nir.write(tmp_path / "b.nir", graph)
+        with pytest.raises(AxonnxError, match=text):
+            nir_source(tmp_path / "b.nir", DT)
 
 
 def test_the_command_writes_one(tmp_path, capsys):
@@ -110,3 +174,11 @@ def test_the_command_writes_one(tmp_path, capsys):
     assert nir_source(tmp_path / "c.nir", DT).plan.layers
     assert main(["export", str(first.path), "-o", str(tmp_path / "d.onnx")]) == 2
     assert "is exported already" in capsys.readouterr().err
+
+
+def test_a_run_that_nir_cannot_express_leaves_no_file(runs, tmp_path):
+    with pytest.raises(AxonnxError, match="has no form in NIR"):
+        axonnx.Run(runs["binary"]).export(tmp_path / "x.nir", limit=2, passes=1)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(AxonnxError, match="there is no such folder"):
+        axonnx.Run(runs["binary"]).export(tmp_path / "none" / "x.nir")
