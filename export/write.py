@@ -25,16 +25,20 @@ TYPES: dict[str, Any] = {"int8": np.int8, "int16": np.int16}
 
 
 def store_as_integers(body: Body, stored: Mapping[str, SynapseContract]) -> None:
-    """Replace each of these float constants by an integer one, a cast and a product with 2^−s, which is exact."""
+    """Replace each of these float constants by an integer one, a cast and a product with a power of two: exact.
+
+    ONNX's own types of 4 and 2 bits come with later opsets, so such weights lie in int8.
+    """
     nodes = []
     for name, certificate in stored.items():
         weight = body.constants.pop(name)
-        kind = certificate.stored_as
-        quantised = np.rint(weight.astype(np.float64) * 2.0**certificate.grid)
+        kind = "int16" if certificate.stored_as == "int16" else "int8"
+        grid = certificate.grid if certificate.lift is None else -certificate.lift
+        quantised = np.rint(weight.astype(np.float64) * 2.0**grid)
         limits = np.iinfo(TYPES[kind])
         assert limits.min <= quantised.min() <= quantised.max() <= limits.max, name
         body.constant(f"{name}/{kind}", quantised.astype(TYPES[kind]))
-        body.constant(f"{name}/step", np.array(2.0**-certificate.grid, np.float32))
+        body.constant(f"{name}/step", np.array(2.0**-grid, np.float32))
         nodes.append(
             helper.make_node("Cast", [f"{name}/{kind}"], [f"{name}/cast"], name=f"{name}/cast", to=TensorProto.FLOAT)
         )

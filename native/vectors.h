@@ -73,6 +73,11 @@ INLINE ivec isplat(int32_t value) { return value; }
 INLINE ivec load_shorts(const int16_t *at) { return *at; }
 INLINE ivec load_small(const int8_t *at) { return *at; }
 INLINE vec floats(ivec number) { return (float)number; }
+INLINE ivec whole_of(vec x) { return (int32_t)x; }
+INLINE ivec smaller_whole(ivec a, ivec b) { return a < b ? a : b; }
+INLINE ivec larger_whole(ivec a, ivec b) { return a < b ? b : a; }
+INLINE mask at_least_whole(ivec a, ivec b) { return a >= b; }
+INLINE ivec shifted(ivec multiple, ivec power) { return multiple / power; } /* of two */
 INLINE vec magnitude(vec x) { return x <= 0.0f ? 0.0f - x : x; }
 INLINE vec larger(vec a, vec b) { return b > a ? b : a; }
 INLINE mask at_least(vec a, vec b) { return a >= b; }
@@ -301,6 +306,38 @@ INLINE mask bits_of(ivec chosen)
 INLINE mask at_least(vec a, vec b)
 {
     return COMPARED(a, >=, b, _CMP_GE_OQ);
+}
+
+/* Integers: conversions of whole numbers, and what the language has no operator for. */
+INLINE ivec whole_of(vec numbers)
+{
+#if HAS_AVX512
+    return (ivec)_mm512_cvttps_epi32((__m512)numbers);
+#else
+    return __builtin_convertvector(numbers, ivec);
+#endif
+}
+
+INLINE ivec smaller_whole(ivec a, ivec b)
+{
+    const ivec first = a < b;
+    return (a & first) | (b & ~first);
+}
+
+INLINE ivec larger_whole(ivec a, ivec b)
+{
+    const ivec second = a < b;
+    return (b & second) | (a & ~second);
+}
+
+INLINE mask at_least_whole(ivec a, ivec b)
+{
+    return bits_of(a >= b);
+}
+
+INLINE ivec shifted(ivec multiple, ivec power) /* divides a multiple of a power of two by it */
+{
+    return multiple >> (((ivec)floats(power) >> 23) - 127); /* the exponent of a float */
 }
 
 INLINE mask not_zero(vec values)

@@ -40,6 +40,15 @@ VALUES: dict[str, tuple[str, str]] = {
     "spike_share": (PARAMETER, f"b, what a spike of the step before adds to it; {EACH}"),
     "current_gain": (PARAMETER, f"g, by how much it lowers the current; {EACH}"),
     "threshold_gain": (PARAMETER, f"f, by how much it raises the threshold; {EACH}"),
+    "lost": (PARAMETER, f"m, the numerator of the leak m / 2ˢ, 1 … 2ˢ; {EACH}"),
+    "scale": (PARAMETER, f"2ˢ, 1 … 2¹⁶; {EACH}"),
+    "round_above": (PARAMETER, f"ρ where v ≥ 0: 2ˢ − 1 rounds the rest of the membrane down, 0 up; {EACH}"),
+    "round_below": (PARAMETER, f"ρ where v < 0: 2ˢ − 1 rounds the rest of the membrane down, 0 up; {EACH}"),
+    "least": (PARAMETER, f"ℓ, 1 where a positive membrane loses at least 1, 0 elsewhere; {EACH}"),
+    "most": (PARAMETER, f"n, the most spikes in one time step; {EACH}"),
+    "counts": (STATE, "c, the number of spikes in the time step before; zeros at the beginning"),
+    "next_counts": (STATE, "c', the number of spikes in this time step"),
+    "unit": (PARAMETER, "u, a power of two: what 1 in the read-out's membrane adds to the sum"),
     "resonance": (STATE, "x, the resonance after the time step before; zeros at the beginning"),
     "next_resonance": (STATE, "x', the resonance after this time step"),
     "kept": (PARAMETER, f"a = decay · cos ω, the share of membrane and resonance that stays; {EACH}"),
@@ -68,7 +77,7 @@ def page(op: SpikeOp) -> str:
         "## Attributes\n\nNone: decay and threshold are inputs, constants of the graph that calls.",
         "## Inputs\n\n" + _table(op, op.inputs),
         "## Outputs\n\n" + _table(op, op.outputs),
-        "## Type constraints\n\n`T`: `tensor(float)`. Nothing is computed in a wider type on the way.",
+        f"## Type constraints\n\n`T`: `tensor(float)`. {_types(op)}",
         f"## Formula\n\n    {op.formula}",
         f"## Ties\n\n{_ties(op)}",
         f"## Order of operations\n\n{_order(op)}",
@@ -76,6 +85,16 @@ def page(op: SpikeOp) -> str:
         f"```\n{op.text}\n```",
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def _types(op: SpikeOp) -> str:
+    if not op.integers:
+        return "Nothing is computed in a wider type on the way."
+    return (
+        "All numbers are whole and below 2²⁴ in magnitude, where float32 is exact (`unit` and `total` are multiples of "
+        "a power of two); the operator computes in int32. [The certificate](../file-format.md) of a layer's width "
+        "ensures that nothing overflows."
+    )
 
 
 def _table(op: SpikeOp, names: tuple[str, ...]) -> str:
@@ -90,6 +109,8 @@ def _value(op: SpikeOp, name: str) -> tuple[str, str]:
 
 
 def _ties(op: SpikeOp) -> str:
+    if "most" in op.parameters:
+        return "A membrane on a multiple of its threshold fires as many spikes as it holds."
     if op.spikes is None:
         return "There is no decision, so there are no ties."
     value = "current" if op.membrane == "current" else "membrane"
@@ -105,6 +126,8 @@ def _order(op: SpikeOp) -> str:
     """List the body's nodes one by one; constants are not operations."""
     nodes = [node for node in function(op.name).node if node.op_type != "Constant"]
     steps = [f"{n}. `{node.output[0]}` = {node.op_type}({', '.join(node.input)})" for n, node in enumerate(nodes, 1)]
+    if op.integers:
+        return "\n".join(steps) + "\n\nEach is exact. Div rounds towards zero, and Mod has the sign of its divisor."
     rule = "Each is rounded to float32. An engine may not reorder them, nor join a product and a sum into one rounding."
     return "\n".join(steps) + f"\n\n{rule}"
 

@@ -24,8 +24,12 @@ OPERATIONS: dict[str, Callable[..., Tensor]] = {
     "GreaterOrEqual": torch.ge,
     "Abs": torch.abs,
     "Neg": torch.neg,
-    "Cast": lambda fires: fires.to(torch.float32),
+    "Mod": torch.remainder,
+    "Div": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
+    "Min": torch.minimum,
+    "Max": torch.maximum,
 }
+TYPES = {"float": torch.float32, "whole": torch.int32}
 
 
 def operator_of(target: object) -> str | None:
@@ -42,6 +46,8 @@ def _neurons(op: SpikeOp) -> Callable[..., Any]:
         for step in body:
             if step.operation == "Constant":
                 values[step.output] = torch.tensor(float(step.value))
+            elif step.operation == "Cast":
+                values[step.output] = values[step.inputs[0]].to(TYPES[step.kind])
             else:
                 values[step.output] = OPERATIONS[step.operation](*(values[name] for name in step.inputs))
         found = tuple(values[name] for name in op.outputs)

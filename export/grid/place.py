@@ -12,18 +12,19 @@ from axonnx.export.grid.ranges import SYNAPSES, Range, input_ranges
 from axonnx.export.grid.rounding import Part, finest_grid, on_grid, units
 from axonnx.export.step.capture import Captured, constant, operands
 from axonnx.models import Network
+from axonnx.runtime.format.certificates import LARGEST_INTEGERS
 from axonnx.runtime.format.contract import (
     InputContract,
     SynapseContract,
 )
 from axonnx.runtime.format.values import UNITS
 
-Stored = Literal["int16", "int8", "float32"]
+Stored = Literal["int16", "int8", "int4", "int2", "float32"]
 # On the finest grid, which gives sums all of their 24 bits, most weights need one to five bits more than 16. Rounded to
 # 16 bits they take half the memory and can be added as integers, at the same accuracy (docs/results.md, "What 16 bits
 # cost").
 DEFAULT_WEIGHTS: Stored = "int16"
-LARGEST = {"float32": None, "int16": 2**15 - 1, "int8": 2**7 - 1}
+LARGEST = {"float32": None, **LARGEST_INTEGERS}
 
 
 @torch.no_grad()

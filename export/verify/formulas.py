@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from axonnx.models.general import Adaptation, Dynamics, adapt, charge, reset_late
@@ -68,6 +69,44 @@ def _recurrent_activity(v: Any) -> tuple[Tensor, ...]:
     return (squares.sum(-1, keepdim=True) - squares,)
 
 
+def _kept(v: Any, membrane: Tensor) -> Tensor:
+    """What a leak leaves of an integer membrane, in float64: all these numbers are exact there."""
+    scale = v.scale.double()
+    rounded_by = torch.where(membrane < 0, v.round_below, v.round_above).double()
+    leak = ((membrane * v.lost.double() + rounded_by) / scale).floor()
+    at_least = v.least.double().where(membrane > 0, torch.full_like(membrane, -torch.inf))
+    return membrane - torch.maximum(leak, at_least)
+
+
+def _integer_charge(v: Any, number: Tensor) -> Tensor:
+    fired, number = number.clamp(max=1).double(), number.double()
+    left = torch.where((v.zeroed * fired).bool(), 0.0, v.membrane.double()) - v.taken * number
+    charged = _kept(v, left) + v.current
+    kept: Tensor = torch.where((v.late_zeroed * fired).bool(), 0.0, charged)
+    late: Tensor = v.late_taken * number
+    return kept - late
+
+
+def _integer_lif(v: Any) -> tuple[Tensor, ...]:
+    membrane = _integer_charge(v, v.spikes)
+    return membrane.float(), (membrane >= v.threshold).float()
+
+
+def _integer_burst(v: Any) -> tuple[Tensor, ...]:
+    membrane = _integer_charge(v, v.counts)
+    several = (membrane / v.threshold.double()).floor()
+    return membrane.float(), several.clamp(min=0).minimum(v.most.double()).float()
+
+
+def _integer_current(v: Any) -> tuple[Tensor, ...]:
+    return ((_kept(v, v.synaptic.double()) + v.current).float(),)
+
+
+def _integer_sum(v: Any) -> tuple[Tensor, ...]:
+    membrane = _kept(v, v.membrane.double()) + v.current
+    return membrane.float(), (v.total + v.unit.double() * membrane).float()
+
+
 FORMULAS: dict[str, Formula] = {
     "Heaviside": lambda v: (decide(v.current - v.threshold, None, None),),
     "StochasticHeaviside": lambda v: (decide(v.current - v.threshold, v.variance, v.noise),),
@@ -80,6 +119,10 @@ FORMULAS: dict[str, Formula] = {
     "GeneralLIF": _general_lif,
     "AdaptiveLIF": _adaptive_lif,
     "ResonateAndFire": _resonate_and_fire,
+    "IntegerLIF": _integer_lif,
+    "IntegerBurst": _integer_burst,
+    "IntegerCurrent": _integer_current,
+    "IntegerSum": _integer_sum,
     "RecurrentActivity": _recurrent_activity,
     "PoolPairs": lambda v: (pool_pairs(v.x),),
 }

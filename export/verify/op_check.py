@@ -18,6 +18,7 @@ from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, OPS, VER
 
 Floats = NDArray[np.float32]
 NEURONS = 64
+WIDE = np.float32(2.0**14)  # a usual size of membranes in integers: times a scale of 2¹² it is below 2³¹
 
 
 def check_op(name: str, seed: int = 0) -> tuple[int, list[str]]:
@@ -45,6 +46,8 @@ def awkward_inputs(name: str, random: np.random.Generator) -> dict[str, Floats]:
     op = OPS[name]
     shape = (3, 4, 8, 8) if name == "PoolPairs" else (8, NEURONS)
     feeds = {key: random.normal(size=shape).astype(np.float32) for key in op.operands}
+    if op.integers:
+        feeds = {key: np.rint(WIDE * values) for key, values in feeds.items()}
     for key in feeds:
         if "variance" in key:
             feeds[key] = np.abs(feeds[key])
@@ -53,12 +56,38 @@ def awkward_inputs(name: str, random: np.random.Generator) -> dict[str, Floats]:
         feeds[key][0] = 0.0
         if key in ("spikes", "noise"):
             feeds[key][1] = 0.0  # no reset, no noise: the membrane is what arrives and what is left
+        if key == "counts":
+            feeds[key] = random.integers(0, 4, shape).astype(np.float32)
     for key in op.parameters:
         feeds[key] = random.choice(np.array([0.0, 1.0, 0.3, 0.7], np.float32), NEURONS)
+    if op.integers:
+        feeds |= {key: values for key, values in integer_constants(random, NEURONS).items() if key in op.parameters}
     if op.membrane is not None:
         values = {**feeds, **dict(zip(op.outputs, _torch(name, feeds), strict=True))}
         feeds["threshold"] = values[op.membrane][1].copy()
+        if op.integers:
+            feeds["threshold"] = np.maximum(feeds["threshold"], 1)
     return feeds
+
+
+def integer_constants(random: np.random.Generator, size: int) -> dict[str, Floats]:
+    """Constants of integer neurons: every rounding and reset, leaks from little to all, thresholds low and high."""
+    scale = 2 ** random.integers(0, 13, size)
+    constants = {
+        "lost": random.integers(1, scale + 1),
+        "scale": scale,
+        "round_above": random.choice([0, 1, 1], size) * (scale - 1),
+        "round_below": random.choice([0, 1], size) * (scale - 1),
+        "least": random.integers(0, 2, size),
+        "threshold": random.integers(1, int(WIDE), size),
+        "zeroed": random.integers(0, 2, size),
+        "taken": random.integers(0, int(WIDE), size),
+        "late_zeroed": random.integers(0, 2, size),
+        "late_taken": random.integers(0, int(WIDE), size),
+        "most": random.integers(1, 16, size),
+        "unit": np.full(size, 2.0 ** random.integers(-8, 2)),
+    }
+    return {key: np.asarray(values, np.float32) for key, values in constants.items()}
 
 
 def one_op_model(name: str, feeds: dict[str, Floats]) -> onnx.ModelProto:

@@ -18,7 +18,8 @@ from axonnx.runtime.codegen.storage import Storage, is_synapse
 from axonnx.runtime.codegen.weights import Weights, dense_channels, prepare_weights
 from axonnx.runtime.format.names import MEMBRANE as MEMBRANE_OF
 from axonnx.runtime.format.names import SPIKES as SPIKES_OF
-from axonnx.runtime.format.opset import OPS
+from axonnx.runtime.format.opset import OPS, SpikeOp
+from axonnx.runtime.format.values import UNITS
 from axonnx.runtime.program.instructions import (
     Arithmetic,
     AveragePool,
@@ -315,7 +316,7 @@ class Plan:
         op, layout = OPS[i.spike_op], self._layout(i.writes[0])
         after = dict(zip(op.outputs, map(self._at, i.writes), strict=True))
         before = {name: self._at(i.operands[name]) for name in op.operands}
-        packed = [self._packed(i.parameters[key], layout, _padding(key)) for key in op.parameters]
+        packed = [self._packed(i.parameters[key], layout, _padding(op, key)) for key in op.parameters]
         same = all((full == full[0]).all() for full in packed)
         by_channel = all((full.reshape(-1, layout.pitch) == full[: layout.pitch]).all() for full in packed)
         period = self.padding if same else layout.pitch if by_channel else layout.size
@@ -458,9 +459,13 @@ def _reach(i: Conv, weight: NDArray[np.float32], y: Layout) -> tuple[int, int]:
     return down, across
 
 
-def _padding(parameter: str) -> float:
+def _padding(op: SpikeOp, parameter: str) -> float:
     """Return the value of a parameter where there is no neuron."""
-    return NEVER if parameter == "threshold" else 0.0
+    if parameter == "scale":
+        return 1.0  # a divisor
+    if parameter == "threshold":
+        return UNITS if op.integers else NEVER
+    return 0.0
 
 
 def _period(full: NDArray[np.float32], layout: Layout) -> int:

@@ -81,8 +81,12 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "GreaterOrEqual": np.greater_equal,
     "Abs": np.abs,
     "Neg": np.negative,
-    "Cast": lambda fires: fires.astype(np.float32),
+    "Mod": np.remainder,
+    "Div": np.floor_divide,  # of numbers that are not negative, or of multiples: rounded down or up, it is the same
+    "Min": np.minimum,
+    "Max": np.maximum,
 }
+TYPES = {"float": np.float32, "whole": np.int32}
 
 
 def run_body(op: SpikeOp, body: Sequence[Assignment], *operands: Floats, parameters: Params) -> tuple[Floats, ...]:
@@ -91,6 +95,8 @@ def run_body(op: SpikeOp, body: Sequence[Assignment], *operands: Floats, paramet
     for step in body:
         if step.operation == "Constant":
             values[step.output] = np.float32(step.value)
+        elif step.operation == "Cast":
+            values[step.output] = values[step.inputs[0]].astype(TYPES[step.kind])
         else:
             values[step.output] = OPERATIONS[step.operation](*(values[name] for name in step.inputs))
     return tuple(values[name] for name in op.outputs)

@@ -56,8 +56,9 @@ def check_clock(program: Program, step: Any, steps: int) -> None:
     if not 0 <= step <= LAST_STEP - steps:
         raise AxonnxError(f"{program.name}: the state is after step {step}; expected 0 … 2⁵³")
     if known is not None and step + steps > known:
+        limited = "normalisation has parameters" if program.clocked else "read-out's sum in integers is exact"
         raise AxonnxError(
-            f"{program.name}: its normalisation has parameters for {known} time steps; this run reaches step "
+            f"{program.name}: its {limited} for {known} time steps; this run reaches step "
             f"{step + steps}. Reset the state after {known} steps"
         )
 

@@ -18,6 +18,8 @@ from axonnx.runtime.format.values import UNITS, Values
 
 Floats = NDArray[np.float32]
 
+LARGEST_INTEGERS = {"int16": 2**15 - 1, "int8": 2**7 - 1, "int4": 2**3 - 1, "int2": 1}  # of stored weights
+
 
 @dataclass(frozen=True, eq=False)
 class Synapse:
@@ -58,7 +60,28 @@ def check_synapse(synapse: Synapse, where: str) -> None:
             f"{stated.input_bits} fractional bits, but inputs up to {synapse.reached_by.largest:g} with "
             f"{synapse.reached_by.bits} fractional bits can arrive. Export the network again"
         )
+    _check_stored(synapse, where)
     check_bound(synapse.units(), [synapse], where)
+
+
+def _check_stored(synapse: Synapse, where: str) -> None:
+    """Refuse weights that are not integers of the stated width times 2^lift."""
+    stated = synapse.stated
+    if stated.lift is None:
+        if stated.stored_as in ("int4", "int2"):
+            raise AxonnxError(
+                f"{where}: synapse {synapse.name!r} has weights of {stated.stored_as}, but its certificate states no "
+                f"lift. Export the network again"
+            )
+        return
+    _check_grid(synapse.weight, -stated.lift, f"{where}: synapse {synapse.name!r}: its weight")
+    most = LARGEST_INTEGERS.get(stated.stored_as)
+    largest = float(np.abs(synapse.weight).max()) * 2.0**-stated.lift
+    if most is not None and largest > most:
+        raise AxonnxError(
+            f"{where}: synapse {synapse.name!r} holds the integer weight {largest:g}; expected at most {most} in "
+            f"{stated.stored_as}. A weight was changed; export the network again"
+        )
 
 
 def check_bound(units: float, together: list[Synapse], where: str) -> None:

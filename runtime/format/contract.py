@@ -44,6 +44,11 @@ class Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+def _without(found: dict[str, Any], *optional: str) -> dict[str, Any]:
+    """Return ``found`` without those of these keys that have no value."""
+    return {name: value for name, value in found.items() if name not in optional or value is not None}
+
+
 class MergingContract(Part):
     """How recorded frames become time steps: min(sum of ``frames`` consecutive ones, clip).
 
@@ -130,7 +135,17 @@ class SynapseContract(Part):
     input_max: float = Field(ge=0, lt=UNITS, description="largest |x| that can arrive")
     input_bits: int = Field(ge=0, le=FINEST, description="x is a multiple of 2^−bits")
     bound: float = Field(ge=0, lt=UNITS, description="largest |partial sum| in units of the grid; less than 2²⁴")
-    stored_as: Literal["float32", "int16", "int8"] = Field("float32", description="type of the initialiser")
+    stored_as: Literal["float32", "int16", "int8", "int4", "int2"] = Field(
+        "float32", description="type of the weights; the initialiser of 4 and 2 bits is int8, and its range is checked"
+    )
+    lift: int | None = Field(
+        None, ge=0, le=24, description="weights are stored integers times 2^lift; only written for integer dynamics"
+    )
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, made: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave ``lift`` out if there is none, so that files have the same bytes as before the field was added."""
+        return _without(made(self), "lift")
 
     @model_validator(mode="after")
     def _normal(self) -> Self:
@@ -152,6 +167,17 @@ class LayerContract(Part):
     reset: Literal["subtract", "zero"] | None = Field(None, description="how a spike resets its membrane")
     states: tuple[Name, ...] = Field((), description="names of this layer's states in the graph")
     noise: Name | None = Field(None, description="name of the graph's input for this layer's noise")
+    width: int | None = Field(
+        None, ge=1, le=25, description="bits of a membrane with its sign, certified; only written for integer dynamics"
+    )
+    unit: float | None = Field(
+        None, gt=0, description="what 1 in its membranes was in the trained network; only written for integer dynamics"
+    )
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, made: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what only integer dynamics has, so that other files have the same bytes as before it was added."""
+        return _without(made(self), "width", "unit")
 
 
 class CollapseContract(Part):
@@ -166,7 +192,9 @@ class CollapseContract(Part):
     )
     calibrated: bool = Field(False, description="whether thresholds were matched to noisy firing rates")
     prune: float | None = Field(None, description="weights with |mean|/std below this value were removed")
-    weights: Literal["float32", "int16", "int8"] = Field("float32", description="how weights are stored")
+    weights: Literal["float32", "int16", "int8", "int4", "int2"] = Field(
+        "float32", description="how weights are stored"
+    )
 
 
 class DecisionContract(Part):
@@ -224,6 +252,9 @@ class Contract(Part):
     format: Literal[1] = Field(FORMAT, description="version of this contract")
     kind: Literal["spiking", "binary"] = Field(description="whether the network has time steps")
     form: Literal["sequence", "step"] = Field(description="whether the graph runs a whole window, or one time step")
+    dynamics: Literal["float", "integer"] = Field(
+        "float", description="arithmetic of the neurons; only written for integer"
+    )
     classes: tuple[Name, ...] = Field(description="names of the classes, in the order of the logits")
     units: tuple[str, ...] | None = Field(
         None, description="units of real values, which ``classes`` then names: a regression; only written for such"
@@ -245,8 +276,8 @@ class Contract(Part):
     @model_serializer(mode="wrap")
     def _as_before(self, made: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leave out what only some files state, so that all others have the same bytes as before it was added."""
-        found: dict[str, Any] = made(self)
-        return {name: value for name, value in found.items() if name not in ("decision", "units") or value is not None}
+        found = _without(made(self), "decision", "units")
+        return {name: value for name, value in found.items() if name != "dynamics" or value != "float"}
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:

@@ -36,6 +36,8 @@ class SpikeOp:
         outputs: Its outputs.
         body: The definition, in ONNX's textual form.
         reset: How a spike resets its membrane, if it is the same for all neurons.
+        integers: Whether it computes in int32. Its inputs and outputs are whole numbers in float32, so that every
+            engine moves them as it moves all others; a certificate keeps them below 2²⁴, where float32 is exact.
     """
 
     name: str
@@ -46,6 +48,7 @@ class SpikeOp:
     outputs: tuple[str, ...]
     body: str
     reset: Literal["subtract", "zero"] | None = None
+    integers: bool = False
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -164,6 +167,60 @@ _SPREAD = """
     total_variance = Add(next_variance, base_variance)"""
 
 _NOISY_FIRE = _NOISY_DECISION.format(membrane="next_membrane", variance="total_variance", spikes="next_spikes")
+
+_LEAK = ("lost", "scale", "round_above", "round_below", "least")
+_RESETS = ("zeroed", "taken", "late_zeroed", "late_taken")
+
+
+_WHOLE_CONSTANTS = """
+    unity = Constant <value_float = 1.0> ()
+    one = Cast <to = 6> (unity)
+    zero = Sub(one, one)"""
+
+
+def _whole(*names: str) -> str:
+    """Return the lines that convert inputs to int32; a 0 and a 1 come with them."""
+    casts = "".join(f"\n    whole_{name} = Cast <to = 6> ({name})" for name in names)
+    return casts + _WHOLE_CONSTANTS
+
+
+# A quotient of integers is rounded towards zero in ONNX, and Mod has the sign of its divisor: so a multiple of the
+# divisor is divided, and the quotient is rounded down.
+_LEAKED = """
+    forward = GreaterOrEqual({left}, zero)
+    above = Cast <to = 6> (forward)
+    below = Sub(one, above)
+    raised_above = Mul(whole_round_above, above)
+    raised_below = Mul(whole_round_below, below)
+    share = Mul({left}, whole_lost)
+    raised = Add(share, raised_above)
+    numerator = Add(raised, raised_below)
+    rest = Mod(numerator, whole_scale)
+    multiple = Sub(numerator, rest)
+    quotient = Div(multiple, whole_scale)
+    smallest = Min({left}, whole_least)
+    leak = Max(quotient, smallest)
+    decayed = Sub({left}, leak)"""
+
+_INTEGER_CHARGE = (
+    """
+    zeroed_now = Mul(whole_zeroed, {fired})
+    kept_now = Sub(one, zeroed_now)
+    kept = Mul(whole_membrane, kept_now)
+    taken_now = Mul(whole_taken, {number})
+    left = Sub(kept, taken_now)"""
+    + _LEAKED.format(left="left")
+    + """
+    charged = Add(decayed, whole_current)
+    zeroed_late = Mul(whole_late_zeroed, {fired})
+    kept_late = Sub(one, zeroed_late)
+    remaining = Mul(charged, kept_late)
+    taken_late = Mul(whole_late_taken, {number})
+    whole_next = Sub(remaining, taken_late)
+    next_membrane = Cast <to = 1> (whole_next)"""
+)
+
+_LEAK_FORMULA = "d(v) = v − max(⌊(v m + ρ) / 2ˢ⌋, min(v, ℓ))"
 
 OPS: dict[str, SpikeOp] = {
     op.name: op
@@ -317,6 +374,75 @@ OPS: dict[str, SpikeOp] = {
     next_resonance = Add(rotated, current)"""
             + _FIRE,
             reset="subtract",
+        ),
+        SpikeOp(
+            "IntegerLIF",
+            "One time step of leaky integrate-and-fire neurons in integers. The leak m / 2ˢ of the membrane is rounded "
+            "down after ρ is added, which may differ above and below zero: ρ = 2ˢ − 1 rounds the remaining "
+            "v (2ˢ − m) / 2ˢ down, 0 rounds it up (with m = 1 that is v − (v >> s)), and 2ˢ − 1 above with 0 below "
+            "rounds it towards zero. A positive membrane loses at least ℓ. Resets are those of GeneralLIF. Neurons "
+            "that fire only above θ (>) have the threshold θ + 1, which is the same decision.",
+            f"v' = (d(v (1 − z o) − r o) + I) (1 − Z o) − R o;   o' = 1 where v' ≥ θ;   {_LEAK_FORMULA}",
+            _LIF_STATE,
+            (*_LEAK, "threshold", *_RESETS),
+            ("next_membrane", "next_spikes"),
+            _whole(*_LIF_STATE, *_LEAK, "threshold", *_RESETS)
+            + _INTEGER_CHARGE.format(fired="whole_spikes", number="whole_spikes")
+            + """
+    fires = GreaterOrEqual(whole_next, whole_threshold)
+    next_spikes = Cast <to = 1> (fires)""",
+            integers=True,
+        ),
+        SpikeOp(
+            "IntegerBurst",
+            "IntegerLIF with several spikes in one time step: as many as the membrane holds thresholds, and no more "
+            "than n. Each of them takes its amount from the membrane.",
+            "v' = (d(v (1 − z b) − r c) + I) (1 − Z b) − R c with b = min(c, 1);   "
+            f"c' = min(max(v', 0) / θ rounded down, n);   {_LEAK_FORMULA}",
+            ("current", "membrane", "counts"),
+            (*_LEAK, "threshold", *_RESETS, "most"),
+            ("next_membrane", "next_counts"),
+            _whole("current", "membrane", "counts", *_LEAK, "threshold", *_RESETS, "most")
+            + "\n    whole_fired = Min(whole_counts, one)"
+            + _INTEGER_CHARGE.format(fired="whole_fired", number="whole_counts")
+            + """
+    positive = Max(whole_next, zero)
+    thresholds = Div(positive, whole_threshold)
+    several = Min(thresholds, whole_most)
+    next_counts = Cast <to = 1> (several)""",
+            integers=True,
+        ),
+        SpikeOp(
+            "IntegerCurrent",
+            "One time step of synapses with a time constant of their own, in integers: the current that reaches the "
+            "neurons decays as the membrane of IntegerLIF does. As a layer by itself its output is graded.",
+            f"i' = d(i) + I;   {_LEAK_FORMULA}",
+            ("current", "synaptic"),
+            _LEAK,
+            ("next_synaptic",),
+            _whole("current", "synaptic", *_LEAK)
+            + _LEAKED.format(left="whole_synaptic")
+            + """
+    charged = Add(decayed, whole_current)
+    next_synaptic = Cast <to = 1> (charged)""",
+            integers=True,
+        ),
+        SpikeOp(
+            "IntegerSum",
+            "One time step of a read-out in integers: a leaky membrane that never fires, and the sum of it over time "
+            "in multiples of a power of two, u. Logits are the sum over the number of time steps.",
+            f"v' = d(v) + I;   s' = s + u v';   {_LEAK_FORMULA}",
+            ("current", "membrane", "total"),
+            (*_LEAK, "unit"),
+            ("next_membrane", "next_total"),
+            _whole("current", "membrane", *_LEAK)
+            + _LEAKED.format(left="whole_membrane")
+            + """
+    charged = Add(decayed, whole_current)
+    next_membrane = Cast <to = 1> (charged)
+    grown = Mul(next_membrane, unit)
+    next_total = Add(total, grown)""",
+            integers=True,
         ),
         SpikeOp(
             "RecurrentActivity",

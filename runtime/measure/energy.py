@@ -16,12 +16,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.measure.result_files import Found
 
-Width = Literal["float32", "int16", "int8"]
+Width = Literal["float32", "int16", "int8", "int4", "int2"]
 
-WIDTHS: dict[Width, int] = {"float32": 4, "int16": 2, "int8": 1}  # bytes of a weight
-ADDITIONS: dict[Width, float] = {"float32": 0.9, "int16": 0.1, "int8": 0.1}  # pJ; sums of integers have 32 bits
+# Bytes of a weight; those of 4 and 2 bits lie in bytes of their own.
+WIDTHS: dict[Width, int] = {"float32": 4, "int16": 2, "int8": 1, "int4": 1, "int2": 1}
+ADDITIONS: dict[Width, float] = {"float32": 0.9, "int16": 0.1, "int8": 0.1, "int4": 0.1, "int2": 0.1}  # pJ; of 32 bits
 # Horowitz has products of 8 bits (0.2 pJ) and 32 bits (3.1 pJ), so energy grows as the square of the width.
-PRODUCTS: dict[Width, float] = {"float32": 3.7, "int16": 0.8, "int8": 0.2}
+PRODUCTS: dict[Width, float] = {"float32": 3.7, "int16": 0.8, "int8": 0.2, "int4": 0.2, "int2": 0.2}
 MEMORIES = ((8 << 10, 10 / 8), (32 << 10, 20 / 8), (1 << 20, 100 / 8))  # bytes; pJ a byte, from reads of 64 bits
 DRAM_PJ_PER_BYTE = 1300 / 8  # the lower end of 1.3 to 2.6 nJ
 

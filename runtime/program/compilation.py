@@ -63,6 +63,8 @@ class Compilation:
         self.sums: dict[str, Synapse] = {}  # buffers that a synapse writes
         self.instructions: list[Instruction] = []
         self.elements = 0  # numbers in all buffers
+        self.integers_only = file.contract.dynamics == "integer"
+        self.most_steps: int | None = None  # over which the read-out's sum in integers is exact
 
     def program(self) -> Program:
         """Compile everything that states and logits need."""
@@ -201,6 +203,8 @@ class Compilation:
         if slot.name.startswith(DELAYED):
             self._delayed(slot, left.values)
         spikes = self.buffers[slot.name].values == SPIKES
+        if self.integers_only and not spikes:  # a state from elsewhere must keep to the certificate
+            self.buffers[slot.name] = replace(self.buffers[slot.name], values=left.values)
         if left.shape != slot.shape or (spikes and left.values != SPIKES):
             raise AxonnxError(
                 f"{self.where}: the state {slot.name!r} is {self.buffers[slot.name].values} {list(slot.shape)} before "
@@ -269,7 +273,14 @@ class Compilation:
 
     def _steps_known(self) -> int | None:
         rows = [len(self.constants[row.table]) for row in self.instructions if isinstance(row, StepRow)]
-        return min(rows) if rows else None
+        rows += [] if self.most_steps is None else [self.most_steps]
+        known, window = min(rows, default=None), self.file.contract.input.steps
+        if self.most_steps is not None and window is not None and self.most_steps < window:
+            raise AxonnxError(
+                f"{self.where}: the sum of its read-out is exact over {self.most_steps} time steps, and a window has "
+                f"{window}. Export it with fewer bits, or a shorter window"
+            )
+        return known
 
 
 def _fires(instruction: Instruction) -> bool:

@@ -230,7 +230,8 @@ class Program:
         logits: For binary networks, one buffer for each member.
         totals: For spiking networks, one state for each member.
         layers: Layers of neurons.
-        steps_known: Number of steps that tables have rows for. None without a clock.
+        steps_known: Number of steps from a reset that tables have rows for, or over which the sum of a read-out in
+            integers is exact. None if there is no limit.
         synapses: Instructions that hold weights.
     """
 
@@ -246,8 +247,13 @@ class Program:
     logits: tuple[str, ...]  # binary networks: one buffer for each member
     totals: tuple[str, ...]  # spiking networks: one state for each member
     layers: tuple[Layer, ...]
-    steps_known: int | None = None  # rows of the tables that are selected by the clock; None without a clock
+    steps_known: int | None = None
     synapses: tuple[str, ...] = field(default=())
+
+    @property
+    def clocked(self) -> bool:
+        """Whether tables are selected by the time step."""
+        return any(isinstance(i, StepRow) for i in self.instructions)
 
     @property
     def thresholds(self) -> dict[str, Floats]:

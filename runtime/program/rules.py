@@ -12,7 +12,8 @@ import onnx
 from axonnx.runtime.format.certificates import Synapse, check_bound, check_synapse, exact_together, joint_units
 from axonnx.runtime.format.names import CLOCK, NEXT
 from axonnx.runtime.format.opset import OPS
-from axonnx.runtime.format.values import REAL, SPIKES, Values, graded, joined, product, total
+from axonnx.runtime.format.values import REAL, SPIKES, UNITS, Values, graded, joined, product, total
+from axonnx.runtime.format.widths import NotCertifiedError, bits_of, largest_membrane, most_steps, unit_bits
 from axonnx.runtime.program.instructions import (
     Arithmetic,
     AveragePool,
@@ -140,6 +141,15 @@ def _synapse(c: Compilation, node: onnx.NodeProto, weight: str, bias: str | None
     return synapse
 
 
+def _sums(c: Compilation, node: onnx.NodeProto) -> Values:
+    """Return the values of a synapse's sums; where neurons compute in floats nobody needs to know more."""
+    synapse = c.sums[node.output[0]]
+    if not c.integers_only:
+        return REAL
+    bits = synapse.stated.grid + synapse.stated.input_bits
+    return graded(synapse.units() * 2.0**-bits, max(bits, 0))
+
+
 def _weights(c: Compilation, node: onnx.NodeProto) -> tuple[str, str | None, Floats]:
     weight = c.constant(node, 1)
     bias = c.constant(node, 2) if len(node.input) > 2 and node.input[2] else None
@@ -161,7 +171,7 @@ def _gemm(c: Compilation, node: onnx.NodeProto) -> None:
     if len(x.shape) != 1 or values.ndim != 2 or values.shape[1] != x.shape[0]:
         raise c.fault(node, f"weights {list(values.shape)} do not fit inputs {list(x.shape)}")
     c.sums[node.output[0]] = _synapse(c, node, weight, bias, x.values)
-    c.write(node.output[0], (len(values),), REAL)
+    c.write(node.output[0], (len(values),), _sums(c, node))
     c.emit(Linear(node.name, (x.name,), (node.output[0],), weight, bias))
 
 
@@ -199,7 +209,7 @@ def _conv(c: Compilation, node: onnx.NodeProto) -> None:
             f"a kernel of {list(values.shape[2:])} does not fit an input of {list(x.shape)} with pads {list(pads)}",
         )
     c.sums[node.output[0]] = _synapse(c, node, weight, bias, x.values)
-    c.write(node.output[0], (len(values), sizes[0], sizes[1]), REAL)
+    c.write(node.output[0], (len(values), sizes[0], sizes[1]), _sums(c, node))
     how = (strides[0], strides[1]), (pads[0], pads[1], pads[2], pads[3]), (dilations[0], dilations[1])
     c.emit(Conv(node.name, (x.name,), (node.output[0],), weight, bias, *how, group))
 
@@ -326,6 +336,12 @@ STANDARD_RULES: dict[str, tuple[int, int, Rule]] = {  # smallest and largest num
 
 def _neurons(c: Compilation, node: onnx.NodeProto) -> None:
     op = OPS[node.op_type]
+    if op.integers != c.integers_only and op.name != "Heaviside":
+        raise c.fault(
+            node,
+            f"the contract states {c.file.contract.dynamics} dynamics, and this operator computes in "
+            f"{'int32' if op.integers else 'float32'}. Export the network again",
+        )
     c.attributes(node, {})
     operands = {name: c.buffer(node, number) for number, name in enumerate(op.operands)}
     parameters = {name: c.constant(node, number) for number, name in enumerate(op.parameters, len(operands))}
@@ -334,10 +350,42 @@ def _neurons(c: Compilation, node: onnx.NodeProto) -> None:
         if buffer.shape != shape:
             raise c.fault(node, f"its {name} has shape {list(buffer.shape)}, but its current has {list(shape)}")
     _check_parameters(c, node, parameters, shape)
+    values = _integer_values(c, node, operands["current"].values, parameters) if c.integers_only else {}
     for name, output in zip(op.outputs, node.output, strict=True):
-        c.write(output, shape, SPIKES if name == op.spikes else REAL)
+        c.write(output, shape, SPIKES if name == op.spikes else values.get(name, REAL))
     names = {name: buffer.name for name, buffer in operands.items()}
     c.emit(Neurons(node.name, tuple(names.values()), tuple(node.output), op.name, _layer(c, node), names, parameters))
+
+
+def _integer_values(
+    c: Compilation, node: onnx.NodeProto, current: Values, parameters: dict[str, str]
+) -> dict[str, Values]:
+    """Certify the widths of a layer of a network in integers; return the values that its outputs can have."""
+    op, constants = OPS[node.op_type], {name: c.constants[key] for name, key in parameters.items()}
+    if op.name == "Heaviside":
+        if not current.dyadic or current.bits or (constants["threshold"] != np.rint(constants["threshold"])).any():
+            raise c.fault(node, f"its current is {current}; in a network of integers it and θ are whole numbers")
+        return {}
+    try:
+        largest = largest_membrane(op, current, constants)
+        bits = unit_bits(constants["unit"]) if "unit" in constants else 0
+    except NotCertifiedError as fault:
+        raise c.fault(node, str(fault)) from None
+    stated = next((layer for layer in c.file.contract.layers if layer.name == _layer(c, node)), None)
+    if "next_membrane" in op.outputs and (stated is None or stated.width is None or stated.width < bits_of(largest)):
+        raise c.fault(
+            node,
+            f"its membranes can reach {largest}, which takes {bits_of(largest)} bits; the contract certifies "
+            f"{None if stated is None else stated.width}. A weight or the certificate was changed; export the network "
+            f"again",
+        )
+    found = dict.fromkeys(("next_membrane", "next_synaptic"), graded(largest, 0))
+    if "most" in constants:
+        found["next_counts"] = graded(float(constants["most"].max()), 0)
+    if "unit" in constants:
+        found["next_total"] = graded((UNITS - 1) * 2.0**-bits, max(bits, 0))
+        c.most_steps = min(c.most_steps or UNITS, most_steps(largest))
+    return found
 
 
 def _check_parameters(c: Compilation, node: onnx.NodeProto, parameters: dict[str, str], shape: Shape) -> None:

@@ -68,7 +68,7 @@ class Windows:
         self.engine, self.noise, self.rules = engine, noise, rules
         self.contract = engine.program.contract
         self.length = window_length(self.contract, engine.program.name)
-        if rules.continuous and engine.program.steps_known is not None:
+        if rules.continuous and engine.program.clocked:
             raise AxonnxError(
                 f"{engine.program.name}: cannot run continuously: its normalisation has separate parameters for each "
                 f"of its "

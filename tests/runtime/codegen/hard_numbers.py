@@ -38,7 +38,31 @@ def hard_numbers(op: SpikeOp, count: int = COUNT, seed: int = 0) -> dict[str, Fl
     Among any bits are zeros of both signs, subnormal and huge numbers; infinity and NaN are not.
     """
     rng = np.random.default_rng([seed, len(op.inputs)])
+    if op.integers:
+        return whole_numbers(op, rng, count)
     return {name: rng.permuted(_values(rng, name, count), axis=1).reshape(-1) for name in op.inputs}
+
+
+def whole_numbers(op: SpikeOp, rng: np.random.Generator, count: int) -> dict[str, Floats]:
+    """Values of each input of integer neurons: half of them small, so that they tie often; half as wide as certified.
+
+    The largest leak times a membrane is just below 2³¹.
+    """
+    small = rng.random(count) < 0.5
+    scale = 2 ** rng.integers(0, 9, count)
+    wide = 2**31 // (2 * scale) - 2**13
+    wide = np.where(small, 6, np.minimum(wide, 2**22))
+    drawn = {name: rng.integers(-wide, wide + 1) for name in ("current", "membrane", "synaptic", "total")}
+    drawn["threshold"] = rng.integers(1, np.where(small, 4, 2**20))
+    for name in ("taken", "late_taken"):
+        drawn[name] = np.where(rng.random(count) < 0.5, drawn["threshold"], rng.integers(0, 2**10, count))
+    drawn |= {name: rng.integers(0, 2, count) for name in ("spikes", "zeroed", "late_zeroed", "least")}
+    drawn |= {name: rng.integers(0, 2, count) * (scale - 1) for name in ("round_above", "round_below")}
+    drawn |= {"scale": scale, "lost": rng.integers(1, scale + 1), "most": rng.integers(1, 8, count)}
+    drawn |= {"counts": rng.integers(0, 8, count), "unit": np.full(count, 2.0**-5)}
+    if "counts" in op.inputs:
+        drawn["taken"], drawn["late_taken"] = np.minimum(drawn["taken"], 99), np.minimum(drawn["late_taken"], 99)
+    return {name: drawn[name].astype(np.float32) for name in op.inputs}
 
 
 def _values(rng: np.random.Generator, name: str, count: int) -> Floats:

@@ -4,7 +4,7 @@ import numpy as np
 
 from axonnx.runtime.format.contract import CollapseContract, Contract, InputContract
 from axonnx.runtime.format.opset import OPS
-from axonnx.runtime.format.values import REAL, SPIKES, Values
+from axonnx.runtime.format.values import REAL, SPIKES, Values, graded
 from axonnx.runtime.program.instructions import Buffer, Instruction, Layer, Neurons, Program
 
 
@@ -123,4 +123,31 @@ def general_program(op, shape, parameters):
         logits=(),
         totals=("membrane",),
         layers=(Layer("layer", op, shape, "next/spikes", "next/membrane"),),
+    )
+
+
+def integer_program(op, size, parameters):
+    """One layer of integer neurons whose current is the input itself; its first state is the total."""
+    states, wide = OPS[op].states, graded(2.0**24 - 1, 0)
+    values = {name: SPIKES if name == "spikes" else wide for name in states}
+    buffers = {"x": Buffer("x", (size,), graded(2**16, 0), "input")}
+    buffers |= {name: Buffer(name, (size,), values[name], "state") for name in states}
+    buffers |= {f"next/{name}": Buffer(f"next/{name}", (size,), values[name]) for name in states}
+    operands = {"current": "x", **{name: name for name in states}}
+    writes = tuple(f"next/{name.removeprefix('next_')}" for name in OPS[op].outputs)
+    layer = Neurons("layer", tuple(operands.values()), writes, op, "layer", operands, {key: key for key in parameters})
+    fires = (Layer("layer", op, (size,), "next/spikes", "next/membrane"),) if OPS[op].spikes else ()
+    return Program(
+        name="by hand",
+        contract=contract((size,), size, spiking=True, largest=2**16),
+        input="x",
+        states=states,
+        noises=(),
+        instructions=(layer,),
+        buffers=buffers,
+        constants=parameters,
+        after={name: f"next/{name}" for name in states},
+        logits=(),
+        totals=states[:1],
+        layers=fires,
     )
