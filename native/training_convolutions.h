@@ -11,7 +11,7 @@ enum { TILE = 8, VECTORS = 2, MOST = 24 };
 #else
 enum { TILE = 4, VECTORS = 1, MOST = 4 };
 #endif
-enum { WIDE = VECTORS * LANES, GROUP = 16, TILES = 8, CACHED = 1 << 17 };
+enum { WIDE = VECTORS * LANES, GROUP = 16, TILES = 16, CACHED = 1 << 17 };
 
 typedef struct {
     int64_t channels, height, width, outputs, out_height, out_width;
@@ -123,6 +123,14 @@ INLINE int64_t plane_width(const window *k)
     return largest(k->width, k->out_width * k->stride_x) + 2 * k->pad_x + 2 * reach_x(k) + 1;
 }
 
+/* Which convolutions have Winograd's form, and the size of its tiles: SIDE × SIDE results of AREA × AREA gradients. */
+enum { SIDE = 4, AREA = SIDE + 2, PLACES = AREA * AREA };
+INLINE int is_winograd(const window *k)
+{
+    return k->kernel_height == 3 && k->kernel_width == 3 && k->stride_y == 1 && k->stride_x == 1 && k->dilation_y == 1 &&
+           k->dilation_x == 1 && k->pad_y <= 2 && k->pad_x <= 2;
+}
+
 /* ---------------------------------------------------------------- memory of one thread */
 typedef struct {
     float *plane, *room;         /* squares of pixels, or gradients of activities */
@@ -147,7 +155,7 @@ INLINE void *take(float *base, int64_t *size, int64_t count)
 static workplace workplace_of(const window *k, float *base, int backwards)
 {
     workplace m;
-    const int64_t pixels = k->height * k->width, most = largest(k->outputs, k->channels);
+    const int64_t pixels = k->height * k->width;
     const int64_t plane = plane_height(k) * (plane_width(k) + 1) + reach_y(k) * plane_width(k) + reach_x(k);
     memset(&m, 0, sizeof m);
     m.input_height = k->height + 2 * k->pad_y;
@@ -156,34 +164,29 @@ static workplace workplace_of(const window *k, float *base, int backwards)
     m.room = take(base, &m.size, plane);
     m.input = take(base, &m.size, m.input_height * m.input_width * k->channels);
     m.places = take(base, &m.size, 4 * (taps_of(k) + k->out_height + 8));
-    m.image = take(base, &m.size, largest(pixels, k->out_height * k->out_width) * round_up(most, LANES));
     if (!backwards) {
+        m.image = take(base, &m.size, k->out_height * k->out_width * round_up(k->outputs, LANES));
         m.spare = take(base, &m.size, k->out_width * round_up(k->outputs, LANES));
         m.events = take(base, &m.size, k->channels + 2 * WORD);
         return m;
     }
     /* An input pixel meets gradients up to `top` rows before the first and `bottom` behind the last. */
-    const int64_t pitch = round_up(k->outputs, LANES);
+    const int64_t pitch = round_up(k->outputs, LANES), whole = is_winograd(k) ? SIDE : 1;
     m.top = largest(0, (reach_y(k) - k->pad_y + k->stride_y - 1) / k->stride_y);
     m.left = largest(0, (reach_x(k) - k->pad_x + k->stride_x - 1) / k->stride_x);
-    m.grads_height = m.top + largest(k->out_height, (k->height - 1 + k->pad_y) / k->stride_y + 1) + 2;
-    m.grads_width = m.left + largest(k->out_width, (k->width - 1 + k->pad_x) / k->stride_x + 1) + 2;
+    m.grads_height = m.top + largest(k->out_height, (round_up(k->height, whole) - 1 + k->pad_y) / k->stride_y + 1) + 2;
+    m.grads_width = m.left + largest(k->out_width, (round_up(k->width, whole) - 1 + k->pad_x) / k->stride_x + 1) + 2;
     const int64_t one = m.grads_height * m.grads_width * pitch;
     m.group = largest(1, least(GROUP, CACHED / one));
     m.phases = k->stride_y * k->stride_x;
     m.grads = take(base, &m.size, m.group * one);
+    m.image = take(base, &m.size, largest(pitch, m.group * pixels * round_up(k->channels, LANES)));
     m.listed = m.group * ((k->height + k->stride_y - 1) / k->stride_y) * ((k->width + k->stride_x - 1) / k->stride_x);
     m.events = take(base, &m.size, (m.listed * m.phases + 1) * k->channels + 2 * WORD);
     m.counted = take(base, &m.size, k->channels * m.phases);
-    m.tiles = take(base, &m.size, 16 * (TILES * pitch + WORD));
-    m.products = take(base, &m.size, 16 * (TILES * round_up(k->channels, WIDE) + WORD));
+    m.tiles = take(base, &m.size, PLACES * (TILES * pitch + WORD));
+    m.products = take(base, &m.size, PLACES * (TILES * round_up(k->channels, WIDE) + WORD));
     return m;
-}
-
-INLINE int is_winograd(const window *k)
-{
-    return k->kernel_height == 3 && k->kernel_width == 3 && k->stride_y == 1 && k->stride_x == 1 && k->dilation_y == 1 &&
-           k->dilation_x == 1 && k->pad_y <= 2 && k->pad_x <= 2;
 }
 
 /* How many floats a thread needs forwards and backwards, and those of packed weights (`scattered`, `forward`, for
@@ -195,7 +198,7 @@ EXPORT void CORE(conv_sizes)(const window *k, int64_t *sizes)
     sizes[1] = workplace_of(k, NULL, 1).size;
     sizes[2] = k->channels * taps * round_up(k->outputs, LANES);
     sizes[3] = k->channels * taps * round_up(k->outputs, WIDE);
-    sizes[4] = k->outputs * (is_winograd(k) ? 16 : taps) * round_up(k->channels, WIDE);
+    sizes[4] = k->outputs * (is_winograd(k) ? PLACES : taps) * round_up(k->channels, WIDE);
     sizes[5] = sizes[2];
 }
 
@@ -673,103 +676,149 @@ static void inputs_dense(const window *k, const workplace *m, const float *grads
 }
 
 /* ---------------------------------------------------------------- Winograd's form of a 3 × 3 convolution
-   F(2 × 2, 3 × 3): sixteen products for four results instead of thirty-six. It rounds differently, so only gradients are
-   taken with it. */
-/* Weights [16][blocks of channels][outputs][WIDE] from [outputs][channels][3][3], turned by half a turn. */
+   F(4 × 4, 3 × 3): 36 products for sixteen results instead of 144. It rounds differently, so only gradients are taken
+   with it. Polynomials are taken at 0, ± NEAR, ± FAR and infinity: with these points the error, 2e-6 of the largest
+   result, is a quarter of that with 1 and 2, and their powers are exact. */
+#define NEAR 0.75f
+#define FAR 1.5f
+#define NEAR_2 (NEAR * NEAR)
+#define FAR_2 (FAR * FAR)
+
+/* One direction of G w: three weights become six. */
+INLINE void turn_weights(const vec *w, int64_t step, vec *out)
+{
+    const vec first = w[0], middle = w[step], last = w[2 * step];
+    const vec near = splat(0.5f / (NEAR_2 * (NEAR_2 - FAR_2))), far = splat(0.5f / (FAR_2 * (FAR_2 - NEAR_2)));
+    const vec near_sum = near * (first + splat(NEAR_2) * last), near_middle = near * splat(NEAR) * middle;
+    const vec far_sum = far * (first + splat(FAR_2) * last), far_middle = far * splat(FAR) * middle;
+    out[0] = first * splat(1.0f / (NEAR_2 * FAR_2));
+    out[1] = near_sum + near_middle;
+    out[2] = near_sum - near_middle;
+    out[3] = far_sum + far_middle;
+    out[4] = far_sum - far_middle;
+    out[5] = last;
+}
+
+/* One direction of Bᵀ d: six gradients become six. */
+INLINE void turn_grads(const vec *d, int64_t step, vec *out)
+{
+    const vec all = splat(-(NEAR_2 + FAR_2)), both = splat(NEAR_2 * FAR_2);
+    const vec near_even = multiply_add(splat(-FAR_2), d[2 * step], d[4 * step]);
+    const vec near_odd = multiply_add(splat(-FAR_2), d[step], d[3 * step]);
+    const vec far_even = multiply_add(splat(-NEAR_2), d[2 * step], d[4 * step]);
+    const vec far_odd = multiply_add(splat(-NEAR_2), d[step], d[3 * step]);
+    out[0] = multiply_add(both, d[0], multiply_add(all, d[2 * step], d[4 * step]));
+    out[1] = multiply_add(splat(NEAR), near_odd, near_even);
+    out[2] = multiply_add(splat(-NEAR), near_odd, near_even);
+    out[3] = multiply_add(splat(FAR), far_odd, far_even);
+    out[4] = multiply_add(splat(-FAR), far_odd, far_even);
+    out[5] = multiply_add(both, d[step], multiply_add(all, d[3 * step], d[5 * step]));
+}
+
+/* One direction of Aᵀ m: six products become four results. */
+INLINE void turn_products(const vec *m, int64_t step, vec *out)
+{
+    const vec near_sum = m[step] + m[2 * step], near_difference = m[step] - m[2 * step];
+    const vec far_sum = m[3 * step] + m[4 * step], far_difference = m[3 * step] - m[4 * step];
+    out[0] = m[0] + near_sum + far_sum;
+    out[1] = multiply_add(splat(NEAR), near_difference, splat(FAR) * far_difference);
+    out[2] = multiply_add(splat(NEAR_2), near_sum, splat(FAR_2) * far_sum);
+    out[3] = multiply_add(splat(NEAR * NEAR_2), near_difference,
+                          multiply_add(splat(FAR * FAR_2), far_difference, m[5 * step]));
+}
+
+/* Weights [PLACES][blocks of channels][outputs][WIDE] from [outputs][channels][3][3], turned by half a turn. */
 static void pack_winograd(const window *k, const float *w, float *to)
 {
-    const int64_t blocks = round_up(k->channels, WIDE) / WIDE;
-    clear(to, 16 * blocks * k->outputs * WIDE);
-    for (int64_t o = 0; o < k->outputs; o++)
-        for (int64_t c = 0; c < k->channels; c++, w += 9) {
-            float half[4][3];
-            for (int j = 0; j < 3; j++) {
-                const float first = w[8 - j], middle = w[5 - j], last = w[2 - j];
-                half[0][j] = first;
-                half[1][j] = 0.5f * (first + middle + last);
-                half[2][j] = 0.5f * (first - middle + last);
-                half[3][j] = last;
-            }
-            for (int i = 0; i < 4; i++) {
-                const float first = half[i][0], middle = half[i][1], last = half[i][2];
-                const float whole[4] = {first, 0.5f * (first + middle + last), 0.5f * (first - middle + last), last};
-                for (int j = 0; j < 4; j++)
-                    to[(((4 * i + j) * blocks + c / WIDE) * k->outputs + o) * WIDE + c % WIDE] = whole[j];
+    const int64_t wide = round_up(k->channels, WIDE);
+    for (int64_t o = 0; o < k->outputs; o++, w += 9 * k->channels)
+        for (int64_t first = 0; first < wide; first += LANES) {
+            float turned[9][LANES] = {{0}};
+            vec given[9], half[3][AREA], whole[AREA];
+            for (int64_t c = first; c < least(first + LANES, k->channels); c++)
+                for (int t = 0; t < 9; t++) turned[8 - t][c - first] = w[9 * c + t];
+            for (int t = 0; t < 9; t++) given[t] = load(turned[t]);
+            for (int j = 0; j < 3; j++) turn_weights(given + j, 3, half[j]);
+            for (int i = 0; i < AREA; i++) {
+                turn_weights(&half[0][i], AREA, whole);
+                for (int j = 0; j < AREA; j++)
+                    store(to + (AREA * i + j) * k->outputs * wide + (first / WIDE * k->outputs + o) * WIDE + first % WIDE,
+                          whole[j]);
             }
         }
 }
 
-/* Bᵀ d B of a tile's 4 × 4 pixels, sixteen outputs at a time. */
+/* A tile's gradients, sixteen outputs at a time. */
 INLINE void enter_tile(const float *from, int64_t row, int64_t pitch, float *to, int64_t step)
 {
     for (int64_t o = 0; o < pitch; o += LANES) {
-        vec half[4][4];
-        UNROLL(4)
-        for (int j = 0; j < 4; j++) {
-            const float *at = from + j * pitch + o;
-            const vec a = load(at), b = load(at + row), c = load(at + 2 * row), d = load(at + 3 * row);
-            half[0][j] = a - c;
-            half[1][j] = b + c;
-            half[2][j] = c - b;
-            half[3][j] = b - d;
+        vec half[AREA][AREA], whole[AREA];
+        UNROLL(6)
+        for (int j = 0; j < AREA; j++) {
+            vec d[AREA];
+            UNROLL(6)
+            for (int i = 0; i < AREA; i++) d[i] = load(from + i * row + j * pitch + o);
+            turn_grads(d, 1, half[j]);
         }
-        UNROLL(4)
-        for (int i = 0; i < 4; i++) {
-            float *at = to + 4 * i * step + o;
-            store(at, half[i][0] - half[i][2]);
-            store(at + step, half[i][1] + half[i][2]);
-            store(at + 2 * step, half[i][2] - half[i][1]);
-            store(at + 3 * step, half[i][1] - half[i][3]);
+        UNROLL(6)
+        for (int i = 0; i < AREA; i++) {
+            turn_grads(&half[0][i], AREA, whole);
+            UNROLL(6)
+            for (int j = 0; j < AREA; j++) store(to + (AREA * i + j) * step + o, whole[j]);
         }
     }
 }
 
-/* Aᵀ m A: sixteen products become 2 × 2 pixels, of which `height` × `width` are inside. */
+/* A tile's products become SIDE × SIDE pixels, of which `height` × `width` are inside. */
 INLINE void leave_tile(const float *from, int64_t step, int64_t channels, int64_t height, int64_t width, float *to,
                        int64_t row, int64_t pitch)
 {
     for (int64_t c = 0; c < channels; c += LANES) {
-        vec half[2][4];
-        UNROLL(4)
-        for (int j = 0; j < 4; j++) {
-            const float *at = from + j * step + c;
-            const vec a = load(at), b = load(at + 4 * step), d = load(at + 8 * step), e = load(at + 12 * step);
-            half[0][j] = a + b + d;
-            half[1][j] = b - d - e;
+        vec half[AREA][SIDE], whole[SIDE];
+        UNROLL(6)
+        for (int j = 0; j < AREA; j++) {
+            vec m[AREA];
+            UNROLL(6)
+            for (int i = 0; i < AREA; i++) m[i] = load(from + (AREA * i + j) * step + c);
+            turn_products(m, 1, half[j]);
         }
-        for (int i = 0; i < height; i++) {
-            store(to + i * row + c, half[i][0] + half[i][1] + half[i][2]);
-            if (width > 1) store(to + i * row + pitch + c, half[i][1] - half[i][2] - half[i][3]);
+        UNROLL(4)
+        for (int i = 0; i < SIDE; i++) {
+            turn_products(&half[0][i], SIDE, whole);
+            if (i < height)
+                for (int64_t j = 0; j < width; j++) store(to + i * row + j * pitch + c, whole[j]);
         }
     }
 }
 
-static void inputs_winograd(const window *k, const workplace *m, const float *grads, const float *weights, float *out,
+/* Of a group of images whose framed gradients are m->grads. */
+static void inputs_winograd(const window *k, const workplace *m, int64_t images, const float *weights, float *out,
                             int64_t out_pitch)
 {
     static const int64_t at_once[1] = {0};
-    const int64_t pitch = round_up(k->outputs, LANES), across = (k->width + 1) / 2;
-    const int64_t count = across * ((k->height + 1) / 2), wide = round_up(k->channels, WIDE);
-    const int64_t row = m->grads_width * pitch, step = TILES * wide + WORD;
+    const int64_t pitch = round_up(k->outputs, LANES), across = (k->width + SIDE - 1) / SIDE;
+    const int64_t each = across * ((k->height + SIDE - 1) / SIDE), count = images * each;
+    const int64_t wide = round_up(k->channels, WIDE), row = m->grads_width * pitch, step = TILES * wide + WORD;
     const int64_t entered = TILES * pitch + WORD; /* not a power of two: such addresses share places in a cache */
-    const float *corner = grads + (k->pad_y - 2 + m->top) * row + (k->pad_x - 2 + m->left) * pitch;
+    const float *corner = m->grads + (k->pad_y - 2 + m->top) * row + (k->pad_x - 2 + m->left) * pitch;
     product p = {.a_taps = at_once, .w_taps = at_once, .taps = 1, .depth = k->outputs, .row_step = pitch,
                  .depth_step = 1, .w_step = WIDE, .block_step = k->outputs * WIDE, .out_step = wide};
     for (int64_t tile = 0; tile < count; tile += TILES) {
         const int64_t some = least(TILES, count - tile);
-        for (int64_t n = 0; n < some; n++)
-            enter_tile(corner + (tile + n) / across * 2 * row + (tile + n) % across * 2 * pitch, row, pitch,
-                       m->tiles + n * pitch, entered);
-        for (int64_t n = 0; n < 16; n++) {
+        for (int64_t n = 0; n < some; n++) {
+            const int64_t image = (tile + n) / each, y = (tile + n) % each / across * SIDE, x = (tile + n) % across * SIDE;
+            enter_tile(corner + (image * m->grads_height + y) * row + x * pitch, row, pitch, m->tiles + n * pitch, entered);
+        }
+        for (int64_t n = 0; n < PLACES; n++) {
             p.a = m->tiles + n * entered;
             p.w = weights + n * k->outputs * wide;
             p.out = m->products + n * step;
             multiply_exact(&p, some, round_up(k->channels, LANES));
         }
         for (int64_t n = 0; n < some; n++) {
-            const int64_t y = (tile + n) / across * 2, x = (tile + n) % across * 2;
-            leave_tile(m->products + n * wide, step, k->channels, least(2, k->height - y), least(2, k->width - x),
-                       out + (y * k->width + x) * out_pitch, k->width * out_pitch, out_pitch);
+            const int64_t image = (tile + n) / each, y = (tile + n) % each / across * SIDE, x = (tile + n) % across * SIDE;
+            leave_tile(m->products + n * wide, step, k->channels, least(SIDE, k->height - y), least(SIDE, k->width - x),
+                       out + ((image * k->height + y) * k->width + x) * out_pitch, k->width * out_pitch, out_pitch);
         }
     }
 }
@@ -833,7 +882,9 @@ EXPORT void CORE(conv_backward)(const window *k, int64_t dense, const uint16_t *
         for (int64_t i = 0; i < images && by_out; i++)
             frame_grads(k, &m, by_out + (n + i) * size, m.grads + i * one, by_bias);
         if (by_out && by_weight && !dense && bits) weights_by_events(k, &m, words, images, by_weight);
-        for (int64_t i = 0; i < images; i++) {
+        float *to = by_input + n * pixels * k->channels, *whole = pitch == k->channels ? to : m.image;
+        if (by_input && by_out && is_winograd(k)) inputs_winograd(k, &m, images, weights, whole, pitch);
+        for (int64_t i = 0; i < images; i++, to += pixels * k->channels, whole += pixels * pitch) {
             const float *grads = m.grads + i * one;
             const uint16_t *own = bits ? words + i * pixels * words_of(k) : NULL;
             const float *numbers = bits ? NULL : x + (n + i) * pixels * k->channels;
@@ -842,10 +893,8 @@ EXPORT void CORE(conv_backward)(const window *k, int64_t dense, const uint16_t *
                 weights_dense(k, &m, grads, by_weight);
             }
             if (!by_input) continue;
-            float *to = by_input + (n + i) * pixels * k->channels, *whole = pitch == k->channels ? to : m.image;
             if (!by_out) clear(whole, pixels * pitch);
-            else if (is_winograd(k)) inputs_winograd(k, &m, grads, weights, whole, pitch);
-            else inputs_dense(k, &m, grads, weights, whole, pitch);
+            else if (!is_winograd(k)) inputs_dense(k, &m, grads, weights, whole, pitch);
             finish_inputs(k, &m, own, numbers, by_activity ? by_activity + (n + i) * (size / k->outputs) : NULL, whole,
                           pitch, to);
         }
