@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from axonnx.models.collapsing import Choice, hold
 from axonnx.models.fast import core, lif_core
 from axonnx.models.fast.leaky_sum import leaky_readout, leaky_sum, readout_applies
-from axonnx.models.fast.lif import Recurrence, lif_sequence
+from axonnx.models.fast.lif import Passes, Recurrence, fused_passes, lif_sequence
 from axonnx.models.fast.linear_moments import linear_product
 from axonnx.models.maths.current import Current, needs_current, needs_spikes, stack
 from axonnx.models.maths.firing import Drawn
@@ -154,19 +154,23 @@ class BinaryNeuron(Neurons):
         if run.currents is not None:
             run.currents[run.name(self)] = current
         spikes = run.forced(self, current.mean)
-        if spikes is None and lif_core.applies_once(current, self.threshold, self.estimator):
-            return self._fused(current, run)
+        if spikes is None:
+            once = _one_step(current)
+            run_pass = fused_passes(once, None, lif_core.NOTHING, (None, self.threshold), self.estimator)
+            if run_pass is not None:
+                return self._fused(run_pass, current, once, run)
         gap, variance = current.mean - self.threshold, current.variance
         if spikes is None:
             spikes = self.estimator.fire(gap, variance, run.noise(self, gap))
         run.observe(self, Observation(gap, variance, spikes))
         return spikes
 
-    def _fused(self, current: Current, run: Run) -> Tensor:
+    def _fused(self, run_pass: Passes, current: Current, once: Current, run: Run) -> Tensor:
         """Run one step of neurons that remember nothing."""
         noise = run.drawn(self, current.mean)
         noise = noise[None] if isinstance(noise, Tensor) else noise
-        passed = lif_core.fire_once(_one_step(current), noise, self.threshold, self.estimator)
+        constants = (torch.zeros_like(self.threshold), self.threshold, None, None, None)
+        passed = run_pass(once, noise, lif_core.NOTHING, *constants, self.estimator, False)
         if passed.log is not None and passed.quadratic is not None:
             run.divergences[run.name(self)] = Divergence(passed.log, passed.quadratic)
         spikes = core.without_time(passed.spikes)
@@ -314,9 +318,8 @@ class LIF(Neurons):
 
     def _draws_noise(self, current: Current, state: LIFState) -> bool:
         constants = self._constants(current.activity is not None)
-        return lif_core.applies(
-            current, None, (state.membrane, state.variance, state.spikes), constants, self.estimator
-        )
+        initial = (state.membrane, state.variance, state.spikes)
+        return fused_passes(current, None, initial, constants, self.estimator) is not None
 
     def _through_time(
         self, current: Current, state: LIFState, noise: Tensor | Drawn | None, forced: Tensor | None, run: Run
@@ -324,7 +327,7 @@ class LIF(Neurons):
         """Run all steps at once where the hand-written backward pass applies, and step by step elsewhere."""
         to_zero, initial = self.settings.reset == "zero", (state.membrane, state.variance, state.spikes)
         constants = self._constants(current.activity is not None)
-        fused = lif_core.applies(current, noise, initial, constants, self.estimator)
+        fused = fused_passes(current, noise, initial, constants, self.estimator) is not None
         if forced is not None or (to_zero and not fused):
             return super()._through_time(current, state, noise, forced, run)
         decay, threshold, base, mean, variance = constants

@@ -64,8 +64,7 @@ def predict_bayesian(
     network: Network, batches: Iterable[Batch], passes: int, seed: int = 0, targets: Targets = None
 ) -> Predictions:
     """Return the mean of the class probabilities (or real values) of ``passes`` noisy passes."""
-    device = next(network.parameters()).device
-    noise = Sample(torch.Generator(device).manual_seed(seed))
+    noise = Sample(torch.Generator().manual_seed(seed))
     return _together(_pieces(network, batches, noise, passes, targets), targets)
 
 

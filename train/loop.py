@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from axonnx.base.progress import Progress
 from axonnx.models import Fire, Network, Regulariser, Sample, Variant
+from axonnx.models.fast.backend import check_backend, computed_by
 from axonnx.models.fast.core import gaps_as
 from axonnx.runtime.measure.metrics import VALUE_FIGURES, ValueMetrics
 from axonnx.train.build import Prepared, make_variant
@@ -59,7 +60,7 @@ def new_training(network: Network, config: Config, device: torch.device) -> Trai
     # On a CPU, PyTorch's default is a dozen passes over each parameter. On a GPU it is one launch for all of them.
     fused = True if device.type == "cpu" else None
     optimiser = torch.optim.Adam([group for group in parameters if group["params"]], fused=fused)
-    return Training(network, optimiser, torch.Generator(device))
+    return Training(network, optimiser, torch.Generator())
 
 
 def make_feeds(prepared: Prepared, config: Config, device: torch.device, world: World) -> dict[str, Feed]:
@@ -126,16 +127,19 @@ def fit(
     refuse_statistics_of_pieces(network, config.optimiser.accumulate)
     world, shown = world or World(), Epochs(progress or Progress())
     device = world.device(config.device)
+    check_backend(config.backend, device)
     training = training or new_training(network, config, device)
     feeds = make_feeds(data, config, device, world)
     wrapped = world.wrap(network)
     total = config.optimiser.epochs + config.finetune.epochs
     shown.start(total, len(feeds["learn"]), training.epochs_done)
-    try:
+    with ExitStack() as stack:
+        stack.callback(shown.finish)
+        stack.enter_context(computed_by(config.backend))
         for epoch in range(training.epochs_done, total):
             began = time.perf_counter()
             with (
-                _seeded(training.noise, config.seed, epoch, world.rank),
+                _seeded(training.noise, config.seed, epoch, world.rank, device),
                 gaps_as(getattr(torch, config.optimiser.gaps)),
             ):
                 row = _epoch(wrapped, training, feeds["learn"], epoch, config, shown, world, data.targets)
@@ -154,8 +158,6 @@ def fit(
                 if after_epoch is not None:
                     after_epoch(training)
             world.wait()
-    finally:
-        shown.finish()
     return training
 
 
@@ -178,23 +180,24 @@ def final_predictions(
     feeds = make_feeds(prepared, config, device, World())
     found: dict[str, Predictions] = {}
     bayesian = make_variant(config.variant).spread != "none"
-    for name in prepared.splits.parts:
-        found[name] = predict_mean_field(network, feeds[name].part_of(world), world, prepared.targets)
-        if bayesian and name != "train" and world.leads:
-            found[f"{name}_bayesian"] = predict_bayesian(
-                network, feeds[name].epoch(0), config.eval_samples, config.seed, prepared.targets
-            )
+    with computed_by(config.backend):
+        for name in prepared.splits.parts:
+            found[name] = predict_mean_field(network, feeds[name].part_of(world), world, prepared.targets)
+            if bayesian and name != "train" and world.leads:
+                found[f"{name}_bayesian"] = predict_bayesian(
+                    network, feeds[name].epoch(0), config.eval_samples, config.seed, prepared.targets
+                )
     return found
 
 
 @contextmanager
-def _seeded(noise: torch.Generator, seed: int, epoch: int, rank: int) -> Iterator[None]:
+def _seeded(noise: torch.Generator, seed: int, epoch: int, rank: int, device: torch.device) -> Iterator[None]:
     """Random numbers that follow from (seed, epoch, process) alone, so that an epoch is the same in a resumed run.
 
     Some estimators draw from torch's global generator; it is the caller's again afterwards.
     """
     state = int(np.random.SeedSequence([seed, epoch, rank]).generate_state(1, np.uint64)[0])
-    with torch.random.fork_rng(devices=[noise.device] if noise.device.type == "cuda" else []):
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(state)
         noise.manual_seed(state)
         yield

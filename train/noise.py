@@ -67,8 +67,7 @@ def temper(network: Network, feed: Feed, epoch: int, most: float, seed: int) -> 
         return islice(feed.epoch(epoch), count)
 
     def share_right(scale: float) -> float:
-        device = next(network.parameters()).device
-        noise = torch.Generator(device).manual_seed(seed)
+        noise = torch.Generator().manual_seed(seed)
         return right(network, batches(), Sample(noise, scale) if scale else MEAN_FIELD)
 
     scale = largest_scale(share_right, most)

@@ -34,6 +34,7 @@ import torch
 from torch import Tensor, nn
 
 from axonnx import native
+from axonnx.models.fast.backend import native_wanted
 
 log = logging.getLogger(__name__)
 WORD = 16  # bits
@@ -104,6 +105,8 @@ def covers(*tensors: Tensor | None) -> bool:
     given = [x for x in tensors if x is not None]
     if torch.compiler.is_compiling() or any(type(x) not in (Tensor, nn.Parameter) for x in given):
         return False
+    if not native_wanted():
+        return False
     return all(x.dtype == torch.float32 and x.device.type == "cpu" for x in given) and native.core() is not None
 
 
@@ -160,9 +163,10 @@ def active_of(x: Tensor) -> Active:
 
 
 def without_time(spikes: Tensor) -> Tensor:
-    """The only step of ``spikes`` [1, B, …], with its bits."""
-    out, found = spikes[0], active_of(spikes)
-    setattr(out, _BITS, _Attached(found._replace(bits=found.bits[0]), out._version))
+    """The only step of ``spikes`` [1, B, …], with the bits that a pass in the core has attached."""
+    out, found = spikes[0], getattr(spikes, _BITS, None)
+    if found is not None:
+        setattr(out, _BITS, _Attached(found.active._replace(bits=found.active.bits[0]), out._version))
     return out
 
 

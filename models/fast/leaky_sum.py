@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from axonnx.models.fast import core, products
+from axonnx.models.fast import backend, core, products
 
 
 def leaky_sum(current: Tensor, membrane: Tensor, total: Tensor, decay: Tensor) -> tuple[Tensor, Tensor]:
@@ -43,6 +43,10 @@ def _through_time(current: Tensor, membrane: Tensor, total: Tensor, decay: Tenso
         given, count = current.detach().contiguous(), membrane.numel()
         core.call("leaky_sum", given, membrane, total, len(current), count, float(decay), 0, count)
         return membrane, total
+    if backend.triton_wanted(current, membrane, total, decay) and decay.numel() == 1 and current.numel() > 0:
+        from axonnx.models.fast import lif_triton
+
+        return lif_triton.leaky_sum(current, membrane, total, decay)
     for arriving in current.unbind(0):
         membrane = decay * membrane + arriving
         total = total + membrane

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from axonnx.models.fast import lif_core
+from axonnx.models.fast import backend, lif_core
 from axonnx.models.fast import lif_torch as lif_steps
 from axonnx.models.fast.lif_torch import Drive, Incoming, Layer, Trace
 from axonnx.models.fast.memory import keep_freed_memory
@@ -29,6 +29,8 @@ from axonnx.models.maths.current import Current
 from axonnx.models.maths.estimators import Estimator
 from axonnx.models.maths.firing import Drawn
 from axonnx.models.maths.kl import Divergence
+
+Passes = Callable[..., lif_core.Passed]  # as ``lif_core.lif_pass``
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,27 @@ class SequenceOutput:
     divergence: Divergence | None
 
 
+def fused_passes(
+    current: Current,
+    noise: Tensor | Drawn | None,
+    initial: lif_core.Initial,
+    constants: tuple[Tensor | None, ...],
+    estimator: Estimator,
+) -> Passes | None:
+    """Return who has one pass for all steps of this layer: the native core, or Triton kernels; None if nobody has.
+
+    ``constants`` are β, θ, σ_base², recurrent means and variances; None and θ alone of neurons without memory.
+    """
+    if lif_core.applies(current, noise, initial, constants, estimator):
+        return lif_core.lif_pass
+    if backend.triton_wanted(current.mean):
+        from axonnx.models.fast import lif_triton  # Triton is there only where it is needed
+
+        if lif_triton.applies(current, noise, initial, constants, estimator):
+            return lif_triton.lif_pass
+    return None
+
+
 def lif_sequence(
     current: Current,
     noise: Tensor | Drawn | None,
@@ -68,12 +91,13 @@ def lif_sequence(
 ) -> SequenceOutput:
     """Run T steps of ``current`` [T, B, …] from the ``initial`` membrane, variance and spikes.
 
-    Noise that is ``Drawn`` and a reset ``to_zero`` are for what ``lif_core.applies`` to.
+    Noise that is ``Drawn`` and a reset ``to_zero`` are for what has ``fused_passes``.
     """
     weight, weight_variance = (None, None) if recurrence is None else (recurrence.mean, recurrence.variance)
     constants = (decay, threshold, base_variance, weight, weight_variance)
-    if lif_core.applies(current, noise, initial, constants, estimator):
-        passed = lif_core.lif_pass(current, noise, initial, *constants, estimator, to_zero)
+    run_pass = fused_passes(current, noise, initial, constants, estimator)
+    if run_pass is not None:
+        passed = run_pass(current, noise, initial, *constants, estimator, to_zero)
 
         def total() -> Tensor:
             before = torch.cat([initial[2][None], passed.spikes[:-1]])
@@ -84,8 +108,8 @@ def lif_sequence(
             None if passed.log is None or passed.quadratic is None else Divergence(passed.log, passed.quadratic)
         )
         return SequenceOutput(passed.spikes, passed.gap, known, passed.membrane, passed.variance, divergence)
-    assert not to_zero, "a reset to zero is the core's, or the plain loop's"
-    assert not isinstance(noise, Drawn), "applies() is asked before noise is drawn"
+    assert not to_zero, "a reset to zero is for a fused pass, or the plain loop"
+    assert not isinstance(noise, Drawn), "fused_passes() is asked before noise is drawn"
     if current.gain is not None and current.gain.dim() == 4:
         current = Current(current.mean, current.variance)
     outputs = _LIFSequence.apply(

@@ -108,17 +108,6 @@ def applies(
     return mean.numel() > 0 and (last is None or core.active_of(last).binary)
 
 
-def applies_once(current: Current, threshold: Tensor, estimator: Estimator) -> bool:
-    """Whether the core has a pass for neurons without memory: ``current`` [B, …]."""
-    once = Current(current.mean[None], None if current.activity is None else current.activity[None], current.gain)
-    return applies(once, None, NOTHING, (None, threshold), estimator)
-
-
-def fire_once(current: Current, noise: Tensor | Drawn | None, threshold: Tensor, estimator: Estimator) -> Passed:
-    """The only step [1, B, …] of neurons without memory."""
-    return lif_pass(current, noise, NOTHING, threshold.new_zeros(()), threshold, None, None, None, estimator, False)
-
-
 def lif_pass(
     current: Current,
     noise: Tensor | Drawn | None,

@@ -64,8 +64,14 @@ class Sample(_Free):
         return Drawn(int(seed), step, self.scale)
 
     def noise(self, name: str, like: Tensor, step: int) -> Tensor:
-        """Draw fresh standard-normal noise, scaled."""
-        drawn = torch.randn(like.shape, generator=self.generator, device=like.device, dtype=like.dtype)
+        """Draw fresh standard-normal noise, scaled.
+
+        A generator of the CPU gives a seed to one of another device: no device has to be waited for.
+        """
+        generator = self.generator
+        if generator is not None and generator.device != like.device:
+            generator = torch.Generator(like.device).manual_seed(self.drawn(step).seed)
+        drawn = torch.randn(like.shape, generator=generator, device=like.device, dtype=like.dtype)
         return drawn if self.scale == 1.0 else drawn.mul_(self.scale)
 
 

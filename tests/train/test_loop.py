@@ -104,7 +104,7 @@ def test_noise_differs_between_epochs_and_processes():
     drawn = []
     for epoch, rank in ((0, 0), (1, 0), (0, 1)):
         noise = torch.Generator()
-        with loop._seeded(noise, 7, epoch, rank):
+        with loop._seeded(noise, 7, epoch, rank, torch.device("cpu")):
             drawn.append(torch.rand(4, generator=noise))
     assert not any(torch.equal(drawn[i], drawn[j]) for i in range(3) for j in range(i))
 

@@ -306,6 +306,11 @@ class Config(Section):
 
     seed: int = Field(default=0, ge=0, lt=2**63, description="what every random number of the run follows from")
     device: str = Field(default="auto", description="auto, cpu, cuda, cuda:1, …")
+    backend: Literal["auto", "native", "triton", "torch"] = Field(
+        default="auto",
+        description="what computes: auto takes the native core on a CPU and Triton kernels on a GPU; native, triton, "
+        "torch",
+    )
     data: DataConfig
     model: ModelConfig
     variant: VariantConfig = Field(default_factory=VariantConfig)

@@ -502,7 +502,7 @@ def test_binary_neurons_fire_as_the_plain_formula(shape, estimator, sampled, mon
     by = torch.randn(shape), torch.randn(shape)
     for plain in (False, True):
         if plain:
-            monkeypatch.setattr(lif_core, "applies_once", lambda *_: False)
+            monkeypatch.setattr(lif_core, "applies", lambda *_: False)
         ledger = Run(neuron, fire)
         spikes = neuron(Current(mean, activity, gain), ledger)
         seen = ledger.observations[""]
