@@ -105,7 +105,6 @@ def profile_model(
     """Count on ``limit`` samples of all classes (None: every sample), with a ``pool`` some of them at a time."""
     table = hardware if isinstance(hardware, Hardware) else read_hardware(hardware)
     sha256, program = sha256_of(model), compile_file(model)
-    program.contract.needs_classes(program.name, "a profile, which compares costs with accuracy,")
     measuring, samples = measuring_engine(program, engine), samples_for(data, program.contract, part, fit)
     task = None
     if pool is not None:
@@ -126,7 +125,7 @@ def profile_model(
     else:
         for found in all_results(jobs, pool, watch):
             counts.add(Counts(**found))
-    return costs_of(program, measuring.name, counts, table).model_copy(
+    return costs_of(program, measuring.name, counts, table, samples.values).model_copy(
         update={
             "model": str(model),
             "file_sha256": sha256,

@@ -44,7 +44,6 @@ def write_report(
     """Write one HTML page about a file that needs no network; what is not given is left out."""
     _check(output, shown, limit)
     view = view_model(model)
-    view.contract.needs_classes(view.path.name, "a report")
     of_run = None if run is None else read_run(Path(run))
     source = run if data is None else data
     samples = None if source is None else samples_for(source, view.contract, part, labelled=False).choose(limit)

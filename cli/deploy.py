@@ -25,7 +25,8 @@ from axonnx.runtime.jobs.journal import Journal
 from axonnx.runtime.jobs.recording_paths import find_recordings, names_many
 from axonnx.runtime.jobs.running import in_order, pool_for, run_jobs
 from axonnx.runtime.jobs.work import Outcome, named_fault
-from axonnx.runtime.streams.decision import Decision
+from axonnx.runtime.measure.metrics import error_lines
+from axonnx.runtime.streams.decision import Decision, values_text
 from axonnx.runtime.streams.fit import Fit
 from axonnx.runtime.streams.pipeline import EventHistory, EventPipeline
 from axonnx.runtime.streams.sources import is_live
@@ -194,6 +195,10 @@ def row_line(row: Mapping[str, Any]) -> str:
     name = _cut(escaped(f"{row['recording']}{number}"))
     if "error" in row:
         return f"{name:<{WIDTH}}  FAILED"
+    if "values" in row:
+        text = values_text(row["values"], row["units"])
+        known = "" if row["true"] is None else f"  is {values_text(row['true'], row['units'])}"
+        return f"{name:<{WIDTH}}  {escaped(text + known)}"
     line = f"{name:<{WIDTH}}  {row['label']:<16}{100 * row['probability']:>6.1f} %  entropy {row['entropy']:.3f}"
     wrong = row["true"] is not None and row["true"] != row["label"]
     return f"{line}  is {escaped(row['true'])}" if wrong else line
@@ -201,15 +206,22 @@ def row_line(row: Mapping[str, Any]) -> str:
 
 def summary_text(facts: Mapping[str, Any]) -> str:
     """Return the counts for people."""
-    counts = ", ".join(f"{label} {count:,}" for label, count in facts["labels"].items())
+    counts = ", ".join(f"{label} {count:,}" for label, count in facts.get("labels", {}).items())
     lines = ["", f"recordings  {facts['recordings']:,}, by the engine {facts['engine']}"]
     if facts["events"]:
         left = "".join(
             f", {count:,} left out ({reason.replace('_', ' ')})" for reason, count in facts["left_out"].items()
         )
         lines.append(f"events      {facts['events']:,}{left}")
-    lines.append(f"answers     {counts or 'none'}")
-    if facts["accuracy"] is not None:
+    if "units" in facts:
+        given = ", ".join(f"{name} in {unit}" if unit else name for name, unit in facts["units"].items())
+        lines.append(f"values      {given}")
+        errors = facts["errors"]
+        lines += [] if errors is None else [f"errors      on {errors['samples']:,} whose values are known"]
+        lines += [] if errors is None else error_lines([*facts["units"].items()], errors)
+    else:
+        lines.append(f"answers     {counts or 'none'}")
+    if facts.get("accuracy") is not None:
         low, high = facts["accuracy_interval"]
         lines.append(
             f"accuracy    {100 * facts['accuracy']:.2f} % ({100 * low:.1f} – {100 * high:.1f} %): {facts['right']:,} "

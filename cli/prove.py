@@ -19,6 +19,7 @@ from axonnx.runtime.measure.agreement import agreement_of
 from axonnx.runtime.measure.engine_result import CompiledResult, EngineResult
 from axonnx.runtime.measure.evaluation import Evaluation, ValueEvaluation
 from axonnx.runtime.measure.inspection import Certificate, Inspection, inspect_file
+from axonnx.runtime.measure.metrics import error_lines
 from axonnx.runtime.measure.profile_result import DenseEnergy, Energy, ProfileResult
 from axonnx.runtime.measure.verify_result import Accuracy, VerifyResult
 from axonnx.runtime.measure.ways import way_text
@@ -222,11 +223,7 @@ def side_by_side(given: Sequence[Evaluation | ValueEvaluation]) -> str:
 
 def _value_lines(result: ValueEvaluation) -> list[str]:
     lines = [f"{result.model} on {result.data}: {result.samples} samples, engine {result.engine}", ""]
-    for number, (name, unit) in enumerate(zip(result.values, result.units, strict=True)):
-        for text, key, of in (("MAE", "mae", unit), ("RMSE", "rmse", unit), ("R²", "r2", "")):
-            low, high = result.intervals[key][number]
-            lines.append(f"{name:<14}{text:<6}{getattr(result, key)[number]:>10.4g} {of:<6}({low:.4g} – {high:.4g})")
-    return [*lines, "(95 % intervals: bootstrap)"]
+    return [*lines, *error_lines([*zip(result.values, result.units, strict=True)], vars(result))]
 
 
 def _confusion(result: Evaluation) -> list[str]:
@@ -265,7 +262,6 @@ def _profile_table(result: ProfileResult) -> str:
             f"{entry.dense_operations:>14,}{100 * entry.operations / entry.dense_operations:>7.1f}%"
         )
     sparsity = 100 * totals.activation_sparsity
-    low, high = (100 * bound for bound in result.accuracy_interval)
     lines += [
         "",
         f"input events        {totals.events_in:>14,.1f}   in {totals.active_inputs:,.1f} cells",
@@ -275,7 +271,7 @@ def _profile_table(result: ProfileResult) -> str:
         f"energy              {energy.total_nj:>11.1f} nJ   operations {energy.parts.operations:,.1f} nJ, memory "
         f"{energy.parts.memory:,.1f} nJ; {energy.hardware.name}, {energy.memory_pj_per_byte:g} pJ a byte",
         *(_dense(energy, network) for network in energy.dense),
-        f"accuracy            {100 * result.accuracy:>12.1f} %   {low:.1f} – {high:.1f} %; ECE {result.ece:.3f}",
+        *_quality(result),
     ]
     if result.early_exit:
         exits = ", ".join(
@@ -283,6 +279,14 @@ def _profile_table(result: ProfileResult) -> str:
         )
         lines.append(f"early exit          {exits}")
     return "\n".join(lines)
+
+
+def _quality(result: ProfileResult) -> list[str]:
+    """How good the decisions were that cost this."""
+    if result.errors is not None:
+        return error_lines([*zip(result.values, result.units, strict=True)], vars(result.errors))
+    low, high = (100 * bound for bound in result.accuracy_interval)
+    return [f"accuracy            {100 * result.accuracy:>12.1f} %   {low:.1f} – {high:.1f} %; ECE {result.ece:.3f}"]
 
 
 def _dense(energy: Energy, network: DenseEnergy) -> str:
@@ -297,11 +301,17 @@ def _costs_side_by_side(results: Sequence[ProfileResult]) -> str:
     lines = [f"{'file':<34}{'accuracy':>10}{'ECE':>8}{'spikes':>10}{'energy nJ':>12}{'bytes':>12}"]
     for result in results:
         lines.append(
-            f"{result.model[-33:]:<34}{100 * result.accuracy:>8.1f} %{result.ece:>8.3f}"
+            f"{result.model[-33:]:<34}{_short_quality(result)}"
             f"{result.spikes_per_inference:>10,.0f}{result.energy.total_nj:>12,.1f}"
             f"{result.totals.footprint_bytes:>12,}"
         )
     return "\n".join(lines)
+
+
+def _short_quality(result: ProfileResult) -> str:
+    if result.errors is None:
+        return f"{100 * result.accuracy:>8.1f} %{result.ece:>8.3f}"
+    return f"{'RMSE':>8} {max(result.errors.rmse):<9.4g}"
 
 
 def _trade_off(results: Sequence[ProfileResult]) -> Figure:
@@ -314,10 +324,12 @@ def _trade_off(results: Sequence[ProfileResult]) -> Figure:
     for (cost, when), group in zip(rows, groups, strict=True):
         for result in group:
             label = f"{result.collapse} ({result.model.rpartition('/')[2]})"
-            cost.plot(result.energy.total_nj, 100 * result.accuracy, "o", label=label)
+            real = result.errors is not None
+            good = max(result.errors.rmse) if result.errors is not None else 100 * result.accuracy
+            cost.plot(result.energy.total_nj, good, "o", label=label)
             exits = result.early_exit
             when.plot([e.mean_steps for e in exits], [100 * e.accuracy for e in exits], ".-", label=label)
-        cost.set(xlabel="energy of an inference (nJ)", ylabel="accuracy (%)", xscale="log")
+        cost.set(xlabel="energy of an inference (nJ)", ylabel="RMSE" if real else "accuracy (%)", xscale="log")
         when.set(xlabel="mean time steps to the decision", ylabel="accuracy (%)")
         when.legend()
     return figure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from torch import Tensor
 
@@ -22,7 +23,7 @@ from axonnx.runtime.format.contract import (
     Provenance,
 )
 from axonnx.runtime.format.names import NOISE, tensor_of
-from axonnx.runtime.format.opset import OPS
+from axonnx.runtime.format.opset import OPS, READOUTS
 
 STATED = ("threshold", "decay")  # constants whose range a contract tells
 
@@ -60,7 +61,7 @@ def make_contract(
         ),
         layers=tuple(layer for member in collapsed.members for layer in _layers(member)),
         synapses=collapsed.certificates,
-        logits="total / steps" if spiking else "direct",
+        logits=_how_logits_follow(first),
         decision=_decision(first),
         accuracy=tuple(accuracy),
         measured=measured,
@@ -71,6 +72,13 @@ def make_contract(
 def logits_of(collapsed: Collapsed) -> int:
     """How many classes the network tells apart."""
     return _logits(collapsed.members[0])
+
+
+def _how_logits_follow(member: Member) -> Literal["total / steps", "total", "direct"]:
+    if not member.captured.signature.spiking:
+        return "direct"
+    op = str(member.network.get_submodule(member.captured.signature.readout).op)
+    return "total / steps" if READOUTS[op] == "mean" else "total"
 
 
 def _logits(member: Member) -> int:

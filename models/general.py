@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from axonnx.models.collapsing import Choice
 from axonnx.models.maths.current import Current, needs_current
 from axonnx.models.neurons import LeakyMean, Neurons
-from axonnx.models.run import GeneralState, Run, SynapticState
+from axonnx.models.run import GeneralState, MaximumState, ReadoutState, Run, SynapticState
 from axonnx.models.synapses import Recurrent
 from axonnx.models.variant import BAYESIAN, Variant
 
@@ -200,15 +200,31 @@ class GeneralLIF(Neurons):
         return (kept if arriving is None else kept + arriving) * (1.0 - p.late_zeroed * state.spikes)
 
 
+def read_last(current: Tensor, membrane: Tensor, _total: Tensor, decay: Tensor) -> tuple[Tensor, Tensor]:
+    """Return h' = β h + I, and the same as the last membrane."""
+    membrane = decay * membrane + current
+    return membrane, membrane * 1.0
+
+
+def read_maximum(
+    current: Tensor, membrane: Tensor, total: Tensor, begun: Tensor, decay: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return h' = β h + I, the largest membrane so far, and that there is one."""
+    membrane = decay * membrane + current
+    kept = (1.0 - (membrane >= total).to(total.dtype)) * begun  # products, so that even signs of zeros are the file's
+    return membrane, kept * total + (1.0 - kept) * membrane, begun + (1.0 - begun)
+
+
 class DirectReadout(LeakyMean):
     """Logits without weights: what arrives, a current or spikes, charges a leaky membrane, averaged over time.
 
-    With a decay of 0 logits are the means of what arrived: of spikes, the share of steps in which a neuron fired.
+    With a decay of 0 logits are the means of what arrived: of spikes, the share of steps in which a neuron fired. By
+    the rules "last" and "maximum" logits are the last membrane, or the largest one.
 
     Args:
         decay: Decay of the membrane.
         scale: Factor of what arrives, 1 / temperature, so that softmax(logits) are probabilities.
-        rule: How the source of an imported network decides: "spike count", "sum" or "mean".
+        rule: How the source of an imported network decides: "spike count", "sum", "mean", "last" or "maximum".
         fitted: Number of samples on which the scale was fitted.
     """
 
@@ -217,9 +233,26 @@ class DirectReadout(LeakyMean):
         if not 0.0 < scale < float("inf"):
             raise ValueError(f"a read-out has the scale {scale}; expected a number above 0")
         self.scale, self.rule, self.fitted = float(scale), rule, int(fitted)
+        self.op = {"last": "LeakyLast", "maximum": "LeakyMaximum"}.get(str(rule), LeakyMean.op)
         self.register_buffer("decay", decay)
 
     def forward(self, x: Tensor | Current, run: Run) -> Tensor:
         """Return logits [B, classes] after the last time step of this pass."""
         arriving = x.mean if isinstance(x, Current) else x
-        return self.mean(arriving if self.scale == 1.0 else arriving * self.scale, run)
+        current = arriving if self.scale == 1.0 else arriving * self.scale
+        return self.mean(current, run) if self.op == LeakyMean.op else self._chosen(current, run)
+
+    def _chosen(self, current: Tensor, run: Run) -> Tensor:
+        """Return the last membrane so far, or the largest one."""
+        steps = _in_steps(current, run)
+        zeros = torch.zeros_like(steps[0])
+        last = self.op == "LeakyLast"
+        advance: Callable[..., Any] = self.operator or (read_last if last else read_maximum)
+        state: Any = run.state_of(self)
+        if state is None:
+            state = ReadoutState(zeros, zeros) if last else MaximumState(zeros, zeros, zeros)
+        for arriving in steps:
+            state = type(state)(*advance(arriving, *state, self.decay))
+        run.keep(self, state)
+        total: Tensor = state.total
+        return total

@@ -43,10 +43,18 @@ class SynapticState(NamedTuple):
 
 
 class ReadoutState(NamedTuple):
-    """A read-out's membrane and the sum of its membranes so far, each [B, classes]."""
+    """A read-out's membrane and the sum of its membranes so far, or the last one, each [B, classes]."""
 
     membrane: Tensor
     total: Tensor
+
+
+class MaximumState(NamedTuple):
+    """A read-out's membrane, the largest of its membranes so far, and 1 if there is one, each [B, classes]."""
+
+    membrane: Tensor
+    total: Tensor
+    begun: Tensor
 
 
 class DelayState(NamedTuple):

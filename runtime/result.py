@@ -30,8 +30,8 @@ class RunResult:
 
     @cached_property
     def member_logits(self) -> Floats:
-        """Logits [members, B, classes] of each member; a spiking network's are the read-out's mean over all steps."""
-        return self._results / np.float32(self.state.step) if self._contract.kind == "spiking" else self._results
+        """Logits [members, B, classes] of each member; a spiking network's are of all steps."""
+        return self._contract.logits_of(self._results, self.state.step)
 
     @property
     def logits(self) -> Floats:

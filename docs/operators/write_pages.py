@@ -25,7 +25,12 @@ VALUES: dict[str, tuple[str, str]] = {
     "arriving_variance": (STATE, "Var I, the variance of the current of this time step"),
     "noise": (STATE, "ε, standard-normal numbers that the caller draws; one for each neuron and time step"),
     "base_variance": (PARAMETER, "σ_base², the variance of the threshold; enters the decision, not the state"),
-    "total": (STATE, "s, the sum of the read-out's membranes so far; zeros at the beginning"),
+    "total": (
+        STATE,
+        "s, the sum of the read-out's membranes so far, or the last or the largest; zeros at the beginning",
+    ),
+    "begun": (STATE, "b, 1 if there was a time step before; zeros at the beginning"),
+    "next_begun": (STATE, "b', 1"),
     "synaptic": (STATE, "i, the synaptic current after the time step before; zeros at the beginning"),
     "next_synaptic": (STATE, "i', the synaptic current after this time step: any real number"),
     "synaptic_decay": (PARAMETER, f"α, the share of the current that is left after one time step; {EACH}"),
@@ -57,7 +62,7 @@ VALUES: dict[str, tuple[str, str]] = {
     "next_membrane": (STATE, "h', the membrane after this time step"),
     "next_variance": (STATE, "v', the variance of the membrane after this time step"),
     "next_spikes": (STATE, "o', the spikes of this time step, each 0 or 1"),
-    "next_total": (STATE, "s', the sum with this time step's membrane"),
+    "next_total": (STATE, "s', the same with this time step's membrane"),
     "activity": ("[B, neurons]", "what reaches each neuron from all others"),
     "y": ("[B, C, H / 2, W / 2]", "the means"),
 }

@@ -46,8 +46,14 @@ VARIANT = "sg-nbn-1"  # weights without noise; fine-tuning may choose another
 # moves more membranes across their thresholds. Networks trained here are stored as export.grid.place says.
 FITTED_ON = 512  # samples at most
 Decision = Literal["count", "sum", "mean", "last", "maximum"]
-RULES: dict[str, Rule] = {"count": "spike count", "sum": "sum", "mean": "mean"}
-REFUSED = {"last": "last step alone", "maximum": "maximum over time"}
+RULES: dict[Decision, Rule] = {
+    "count": "spike count",
+    "sum": "sum",
+    "mean": "mean",
+    "last": "last",
+    "maximum": "maximum",
+}
+TOLD = {"last": "last time step", "maximum": "maximum over time"}
 IMPORTED_WEIGHTS: Stored = "float32"
 
 
@@ -131,10 +137,12 @@ def import_network(
             f"{list(prepared.shape)}. Give images, each repeated {made.repeats} times",
             settings={"data.repeat": made.repeats},
         )
-    network = fill(make_network(config, prepared), made.plan)
+    rule, told = _rule(made, decision)
+    made.plan.decide(rule, 1.0, 0)
+    network = fill(make_network(_config(made.plan, given), prepared), made.plan)
     fitted = labelled and prepared.quantities is None
     seen_labels, looked_at = _outputs(network, prepared, config) if fitted else (None, {})
-    made.plan.notes.append(_decide(made, decision, seen_labels, prepared))
+    made.plan.notes.append(_scale(made, rule, told, seen_labels, prepared))
     config = _config(made.plan, given)
     network = fill(make_network(config, prepared), made.plan)
     write_run(folder, config, prepared, network, overwrite, looked_at)
@@ -163,19 +171,26 @@ def _outputs(
     return (outputs, labels), {"temperature": fingerprints}
 
 
-def _decide(source: Source, stated: Decision | None, seen: tuple[Doubles, Integers] | None, prepared: Prepared) -> str:
+def _rule(source: Source, stated: Decision | None) -> tuple[Rule, str]:
+    """Return by what the source decides, and what is told of it if it was only assumed."""
+    plan = source.plan
+    rule: Rule = (RULES[stated] if stated else plan.rule) or ("spike count" if plan.reads_spikes else "mean")
+    if rule == "spike count" and not plan.reads_spikes:
+        raise AxonnxError(
+            f"{source.name}: gives a membrane, no spikes to count; the decision is sum, mean, last or maximum"
+        )
+    if stated and plan.rule and {rule, plan.rule} & {"last", "maximum"} and rule != plan.rule:
+        raise AxonnxError(
+            f"{source.name}: its output is by the {plan.rule} over time, and decision says {stated}; leave decision "
+            f"out, or return the outputs of all time steps"
+        )
+    return rule, "" if stated or plan.rule else ", as nothing shows another"
+
+
+def _scale(source: Source, rule: Rule, told: str, seen: tuple[Doubles, Integers] | None, prepared: Prepared) -> str:
     """Give the plan its decision rule and its temperature; return what is told of them."""
     plan = source.plan
-    if stated in ("last", "maximum"):
-        raise AxonnxError(
-            f"{source.name}: decides by the {REFUSED[stated]}; a file decides by the mean over time, which is another "
-            f"decision. Train and evaluate the network with the mean, then import it"
-        )
-    rule: Rule = RULES.get(str(stated)) or plan.rule or ("spike count" if plan.reads_spikes else "mean")
-    if rule == "spike count" and not plan.reads_spikes:
-        raise AxonnxError(f"{source.name}: gives a membrane, no spikes to count; the decision is sum or mean")
-    told = "" if stated or plan.rule else ", as nothing shows another"
-    sums = rule != "mean" and not told
+    sums = rule in ("spike count", "sum") and not told
     scale, fitted, how = float(prepared.steps or 1) if sums else 1.0, 0, "as the source's" if sums else "not fitted"
     if seen is not None:
         found = fitted_scale(*seen)
@@ -196,7 +211,7 @@ def _decide(source: Source, stated: Decision | None, seen: tuple[Doubles, Intege
         losses = f"NLL {before.nll:.3f} → {after.nll:.3f}, ECE {before.ece:.3f} → {after.ece:.3f}"
         how = f"fitted on {fitted} samples: {losses}"
     plan.decide(rule, scale, fitted)
-    return f"decision: by the {rule} over time{told}; temperature {1.0 / scale:.4g}, {how}"
+    return f"decision: by the {TOLD.get(rule, f'{rule} over time')}{told}; temperature {1.0 / scale:.4g}, {how}"
 
 
 def fill(network: Network, plan: Plan) -> Network:

@@ -25,6 +25,7 @@ from axonnx.base.files import replacing
 from axonnx.export.convert.nir_graph import nir_package
 from axonnx.export.convert.sources.nir_neurons import NIRS_OWN, Assumed
 from axonnx.runtime.format.names import DELAYED, SPIKES
+from axonnx.runtime.format.opset import READOUTS
 from axonnx.runtime.model import load
 from axonnx.runtime.program.instructions import (
     Arithmetic,
@@ -86,7 +87,7 @@ class Writing:
     def _is_temperature(self, i: Arithmetic) -> bool:
         """Whether this scales what an imported network's read-out hears."""
         heard = [other for other in self.program.instructions if i.writes[0] in other.reads]
-        last = all(isinstance(other, Neurons) and other.spike_op == "LeakySum" for other in heard)
+        last = all(isinstance(other, Neurons) and other.spike_op in READOUTS for other in heard)
         return self.program.contract.decision is not None and last and i.reads[0] in self.made
 
     def _refused(self, why: str, layer: str = "") -> AxonnxError:
@@ -197,7 +198,7 @@ class Writing:
         current = i.operands["current"]
         if i.spike_op == "LeakyCurrent":
             self._filtered(i, p["synaptic_decay"], current)
-        elif i.spike_op == "LeakySum":
+        elif i.spike_op in READOUTS:
             self._readout(i, p["decay"], current)
         elif i.spike_op in ("GeneralLIF", "LIFToZero", "LIF"):
             spikes = next(name for name in i.writes if SPIKES in name)
@@ -217,7 +218,7 @@ class Writing:
             self._integrator(i.layer, alpha, current, i.writes[0])
 
     def _readout(self, i: Neurons, beta: Doubles, current: str) -> None:
-        """The output is what is read out; its mean over time is for the reader to take."""
+        """The output is what is read out; its mean, last or largest value over time is for the reader to take."""
         if np.any(beta != 0):
             self._integrator(i.layer, beta, current, i.writes[0])
             current = i.writes[0]

@@ -17,7 +17,7 @@ from axonnx.models.described import INPUT, Layer
 from axonnx.models.pooling import FilledPool2d
 
 SYNAPSES = ("linear", "conv2d")
-Rule = Literal["spike count", "sum", "mean"]
+Rule = Literal["spike count", "sum", "mean", "last", "maximum"]
 POOLS = ("max_pool", "average_pool", "sum_pool", "filled_pool")
 
 
@@ -177,7 +177,8 @@ class Plan:
     def decide(self, rule: Rule, scale: float, fitted: int) -> None:
         """Put the decision rule into the read-out; outputs times ``scale`` are logits, fitted on so many samples."""
         *before, last = self.layers
-        self.layers = [*before, replace(last, options={**last.options, **_decision(rule, scale, fitted)})]
+        options = {**last.options, "rule": rule, "scale": scale, "fitted": fitted}
+        self.layers = [*before, replace(last, options=options)]
 
     def _integrator(self, source: str, neuron: Neuron, of: str) -> str:
         """v' = β v + g i: the gain goes into the weights of the one synapse before it."""
@@ -215,10 +216,6 @@ class Plan:
             number += 1
             name = f"{base}_{number}"
         return name
-
-
-def _decision(rule: Rule, scale: float, fitted: int) -> dict[str, Any]:
-    return {"rule": rule, "scale": scale, "fitted": fitted}
 
 
 def _square(weight: Tensor, shape: tuple[int, ...], source: str) -> Tensor:

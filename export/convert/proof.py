@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -15,7 +16,7 @@ from axonnx.export.convert.source import Seen, Source
 from axonnx.models import MEAN_FIELD, Current, Forced, Network
 from axonnx.models.general import DirectReadout
 from axonnx.runtime.format.contract import InputContract
-from axonnx.runtime.format.names import MEMBRANE, SPIKES
+from axonnx.runtime.format.names import MEMBRANE, SPIKES, TOTAL
 from axonnx.runtime.measure.comparison import Comparison, Difference
 from axonnx.runtime.model import load
 
@@ -140,11 +141,13 @@ class Proof:
 
 @dataclass(frozen=True)
 class Ours:
-    """One of our networks on a batch: spikes and gaps h − θ by the plan's names, and what is read out."""
+    """One of our networks on a batch: spikes and gaps h − θ by the plan's names, what is read out, and its logits."""
 
     spikes: Mapping[str, Tensor]
     gaps: Mapping[str, Tensor]
     outputs: Tensor
+    logits: Tensor
+    rule: str | None = None
 
 
 def readout_of(network: Network) -> DirectReadout:
@@ -167,26 +170,35 @@ def of_network(network: Network, x: Tensor) -> Ours:
     finally:
         handle.remove()
     seen = {name.removeprefix(LAYERS): found for name, found in output.observations.items()}
-    return Ours({n: s.spikes for n, s in seen.items()}, {n: s.gap for n, s in seen.items()}, read[0])
+    return Ours(
+        {n: s.spikes for n, s in seen.items()},
+        {n: s.gap for n, s in seen.items()},
+        read[0],
+        output.logits,
+        readout_of(network).rule,
+    )
 
 
 def of_file(path: str, x: Tensor, network: Network) -> Ours:
-    """The file, in the engine that runs it; what is read out is found from its running total."""
-    engine = load(path).engine
-    state, totals = engine.initial_state(x.shape[1]), []
+    """The file, in the engine that runs it; what is read out is found from its read-out's membrane."""
+    engine, readout = load(path).engine, readout_of(network)
+    (membrane,) = (name.replace(TOTAL, MEMBRANE, 1) for name in engine.program.totals)
+    state, held = engine.initial_state(x.shape[1]), [torch.zeros(())]
     spikes: dict[str, list[Tensor]] = {}
     membranes: dict[str, list[Tensor]] = {}
     for step in x.numpy():
         chunk = engine.advance(state, step[None], {}, trace=True)
         state = chunk.state
-        totals.append(torch.from_numpy(np.array(chunk.logits[0])))
+        held.append(torch.from_numpy(np.array(state.arrays[membrane])))
         for kind, book in ((SPIKES, spikes), (MEMBRANE, membranes)):
             for name, value in chunk.traces.items():
                 if name.startswith(kind):
                     book.setdefault(name.removeprefix(kind + LAYERS), []).append(torch.from_numpy(np.array(value[0])))
     gaps = {name: torch.stack(value) - threshold_of(network, name) for name, value in membranes.items()}
-    outputs = torch.stack(totals).diff(dim=0, prepend=torch.zeros(1, *totals[0].shape)) / readout_of(network).scale
-    return Ours({name: torch.stack(value) for name, value in spikes.items()}, gaps, outputs)
+    logits = torch.from_numpy(engine.program.contract.logits_of(chunk.logits, len(x))[0])
+    read = [now - readout.decay * before for before, now in pairwise(held)]
+    fired = {name: torch.stack(value) for name, value in spikes.items()}
+    return Ours(fired, gaps, torch.stack(read) / readout.scale, logits, readout.rule)
 
 
 def compare(what: str, source: Seen, ours: Ours, why: str, small: str = ORDER) -> Compared:
@@ -204,7 +216,7 @@ def compare(what: str, source: Seen, ours: Ours, why: str, small: str = ORDER) -
     spikes, both = Comparison(what, margins=margins), (source.spikes, ours.spikes)
     expected, found = ({SPIKES + name: each[name].numpy() for name in source.spikes} for each in both)
     spikes.add(expected, found)
-    decided = [side.outputs.double().mean(0).numpy().argmax(-1) for side in (source, ours)]
+    decided = [side.numpy().argmax(-1) for side in (source.over_time(ours.rule), ours.logits)]
     return Compared(
         what,
         samples=source.outputs.shape[1],
@@ -288,6 +300,7 @@ def _crafted(source: Source, network: Network) -> tuple[Compared | None, int, di
         _joined([each.spikes for each in ours]),
         _joined([each.gaps for each in ours]),
         torch.cat([each.outputs for each in ours], 1),
+        torch.cat([each.logits for each in ours], 0),
     )
     first = {name: gap[:1] for name, gap in mine.gaps.items()}
     found = compare("on currents at and beside the thresholds", seen, mine, FAULT)

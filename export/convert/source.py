@@ -21,10 +21,24 @@ from axonnx.models.neurons import Neurons
 
 @dataclass(frozen=True)
 class Seen:
-    """Spikes [T, B, …] of every layer of neurons, by its name in the plan, and what is read out, [T, B, classes]."""
+    """What a source did.
+
+    Attributes:
+        spikes: Spikes [T, B, …] of every layer of neurons, by its name in the plan.
+        outputs: What is read out, [T, B, classes].
+        result: What the source itself made of these, [B, classes], if it returns one output for all time steps.
+    """
 
     spikes: Mapping[str, Tensor]
     outputs: Tensor
+    result: Tensor | None = None
+
+    def over_time(self, rule: str | None) -> Tensor:
+        """Return what the source decides by, [B, classes]: its own result, or its outputs by ``rule``."""
+        if self.result is not None:
+            return self.result
+        steps = self.outputs.double()
+        return {"last": steps[-1], "maximum": steps.amax(0)}.get(str(rule), steps.mean(0))
 
 
 class Source(Protocol):
@@ -85,10 +99,12 @@ class TorchSource:
         last = self.plan.layer(self.plan.layers[-1].of[0])
         while last.kind in ("flatten", "dropout"):
             last = self.plan.layer(last.of[0])
+        result = seen.outputs[-1].flatten(1) if self.plan.rule and self.form.sequence else None
         if last.name in spikes:
-            return Seen(spikes, spikes[last.name].flatten(2))
+            return Seen(spikes, spikes[last.name].flatten(2), result)
         calls = [call.outputs[self.plan.read] for call in seen.trace.of(self.plan.sources[last.name])]
-        return Seen(spikes, _fitting(calls[0] if len(calls) == 1 else torch.stack(calls), self.plan.shapes[last.name]))
+        read = calls[0] if len(calls) == 1 else torch.stack(calls)
+        return Seen(spikes, _fitting(read, self.plan.shapes[last.name]), result)
 
     def with_weights(self, weights: Mapping[str, Tensor]) -> TorchSource:
         """Weights as they are in the file, where the source keeps its own."""

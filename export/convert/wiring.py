@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from axonnx.base.errors import AxonnxError
-from axonnx.export.convert.plan import SYNAPSES, Plan
+from axonnx.export.convert.plan import SYNAPSES, Plan, Rule
 from axonnx.export.convert.sources.known import LIBRARIES, NAMES, holds_neurons, library_of, neuron_of
 from axonnx.export.convert.sources.neuron import wide
 from axonnx.export.convert.sources.own_neurons import StandIn
@@ -19,9 +19,12 @@ from axonnx.models.described import INPUT
 
 # Functions that put the outputs of time steps together; what they are of decides.
 GATHERING = {"stack", "cat", "sum", "mean", "unsqueeze", "squeeze", "add", "__add__", "__radd__", "__iadd__", "add_"}
-GATHERING |= {"div", "__truediv__", "mul", "__mul__", "__rmul__", "transpose", "permute", "__getitem__", "zeros_like"}
+GATHERING |= {"div", "__truediv__", "mul", "__mul__", "__rmul__", "transpose", "permute", "zeros_like"}
 MEANS = {"mean", "div", "__truediv__"}
 SUMS = {"sum", "add", "__add__", "__radd__", "__iadd__", "add_"}
+MAXIMA = {"max", "amax", "maximum"}
+PARTS = {"__getitem__", "select"}
+LAST = "the last time step"
 RESETS = ("zeroed", "taken", "late_zeroed", "late_taken")
 SAME = {"contiguous", "clone", "detach", "float", "to", "requires_grad_", "to_dense"}
 RESHAPES = {"flatten", "view", "reshape", "squeeze", "unsqueeze", "unflatten"}
@@ -72,25 +75,33 @@ class Wiring:
             seen.add((id(origin.call), origin.output))
             if origin.call.module is not None and not _passes(origin.call.module):
                 found.setdefault((origin.call.name, origin.output), []).append(origin.call)
-            elif origin.call.module is not None or origin.call.name in GATHERING | SAME:
+            elif origin.call.module is not None or origin.call.name in GATHERING | MAXIMA | PARTS | SAME:
                 waiting += origin.call.sources
-                how.add(origin.call.name)
+                how.add(_last_of(origin.call) if origin.call.name in PARTS else origin.call.name)
             else:
                 raise AxonnxError(
                     f"the network's output goes through {origin.call.name!r}; expected the outputs of every time step, "
-                    f"or their sum or mean: decisions are made on the mean over time"
+                    f"or their sum, mean, maximum or last one"
                 )
         if len(found) != 1:
             names = ", ".join(name for name, _ in found) or "none"
             raise AxonnxError(f"the network's output is made of {len(found)} layers ({names}); expected one")
         ((_, number), calls), *_ = found.items()
-        self.plan.rule = "mean" if how & MEANS else "sum" if how & SUMS else None
         last = max(calls, key=lambda call: call.number)
-        if last_only and len(calls) == 1 and last.number > 0:
+        alone = last_only and len(calls) == 1 and last.number > 0
+        rules: dict[Rule, bool] = {
+            "last": alone or LAST in how,
+            "maximum": bool(how & MAXIMA),
+            "mean": bool(how & MEANS),
+            "sum": bool(how & SUMS) and not how & MEANS,
+        }
+        stated = [rule for rule, found in rules.items() if found]
+        if len(stated) > 1:
             raise AxonnxError(
-                f"the network returns the output of its last time step alone ({last.name}); return those of every "
-                f"step: decisions are made on the mean over time"
+                f"the network's output is made by {' and '.join(stated)} of the outputs of {last.name!r}; expected one "
+                f"of them, over time"
             )
+        self.plan.rule = stated[0] if stated else None
         return last, number
 
     def _value(self, origin: Origin | None, tensor: Tensor | None = None) -> str:
@@ -204,6 +215,26 @@ class Wiring:
                 f"{name}: averages currents over {sides[0]} × {sides[1]}; over currents windows are square"
             )
         return self.plan.pool(call.name if call.module is not None else "", how, of, (sides[0], sides[1]))
+
+
+def _last_of(call: Call) -> str:
+    """Return that a call takes the last time step of all, or that it takes everything; refuse any other part.
+
+    A part is a view, so that its place in memory says which one it is.
+    """
+    (whole, *_), (part, *_) = call.inputs, call.outputs
+    if part.shape == whole.shape:
+        return call.name
+    offset = part.storage_offset() - whole.storage_offset()
+    for axis in (0, 1):  # time, with or without a batch before it
+        sides = list(whole.shape)
+        count = sides.pop(axis) if len(sides) > axis else 0
+        if count > 1 and list(part.shape) == sides and offset == (count - 1) * whole.stride(axis):
+            return LAST
+    raise AxonnxError(
+        f"the network's output is a part, {list(part.shape)}, of the outputs of all time steps, {list(whole.shape)}; "
+        f"return them all, or their sum, mean, maximum or last one"
+    )
 
 
 def holds_any(call: Call) -> bool:

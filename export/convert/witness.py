@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ class Witnessed:
             for layer in self.plan.layers
             if layer.kind == "neurons"
         }
-        return Seen(spikes, seen.outputs)
+        return replace(seen, spikes=spikes)
 
     def with_weights(self, weights: Mapping[str, Tensor]) -> Witnessed:
         """The module with the file's weights."""

@@ -16,7 +16,7 @@ from axonnx.runtime.format.contract import METADATA_KEY, Contract
 from axonnx.runtime.format.names import CLOCK, FINAL, INITIAL, INPUT, NEXT, NOW_TRACE, TOTAL, TRACE
 from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, VERSION, function
 from axonnx.runtime.format.outer_graph import ANY, result_shapes
-from axonnx.runtime.format.results import mean_calls, member_names, result_nodes
+from axonnx.runtime.format.results import member_names, readout_calls, result_nodes
 
 Form = Literal["sequence", "step"]
 FLOAT = TensorProto.FLOAT
@@ -78,7 +78,7 @@ def step_model(step: Step, contract: Contract) -> onnx.ModelProto:
 
 
 def sequence_model(step: Step, contract: Contract) -> onnx.ModelProto:
-    """Make a Scan over time whose states begin at zero; logits are the read-out's sum over the number of steps."""
+    """Make a Scan over time whose states begin at zero; logits follow from what the read-out made of them."""
     signature = step.signature
     scan_inputs = [INPUT, *(slot.name for slot in step.noises)]
     inner = {name: f"{name}/now" for name in scan_inputs}
@@ -94,7 +94,7 @@ def sequence_model(step: Step, contract: Contract) -> onnx.ModelProto:
         body=body,
         num_scan_inputs=len(scan_inputs),
     )
-    nodes = [*_initial_states(step), scan, *_mean_totals(step)]
+    nodes = [*_initial_states(step), scan, *_readout_nodes(step, contract)]
     constants = _shape_constants(step)
     inputs = [_value(INPUT, ["T", "B", *signature.input_shape])]
     inputs += [_value(slot.name, ["T", "B", *slot.shape]) for slot in step.noises]
@@ -151,10 +151,10 @@ def _shape_constants(step: Step) -> list[onnx.TensorProto]:
     return constants
 
 
-def _mean_totals(step: Step) -> list[onnx.NodeProto]:
+def _readout_nodes(step: Step, contract: Contract) -> list[onnx.NodeProto]:
     totals = [FINAL + slot.name for slot in step.states if slot.name.startswith(TOTAL)]
     logits = member_names(len(totals))
-    return [call.node() for call in mean_calls(INPUT, totals, logits)] + result_nodes(logits)
+    return [call.node() for call in readout_calls(contract, INPUT, totals, logits)] + result_nodes(logits)
 
 
 def _results(contract: Contract) -> list[onnx.ValueInfoProto]:

@@ -101,7 +101,7 @@ class ForcedFile:
         )
         if timed:
             totals = [name for name in self._outputs if name.startswith(NEXT + TOTAL)]
-            seen.logits = np.stack([steps[-1][name] / np.float32(len(steps)) for name in totals])
+            seen.logits = self.contract.logits_of(np.stack([steps[-1][name] for name in totals]), len(steps))
         else:
             seen.logits = member_logits(steps[0])
         return seen

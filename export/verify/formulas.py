@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from axonnx.models.general import Adaptation, Dynamics, adapt, charge, reset_late
+from axonnx.models.general import Adaptation, Dynamics, adapt, charge, read_last, read_maximum, reset_late
 from axonnx.models.maths.current import Current
 from axonnx.models.maths.firing import decide
 from axonnx.models.neurons import Reset, integrate
@@ -115,6 +115,8 @@ FORMULAS: dict[str, Formula] = {
     "StochasticLIF": _stochastic_lif("subtract"),
     "StochasticLIFToZero": _stochastic_lif("zero"),
     "LeakySum": _leaky_sum,
+    "LeakyLast": lambda v: read_last(v.current, v.membrane, v.total, v.decay),
+    "LeakyMaximum": lambda v: read_maximum(v.current, v.membrane, v.total, v.begun, v.decay),
     "LeakyCurrent": lambda v: (v.synaptic_decay * v.synaptic + v.current,),
     "GeneralLIF": _general_lif,
     "AdaptiveLIF": _adaptive_lif,

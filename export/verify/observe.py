@@ -73,7 +73,7 @@ def of_engine(engine: Engine, x: Floats, noise: Mapping[str, Floats]) -> Observe
     drawn = noise if spiking else {name: value[None] for name, value in noise.items()}
     chunk = engine.advance(engine.initial_state(timed.shape[1]), timed, drawn, trace=True)
     traces = {key: value if spiking else value[0] for key, value in chunk.traces.items()}
-    logits = chunk.logits / np.float32(len(timed)) if spiking else chunk.logits
+    logits = engine.program.contract.logits_of(chunk.logits, len(timed))
     return Observed(engine.name, under(SPIKES, traces), under(MEMBRANE, traces), logits)
 
 

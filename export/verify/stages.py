@@ -215,7 +215,7 @@ def _data(trained: Origin, settings: VerifySettings, limit: int | None) -> Sampl
     """Batches of the run's data, or of the data that was given."""
     if settings.data is None:
         return trained.data(settings.part, limit)
-    frames, labels, _ = settings.data.choose(limit)
+    frames, labels, *_ = settings.data.choose(limit)
     if labels is None:
         raise AxonnxError(f"{settings.data.source}: holds no labels; decisions are compared with them")
     x = torch.from_numpy(to_input(frames.swapaxes(0, 1), trained.arriving))

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Annotated, Any, Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -24,12 +26,14 @@ from axonnx.base.errors import AxonnxError
 from axonnx.base.plain_text import LONGEST_NAME, check_plain, check_plain_lines
 from axonnx.runtime.binning.settings import MOST_BINS, Binning
 from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.format.opset import READOUTS
 from axonnx.runtime.format.values import UNITS
 
 METADATA_KEY = "axonnx"
 FORMAT: Literal[1] = 1
 FINEST = 126  # 2^−126 is the smallest normal float32: some runtimes lose bits in sums of smaller multiples
 
+Floats = NDArray[np.float32]
 Plain = Annotated[str, AfterValidator(check_plain)]  # one line; docs/file-format.md has the rule
 Name = Annotated[Plain, Field(max_length=LONGEST_NAME)]
 Lines = Annotated[str, AfterValidator(check_plain_lines)]
@@ -200,8 +204,9 @@ class CollapseContract(Part):
 class DecisionContract(Part):
     """How the source of an imported network decides, and what makes probabilities of its outputs."""
 
-    rule: Literal["spike count", "sum", "mean"] = Field(
-        description="what the source decides by, over time; all three have the largest logit where this file has it"
+    rule: Literal["spike count", "sum", "mean", "last", "maximum"] = Field(
+        description="what the source decides by, over time; the first three have their largest value where the mean "
+        "has it, the others have a read-out of their own"
     )
     scale: float = Field(
         1.0, gt=0, lt=UNITS, description="1 / temperature: logits are the source's outputs times this, averaged"
@@ -265,7 +270,10 @@ class Contract(Part):
     synapses: tuple[SynapseContract, ...] = Field(description="one certificate for each weight tensor")
     tie: Literal[">="] = Field(">=", description="a membrane equal to its threshold fires")
     reset_timing: Literal["next step"] = Field("next step", description="when a spike resets its own membrane")
-    logits: Literal["total / steps", "direct"] = Field(description="how logits are computed from the read-out")
+    logits: Literal["total / steps", "total", "direct"] = Field(
+        description="how logits are computed from the read-out: the mean over time steps, what it made of them itself "
+        "(the last or the largest membrane), or directly, of a network without time steps"
+    )
     decision: DecisionContract | None = Field(
         None, description="how the source of an imported network decides; only written for such networks"
     )
@@ -304,6 +312,28 @@ class Contract(Part):
                 f"a unit for each value of one network"
             )
         return self
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> Self:
+        """Refuse logits, or a rule, that the read-out does not compute."""
+        read = {READOUTS[layer.op] for layer in self.layers if layer.op in READOUTS}
+        for over_time in read:
+            expected = "total / steps" if over_time == "mean" else "total"
+            if self.logits != expected:
+                raise ValueError(f"logits are {self.logits!r}; a read-out by the {over_time} gives {expected!r}")
+            rule = None if self.decision is None else self.decision.rule
+            if rule is not None and (rule if rule in READOUTS.values() else "mean") != over_time:
+                raise ValueError(f"decides by the {rule}, and reads out the {over_time}")
+        return self
+
+    def logits_of(self, readout: Floats, steps: int) -> Floats:
+        """Return the logits of what a read-out holds after ``steps`` time steps.
+
+        Args:
+            readout: Totals of a spiking network, or logits of a binary one.
+            steps: Number of time steps so far.
+        """
+        return readout / np.float32(steps) if self.logits == "total / steps" else readout.copy()
 
     def needs_classes(self, where: str, what: str) -> None:
         """Refuse ``what`` for a network that gives real values.

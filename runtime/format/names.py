@@ -15,7 +15,9 @@ INPUT = "events"
 CLOCK = "step"  # number of the time step
 
 SPIKES, MEMBRANE, NOISE = "spikes/", "membrane/", "noise/"
-TOTAL = "total/"  # sum of a read-out's membranes
+TOTAL = "total/"  # what a read-out made of its membranes so far: their sum, the last one, or the largest one
+BEGUN = "begun/"  # whether a read-out has a maximum yet
+OF_WINDOW = (TOTAL, BEGUN)  # states that begin anew with every window, even if membranes go on
 DELAYED = "delayed/"  # frames that a delay line keeps
 
 INITIAL, NEXT, FINAL = "initial/", "next/", "final/"

@@ -103,7 +103,14 @@ class SpikeOp:
         return inputs[self.inputs.index(name)]
 
 
-__all__ = ["DOMAIN", "IR_VERSION", "ONNX_OPSET", "OPS", "VERSION", "SpikeOp", "function"]
+__all__ = ["DOMAIN", "IR_VERSION", "ONNX_OPSET", "OPS", "READOUTS", "VERSION", "SpikeOp", "function"]
+
+# How each read-out makes one number of those of all time steps; those that add divide by the number of steps.
+READOUTS: dict[str, Literal["mean", "last", "maximum"]] = {
+    "LeakySum": "mean",
+    "LeakyLast": "last",
+    "LeakyMaximum": "maximum",
+}
 
 VERSION = 1
 IR_VERSION = 10  # onnxruntime reads it since 1.18 (2024)
@@ -302,6 +309,41 @@ OPS: dict[str, SpikeOp] = {
             ("next_membrane", "next_total"),
             "    decayed = Mul(decay, membrane)\n    next_membrane = Add(decayed, current)\n"
             "    next_total = Add(total, next_membrane)",
+        ),
+        SpikeOp(
+            "LeakyLast",
+            "One time step of a read-out that decides by its last time step: a leaky membrane that never fires. Logits "
+            "are that membrane, after the last step so far.",
+            "h' = β h + I;   s' = h'",
+            ("current", "membrane", "total"),
+            ("decay",),
+            ("next_membrane", "next_total"),
+            "    decayed = Mul(decay, membrane)\n    next_membrane = Add(decayed, current)\n"
+            "    one = Constant <value_float = 1.0> ()\n    next_total = Mul(next_membrane, one)",
+        ),
+        SpikeOp(
+            "LeakyMaximum",
+            "One time step of a read-out that decides by a maximum over time: a leaky membrane that never fires, and "
+            "the largest one so far. Logits are that maximum. In the first step there is nothing to compare with, so "
+            "that a membrane which is always below zero has a maximum below zero.",
+            "h' = β h + I;   s' = h' where h' ≥ s or b = 0, else s;   b' = 1",
+            ("current", "membrane", "total", "begun"),
+            ("decay",),
+            ("next_membrane", "next_total", "next_begun"),
+            """
+    decayed = Mul(decay, membrane)
+    next_membrane = Add(decayed, current)
+    one = Constant <value_float = 1.0> ()
+    rises = GreaterOrEqual(next_membrane, total)
+    higher = Cast <to = 1> (rises)
+    lower = Sub(one, higher)
+    kept = Mul(lower, begun)
+    taken = Sub(one, kept)
+    before = Mul(kept, total)
+    now = Mul(taken, next_membrane)
+    next_total = Add(before, now)
+    unbegun = Sub(one, begun)
+    next_begun = Add(begun, unbegun)""",
         ),
         SpikeOp(
             "LeakyCurrent",

@@ -25,7 +25,7 @@ from axonnx.runtime.format.names import (
     PROBABILITIES,
     TOTAL,
 )
-from axonnx.runtime.format.results import Call, ensemble_calls, mean_calls, member_names, result_calls
+from axonnx.runtime.format.results import Call, ensemble_calls, member_names, readout_calls, result_calls
 
 Shape = tuple[int, ...]
 ANY = -1  # an axis without a fixed size
@@ -74,14 +74,14 @@ def check_binary(graph: onnx.GraphProto, contract: Contract, where: str) -> tupl
 
 
 def check_sequence(graph: onnx.GraphProto, contract: Contract, where: str) -> Loop:
-    """Return the Scan of a sequence after a check that states begin at zero and logits are means over time."""
+    """Return the Scan of a sequence after a check that states begin at zero and logits are what the contract says."""
     scans = [node for node in graph.node if node.op_type == "Scan"]
     if len(scans) != 1:
         raise AxonnxError(
             f"{where}: has {len(scans)} loops over time; expected one in a sequence. Export the network again"
         )
     loop = _loop(scans[0], where)
-    calls = _initial(graph, loop, where) + _means(loop)
+    calls = _initial(graph, loop, where) + _readouts(loop, contract)
     _compare(graph, calls, where)
     extra = {name for node in graph.node for name in node.output} - {call.outputs[0] for call in calls}
     extra -= set(loop.scan.output)
@@ -165,12 +165,12 @@ def _sizes(value: onnx.ValueInfoProto) -> list[int]:
     return [dim.dim_value for dim in value.type.tensor_type.shape.dim][1:]
 
 
-def _means(loop: Loop) -> list[Call]:
-    """Return the nodes that compute each member's mean over time, and the results from these."""
+def _readouts(loop: Loop, contract: Contract) -> list[Call]:
+    """Return the nodes that compute each member's logits of its read-out, and the results from these."""
     scan, states = loop.scan, loop.states
     totals = [scan.output[number] for number, state in enumerate(states) if state.startswith(TOTAL)]
     logits = member_names(len(totals))
-    return mean_calls(scan.input[len(states)], totals, logits) + result_calls(logits)
+    return readout_calls(contract, scan.input[len(states)], totals, logits) + result_calls(logits)
 
 
 def _compare(graph: onnx.GraphProto, expected: list[Call], where: str) -> None:

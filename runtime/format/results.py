@@ -1,4 +1,4 @@
-"""The nodes after the step in a file: the mean over time, and an ensemble's results from its members' logits.
+"""The nodes after the step in a file: a mean over time, and an ensemble's results from its members' logits.
 
 An export writes these nodes, and a file is checked against them.
 """
@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.fold_constants import read_tensor
 from axonnx.runtime.format.names import (
     ENTROPY,
@@ -43,8 +44,10 @@ class Call(NamedTuple):
         return helper.make_node(self.op, self.inputs, self.outputs, name=name, **dict(self.attributes))
 
 
-def mean_calls(entering: str, totals: Sequence[str], logits: Sequence[str]) -> list[Call]:
-    """Return the nodes of logits = total / T for each member; T is the first axis of the input."""
+def readout_calls(contract: Contract, entering: str, totals: Sequence[str], logits: Sequence[str]) -> list[Call]:
+    """Return the nodes of logits = total / T for each member, or = total; T is the first axis of the input."""
+    if contract.logits == "total":
+        return [Call("Identity", (total,), (name,)) for total, name in zip(totals, logits, strict=True)]
     steps = [
         Call("Shape", (entering,), ("steps_int",), (("end", 1), ("start", 0))),
         Call("Cast", ("steps_int",), ("steps",), (("to", onnx.TensorProto.FLOAT),)),

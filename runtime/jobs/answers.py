@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.choose import EngineName
+from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.frame_pipeline import FramePipeline
 from axonnx.runtime.jobs.work import FileTask, Job, check_submitted
-from axonnx.runtime.measure.metrics import wilson_interval
+from axonnx.runtime.measure.metrics import value_metrics, wilson_interval
+from axonnx.runtime.measure.samples import numbers_of, true_values
 from axonnx.runtime.model import Model, load
 from axonnx.runtime.readers import Recording, read_recordings
 from axonnx.runtime.streams.fit import Fit
@@ -42,7 +46,10 @@ class Question(FileTask):
 
 @dataclass
 class Summary:
-    """Counts of answers, of correct ones if the truth is known, and of failures. The order does not matter."""
+    """Counts of answers, of correct ones if the truth is known, and of failures. The order does not matter.
+
+    Of a network that gives real values, pairs of what was found and what is true take the place of labels.
+    """
 
     recordings: int = 0
     events: int = 0
@@ -51,12 +58,19 @@ class Summary:
     labelled: int = 0
     right: int = 0
     failed: dict[str, str] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
+    pairs: list[tuple[list[float], list[float]]] = field(default_factory=list)
 
     def add(self, row: Row) -> None:
         """Add one answer."""
         self.recordings += 1
         self.events += row.get("events", 0)
         self.left_out.update(row.get("left_out", {}))
+        if "values" in row:
+            self.units = dict(zip(row["values"], row["units"], strict=True))
+            if row["true"] is not None:
+                self.pairs.append((list(row["values"].values()), list(row["true"].values())))
+            return
         self.labels[row["label"]] += 1
         if row["true"] is not None:
             self.labelled += 1
@@ -65,11 +79,18 @@ class Summary:
     def as_dict(self) -> dict[str, Any]:
         """Return the counts for JSON; accuracy is None if no truth is known."""
         known = self.labelled > 0
-        return {
+        common = {
             "recordings": self.recordings,
             "failed": self.failed,
             "events": self.events,
             "left_out": dict(sorted(self.left_out.items())),
+        }
+        if self.units:
+            pairs = np.array(sorted(self.pairs), np.float64)  # so that the bootstrap does not depend on the order
+            errors = value_metrics(pairs[:, 0], pairs[:, 1]).as_dict() if len(pairs) else None
+            return {**common, "units": self.units, "errors": errors}
+        return {
+            **common,
             "labels": dict(sorted(self.labels.items())),
             "labelled": self.labelled,
             "right": self.right,
@@ -87,7 +108,6 @@ def answer(question: Question, path: str) -> list[Row]:
     """Return one row for each recording (or sample of frames) in the file, with one answer as in training."""
     place = str(Path(question.data, question.model))
     model = loaded(place, question.sha256, question.engine, question.threads)
-    model.contract.needs_classes(model.program.name, "a run on many recordings")
     if model.contract.input.binning is None:
         return list(_frames(model, question, path))
     recordings = read_recordings(Path(question.data, path), format=question.format)
@@ -119,7 +139,7 @@ def _row(model: Model, question: Question, path: str, number: int, recordings: S
     *_, decision = run.decisions()
     return {
         **_named(path, number, len(recordings)),
-        "true": _true(str(Path(question.data, path)), recording.label, model.contract.classes),
+        "true": _true(str(Path(question.data, path)), recording.label, model.contract),
         **decision.as_dict(),
         "events": run.read,
         "left_out": run.dropped(),
@@ -129,10 +149,16 @@ def _row(model: Model, question: Question, path: str, number: int, recordings: S
 def _frames(model: Model, question: Question, path: str) -> Iterator[Row]:
     place = str(Path(question.data, path))
     samples = read_frames(place, model.contract.input)
-    classes = model.contract.classes
-    labels = read_labels(place, len(samples), len(classes)) if path.endswith(".npz") else None
+    contract = model.contract
+    if contract.units is not None:
+        truth = true_values(place, len(samples), contract) if path.endswith(".npz") else None
+        for number, decision in enumerate(FramePipeline(model.engine, samples, seed=question.seed).decisions()):
+            true = _true(place, None, contract) if truth is None else _named_values(truth[number], contract)
+            yield {**_named(path, number, len(samples)), "true": true, **decision.as_dict()}
+        return
+    labels = read_labels(place, len(samples), len(contract.classes)) if path.endswith(".npz") else None
     for number, decision in enumerate(FramePipeline(model.engine, samples, seed=question.seed).decisions()):
-        true = _true(place, None if labels is None else int(labels[number]), classes)
+        true = _true(place, None if labels is None else int(labels[number]), contract)
         yield {**_named(path, number, len(samples)), "true": true, **decision.as_dict()}
 
 
@@ -140,9 +166,17 @@ def _named(path: str, number: int, count: int) -> Row:
     return {"recording": path} if count == 1 else {"recording": path, "index": number}
 
 
-def _true(path: str, label: int | None, classes: Sequence[str]) -> str | None:
-    """Return the class that the file states or that its folder is named after; None if both are unknown."""
+def _true(path: str, label: int | None, contract: Contract) -> str | dict[str, float] | None:
+    """Return the class, or the real values, that the file states or its folder is named after; None if unknown."""
+    classes = contract.classes
+    if contract.units is not None:
+        numbers = numbers_of(Path(path).absolute().parent.name)
+        return _named_values(numbers, contract) if len(numbers) == len(classes) else None
     if label is not None and 0 <= label < len(classes):
         return classes[label]
     folder = Path(path).absolute().parent.name
     return folder if folder in classes else None
+
+
+def _named_values(values: Iterable[float], contract: Contract) -> dict[str, float]:
+    return dict(zip(contract.classes, map(float, values), strict=True))

@@ -41,7 +41,7 @@ def selftest_sum(program: Program) -> int:
         noise = draw_noise(program, 0, [0], step if spiking else 0, 1) if program.noises else {}
         chunk = engine.advance(state, to_input(frame[None, None], contract.input), noise)
         state = chunk.state if spiking else state
-        logits = chunk.logits[:, 0] / np.float32(step + 1 if spiking else 1) + np.float32(0)
+        logits = contract.logits_of(chunk.logits[:, 0], step + 1) + np.float32(0)
         words += logits.astype("<f4").view("<u4").ravel().tolist()
         words += [int(joint_logits(logits).argmax())] if contract.units is None else []
     return _mixed(words)

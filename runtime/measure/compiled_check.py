@@ -109,12 +109,12 @@ def check_compiled(
 
 def expect(program: Program, given: CompiledInput) -> Expected:
     """Run the numpy engine on an input; each window is a sample of its own."""
-    spiking, count = program.contract.kind == "spiking", len(given.frames)
+    count = len(given.frames)
     x = to_input(given.frames.swapaxes(0, 1), program.contract.input)
     noise = draw_noise(program, SEED, range(count), 0, len(x)) if program.noises else {}
     engine = NumpyEngine(program)
     chunk = engine.advance(engine.initial_state(count), x, noise, trace=True)
-    logits = chunk.logits / np.float32(len(x) if spiking else 1)
+    logits = program.contract.logits_of(chunk.logits, len(x))
     winners = [int(joint_logits(logits[:, window]).argmax()) for window in range(count)]
     return Expected(given, {LOGITS: logits, **chunk.traces}, winners)
 

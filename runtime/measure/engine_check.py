@@ -126,8 +126,7 @@ class _Implementations:
             chunks.append(engine.advance(state, x[at : at + length], drawn, trace=True))
             state, at = chunks[-1].state, at + length
         traces = {name: np.concatenate([chunk.traces[name] for chunk in chunks]) for name in chunks[0].traces}
-        spiking = self.program.contract.kind == "spiking"
-        return {LOGITS: chunks[-1].logits / np.float32(len(x) if spiking else 1), **traces}
+        return {LOGITS: self.program.contract.logits_of(chunks[-1].logits, len(x)), **traces}
 
     def _file(self, run: Callable[[dict[str, Any]], dict[str, Any]], x: Floats, noise: Seen) -> Seen:
         contract = self.program.contract
@@ -142,11 +141,11 @@ class _Implementations:
     def _steps(self, run: Callable[[dict[str, Any]], dict[str, Any]], x: Floats, noise: Seen) -> Seen:
         """Run a file that holds one step, again and again, with the states that it returns."""
         states: dict[str, Any] = dict(self.numpy.initial_state(x.shape[1]).arrays)
-        clocked = CLOCK in [entry.name for entry in self.file.proto.graph.input]
+        contract, clocked = self.program.contract, CLOCK in [entry.name for entry in self.file.proto.graph.input]
         for step in range(len(x)):
             clock = {CLOCK: np.array([step], np.int64)} if clocked else {}
             drawn = {name: value[step] for name, value in noise.items()}
             found = run({self.program.input: x[step], **drawn, **states, **clock})
             states = {name: found[NEXT + name] for name in states}
         totals: Floats = np.stack([states[name] for name in self.program.totals])
-        return {LOGITS: totals / np.float32(len(x))}
+        return {LOGITS: contract.logits_of(totals, len(x))}

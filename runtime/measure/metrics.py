@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -67,6 +68,21 @@ class ValueMetrics:
     def as_dict(self) -> dict[str, Any]:
         """Return the figures as plain values for JSON."""
         return asdict(self)
+
+
+def error_lines(values: Sequence[tuple[str, str]], figures: Mapping[str, Any]) -> list[str]:
+    """Return lines with the errors of real values for people.
+
+    Args:
+        values: Name and unit of each value.
+        figures: The fields of ``ValueMetrics``.
+    """
+    lines = []
+    for number, (name, unit) in enumerate(values):
+        for text, key, of in (("MAE", "mae", unit), ("RMSE", "rmse", unit), ("R²", "r2", "")):
+            low, high = figures["intervals"][key][number]
+            lines.append(f"{name:<14}{text:<6}{figures[key][number]:>10.4g} {of:<6}({low:.4g} – {high:.4g})")
+    return [*lines, "(95 % intervals: bootstrap)"]
 
 
 def value_metrics(

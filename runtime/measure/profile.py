@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.interface import Chunk, Engine
 from axonnx.runtime.measure.energy import WIDTHS, Hardware, Width
 from axonnx.runtime.measure.energy_estimate import address_bits, estimate
-from axonnx.runtime.measure.metrics import expected_calibration_error, wilson_interval
+from axonnx.runtime.measure.metrics import ValueMetrics, expected_calibration_error, value_metrics, wilson_interval
 from axonnx.runtime.measure.operations import SynapseCounter, synapses_of
 from axonnx.runtime.measure.profile_result import EarlyExit, LayerCost, ProfileResult, SynapseCost, Totals
 from axonnx.runtime.program.instructions import Conv, Linear, Neurons, Program
@@ -53,6 +54,8 @@ class Counts:
     confidences: list[float] = field(default_factory=list)
     right: list[bool] = field(default_factory=list)
     exits: dict[str, list[int]] = field(default_factory=dict)  # by certainty: correct decisions, steps
+    found: list[list[float]] = field(default_factory=list)  # the real values of a regression …
+    labels: list[int] = field(default_factory=list)  # … and the rows of the table with the true ones
 
     def add(self, other: Counts) -> None:
         """Add the counts of the following samples."""
@@ -68,6 +71,8 @@ class Counts:
         self.seconds += other.seconds
         self.confidences += other.confidences
         self.right += other.right
+        self.found += other.found
+        self.labels += other.labels
         for mine, more in ((self.over_time, other.over_time), (self.exits, other.exits)):
             for name, values in more.items():
                 mine[name] = [a + b for a, b in zip(mine.get(name, [0] * len(values)), values, strict=True)]
@@ -121,18 +126,15 @@ def _add(engine: Engine, counts: Counts, x: Floats, labels: NDArray[np.int64], s
 
 
 def _count(counts: Counts, program: Program, chunks: list[Chunk], x: Floats, labels: NDArray[np.int64]) -> None:
-    spiking = program.contract.kind == "spiking"
-    running = [chunk.logits / np.float32(t + 1 if spiking else 1) for t, chunk in enumerate(chunks)]
-    probabilities = np.stack([mean_probabilities(logits) for logits in running])  # [T, B, classes]
-    found = Counts(
-        samples=len(labels),
-        steps=len(chunks),
-        events=_events(program, x),
-        cells=int(np.count_nonzero(x)),
-        confidences=probabilities[-1].max(-1).tolist(),
-        right=(probabilities[-1].argmax(-1) == labels).tolist(),
-        exits={f"{stop:g}": _exits(probabilities, labels, stop) for stop in STOPS},
-    )
+    running = [program.contract.logits_of(chunk.logits, t + 1) for t, chunk in enumerate(chunks)]
+    found = Counts(samples=len(labels), steps=len(chunks), events=_events(program, x), cells=int(np.count_nonzero(x)))
+    if program.contract.units is not None:
+        found.found, found.labels = running[-1][0].astype(np.float64).tolist(), labels.tolist()
+    else:
+        probabilities = np.stack([mean_probabilities(logits) for logits in running])  # [T, B, classes]
+        found.confidences = probabilities[-1].max(-1).tolist()
+        found.right = (probabilities[-1].argmax(-1) == labels).tolist()
+        found.exits = {f"{stop:g}": _exits(probabilities, labels, stop) for stop in STOPS}
     for t, chunk in enumerate(chunks):
         if chunk.activity is None:
             raise AxonnxError("this engine does not count operations; use the engine native or numpy")
@@ -158,8 +160,10 @@ def _exits(probabilities: NDArray[np.float64], labels: NDArray[np.int64], stop: 
     return [int((chosen == labels).sum()), int((when + 1).sum())]
 
 
-def figures_of(program: Program, engine: str, counts: Counts, hardware: Hardware) -> ProfileResult:
-    """Compute the figures from the counts of all samples."""
+def figures_of(
+    program: Program, engine: str, counts: Counts, hardware: Hardware, truth: Floats | None = None
+) -> ProfileResult:
+    """Compute the figures from the counts of all samples; ``truth`` has the real values [labels, values]."""
     if not counts.samples:
         raise AxonnxError("the data has no samples; expected at least one")
     steps = counts.steps
@@ -167,7 +171,6 @@ def figures_of(program: Program, engine: str, counts: Counts, hardware: Hardware
     synapses = tuple(_synapse(program, i, counts, follows(i)) for i in synapses_of(program))
     layers = tuple(_layer(layer.name, layer.size, counts, steps) for layer in program.layers)
     totals = _totals(program, synapses, counts, steps * sum(layer.size for layer in program.layers))
-    right = np.array(counts.right)
     exits = tuple(_exit(float(stop), hits, taken, counts.samples) for stop, (hits, taken) in counts.exits.items())
     return ProfileResult(
         model=program.name,
@@ -179,11 +182,25 @@ def figures_of(program: Program, engine: str, counts: Counts, hardware: Hardware
         totals=totals,
         energy=estimate(hardware, totals, layers, synapses, steps),
         latency_ms_per_step=1e3 * statistics.median(counts.seconds),
-        accuracy=float(right.mean()),
-        accuracy_interval=wilson_interval(int(right.sum()), len(right)),
-        ece=expected_calibration_error(np.array(counts.confidences), right),
         early_exit=exits if steps > 1 else (),
+        **_quality(program, counts, truth),
     )
+
+
+def _quality(program: Program, counts: Counts, truth: Floats | None) -> dict[str, Any]:
+    """Return the accuracy and calibration of the decisions, or the errors of real values."""
+    contract = program.contract
+    if contract.units is not None:
+        if truth is None:
+            raise AxonnxError(f"{program.name}: the data has no real values; the network gives {contract.classes}")
+        errors: ValueMetrics = value_metrics(np.array(counts.found), truth[counts.labels])
+        return {"values": contract.classes, "units": contract.units, "errors": errors}
+    right = np.array(counts.right)
+    return {
+        "accuracy": float(right.mean()),
+        "accuracy_interval": wilson_interval(int(right.sum()), len(right)),
+        "ece": expected_calibration_error(np.array(counts.confidences), right),
+    }
 
 
 def _layer(name: str, neurons: int, counts: Counts, steps: int) -> LayerCost:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from axonnx.runtime.measure.energy import EnergyParts, Hardware, Width
+from axonnx.runtime.measure.metrics import ValueMetrics
 from axonnx.runtime.measure.result_files import Found
 
 
@@ -130,9 +132,12 @@ class ProfileResult(Found):
     totals: Totals
     energy: Energy
     latency_ms_per_step: NonNegativeFloat
-    accuracy: float
-    accuracy_interval: tuple[float, float]
-    ece: float
+    accuracy: float = Field(math.nan, description="NaN of a regression, which has errors instead")
+    accuracy_interval: tuple[float, float] = (math.nan, math.nan)
+    ece: float = math.nan
+    values: tuple[str, ...] = Field(default=(), description="names of the real values of a regression")
+    units: tuple[str, ...] = ()
+    errors: ValueMetrics | None = Field(default=None, description="of a regression")
     early_exit: tuple[EarlyExit, ...] = ()
 
     @property

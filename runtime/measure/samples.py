@@ -73,6 +73,7 @@ class Chosen(NamedTuple):
     frames: NDArray[np.integer]
     labels: NDArray[np.int64] | None
     source: str
+    values: NDArray[np.float32] | None = None  # [N, values]: what is true, of a regression
 
 
 @dataclass(frozen=True)
@@ -131,9 +132,12 @@ class Samples:
             if len(inside):
                 parts.append(self.chosen(low, high, inside))
         frames, found = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
-        which = "all" if len(found) == starts[-1] else f"of {starts[-1]:,}, stratified by class"
+        how = "stratified by class" if self.values is None else "chosen by value"
+        which = "all" if len(found) == starts[-1] else f"of {starts[-1]:,}, {how}"
         source = f"{len(found):,} samples ({which}) of {self.source}"
-        return Chosen(frames, None if len(found) and found.min() < 0 else found, source)
+        if len(found) and found.min() < 0:
+            return Chosen(frames, None, source)
+        return Chosen(frames, found, source, None if self.values is None else self.values[found])
 
 
 def open_samples(
@@ -253,17 +257,25 @@ def _frames(path: Path, contract: Contract, labelled: bool) -> Samples:
     return Samples(str(path), lambda: sha256_of(path), len(frames), _slices(frames, known), known=known)
 
 
-def _valued_frames(path: Path, frames: NDArray[np.integer], contract: Contract) -> Samples:
-    """Frames with an array of real values [N] or [N, values] for labels."""
+def true_values(path: str | Path, count: int, contract: Contract) -> NDArray[np.float32] | None:
+    """Return the real values [N, values] that a file of frames holds for labels; None if it has no labels."""
     arrays = checked_arrays(path, LABELS)
     found = next((arrays[name] for name in LABELS if name in arrays), None)
-    table = None if found is None else np.asarray(found).reshape(len(found), -1)
-    expected = (len(frames), len(contract.classes))
-    if table is None or table.dtype.kind not in "fiu" or table.shape != expected:
-        shape = "none" if table is None else f"{table.dtype} {list(table.shape)}"
+    if found is None:
+        return None
+    table, expected = np.asarray(found).reshape(len(found), -1), (count, len(contract.classes))
+    if table.dtype.kind not in "fiu" or table.shape != expected:
+        shape = f"{table.dtype} {list(table.shape)}"
         raise AxonnxError(f"{path}: labels are {shape}; expected the values {list(expected)} of each sample")
+    return table.astype(np.float32)
+
+
+def _valued_frames(path: Path, frames: NDArray[np.integer], contract: Contract) -> Samples:
+    """Frames with an array of real values [N] or [N, values] for labels."""
+    values = true_values(path, len(frames), contract)
+    if values is None:
+        raise AxonnxError(f"{path}: holds no labels; expected {len(contract.classes)} values of each sample")
     known = np.arange(len(frames))
-    values = table.astype(np.float32)
     some = _slices(frames, known)
     return Samples(str(path), lambda: sha256_of(path), len(frames), some, known=known, values=values)
 

@@ -27,7 +27,7 @@ from axonnx.runtime.report.charts import (
     share_axis,
     shares,
 )
-from axonnx.runtime.report.markup import Html, cards, element, missing, section
+from axonnx.runtime.report.markup import Content, Html, card, cards, element, missing, section, table
 from axonnx.runtime.report.material import Material, Right
 from axonnx.runtime.report.measure import Measured
 from axonnx.runtime.report.numbers import count, known, number, percent
@@ -35,6 +35,8 @@ from axonnx.runtime.report.numbers import count, known, number, percent
 
 def decisions_section(material: Material) -> Html:
     """Confusion matrix, calibration and early exit, as far as their data exist."""
+    if material.model.contract.units is not None:
+        return _values(material)
     measured, labelled = material.measured, None
     if measured is not None and measured.labels is not None:
         labelled = measured
@@ -54,6 +56,34 @@ def decisions_section(material: Material) -> Html:
         ),
         None if labelled else missing("Confusion and calibration need samples with labels.", command),
     )
+
+
+def _values(material: Material) -> Html:
+    """Errors of real values with their intervals, and what was found against what is true."""
+    measured, contract = material.measured, material.model.contract
+    command = f"axonnx report {material.name} --run {material.run_name}"
+    if measured is None or measured.truth is None:
+        return section("decisions", "Values", None, missing("Errors need samples whose values are known.", command))
+    rows: list[list[Content]] = []
+    for text, key in (("mean absolute error", "mae"), ("root mean squared error", "rmse"), ("R²", "r2")):
+        for name, unit, value, low, high in material.errors(key):
+            of = "" if key == "r2" else unit
+            rows.append([name, text, f"{number(value)} {of}".rstrip(), f"{number(low)} – {number(high)}"])
+    plots = [
+        _scatter(f"{name}{unit and f' in {unit}'}", measured.truth[:, at], measured.final[:, at])
+        for at, (name, unit) in enumerate(zip(contract.classes, contract.units or (), strict=True))
+    ]
+    errors = card(table(["value", "figure", "", "95 % interval (bootstrap)"], rows, "Errors", names=2))
+    return section("decisions", "Values", f"Measured here on {measured.source}.", cards(errors, *plots))
+
+
+def _scatter(title: str, truth: NDArray[np.floating], found: NDArray[np.floating]) -> Html:
+    ends = [float(value) for values in (truth, found) for value in (values.min(), values.max())]
+    x, y = linear_axis(ends, "true"), linear_axis(ends)
+    pairs = zip(truth.tolist(), found.tolist(), strict=True)
+    points = [(true, value, f"true {number(true)}, found {number(value)}") for true, value in pairs]
+    marks = [line(x, y, [(min(ends), min(ends)), (max(ends), max(ends))], 0), dots(x, y, points, 1)]
+    return chart(title, x, y, marks, note="Found (upwards) against true; on the line they agree.")
 
 
 def _collapse_gap(entries: tuple[Right, ...]) -> Html | None:

@@ -16,7 +16,7 @@ from pydantic import Field, RootModel
 from axonnx.base.errors import AxonnxError
 from axonnx.base.fingerprints import sha256_of
 from axonnx.runtime.format.contract import AccuracyContract, Way
-from axonnx.runtime.measure.metrics import wilson_interval
+from axonnx.runtime.measure.metrics import value_metrics, wilson_interval
 from axonnx.runtime.measure.profile_result import ProfileResult
 from axonnx.runtime.measure.result_files import Found, read_result
 from axonnx.runtime.measure.verify_result import VerifyResult
@@ -37,6 +37,10 @@ class PartMetrics(Found):
     brier: float | None = None
     ece: float | None = None
     rates: dict[str, float] = Field(default_factory=dict)
+    mae: tuple[float, ...] = ()  # of a regression, for each value
+    rmse: tuple[float, ...] = ()
+    r2: tuple[float, ...] = ()
+    intervals: dict[str, tuple[tuple[float, float], ...]] = Field(default_factory=dict)
 
 
 class _AllMetrics(RootModel[dict[str, PartMetrics]]):
@@ -150,6 +154,16 @@ class Material:
                 return Right("file", text, verified.accuracy, verified.interval, verified.samples, on)
         stated = [entry for entry in self.model.contract.accuracy if entry.way == "file"]
         return _at_export(stated[0], text) if stated else None
+
+    def errors(self, figure: str) -> list[tuple[str, str, float, float, float]]:
+        """Return name, unit, error and its interval of each real value that was measured here."""
+        contract, measured = self.model.contract, self.measured
+        if contract.units is None or measured is None or measured.truth is None:
+            return []
+        found = value_metrics(measured.final, measured.truth)
+        figures, bounds = getattr(found, figure), found.intervals[figure]
+        rows = zip(contract.classes, contract.units, figures, bounds, strict=True)
+        return [(name, unit, value, low, high) for name, unit, value, (low, high) in rows]
 
     def rates(self) -> dict[str, float]:
         """Return the firing rate of each layer: profiled, or measured here, or from training."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.interface import Chunk, Engine
+from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.names import MEMBRANE, SPIKES, under
 from axonnx.runtime.format.network_input import to_input
 from axonnx.runtime.measure.operations import SynapseCounter
@@ -34,9 +35,10 @@ class Sample:
     number: int
     label: int | None
     frames: NDArray[np.integer]  # [T, C, H, W]
-    probabilities: Doubles  # [T, classes]: the decision after each step
+    probabilities: Doubles  # [T, classes]: the decision after each step; of a regression [T, values]
     spikes: Mapping[str, NDArray[np.bool_]]  # [T, neurons]
     membranes: Mapping[str, Floats]  # [T, neurons]
+    truth: Floats | None = None  # [values], of a regression
 
     @property
     def winner(self) -> int:
@@ -46,15 +48,19 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """Decisions and activity over many samples, and some of them in detail."""
+    """Decisions and activity over many samples, and some of them in detail.
+
+    In the place of probabilities a regression has its values, and ``truth`` in the place of labels.
+    """
 
     source: str
-    probabilities: Doubles  # [N, T, classes]
+    probabilities: Doubles  # [N, T, classes], or [N, T, values]
     labels: Integers | None
     rates: Mapping[str, Doubles]  # [T] for each layer
     spikes: Mapping[str, float]  # for one inference
     operations: Mapping[str, float]
     shown: tuple[Sample, ...] = ()
+    truth: Floats | None = None  # [N, values], of a regression
 
     @property
     def right(self) -> NDArray[np.bool_] | None:
@@ -80,17 +86,27 @@ def measure(engine: Engine, samples: Chosen, shown: int, seed: int = 0, tell: Te
         probabilities.append(np.stack([counts.add(step, synapses) for step in batches.through(numbers)], 1))
         tell(f"{numbers.stop} of {len(samples.frames)} samples run")
     decided = np.concatenate(probabilities)
-    chosen = choose(decided[:, -1].argmax(1), samples.labels, shown)
+    chosen = _chosen(engine.program.contract, decided[:, -1], samples, shown)
     sizes = {layer.name: layer.size for layer in engine.program.layers}
     return Measured(
         samples.source,
         decided,
-        samples.labels,
+        None if samples.values is not None else samples.labels,
         {name: np.array(per_step) / (len(decided) * sizes[name]) for name, per_step in counts.spikes.items()},
         {name: sum(per_step) / len(decided) for name, per_step in counts.spikes.items()},
         {name: total / len(decided) for name, total in counts.operations.items()},
         tuple(batches.in_detail(number) for number in chosen),
+        samples.values,
     )
+
+
+def _chosen(contract: Contract, final: Doubles, samples: Chosen, wanted: int) -> list[int]:
+    """Choose samples to show: by class, or evenly from the smallest first value to the largest."""
+    if contract.units is None:
+        return choose(final.argmax(1), samples.labels, wanted)
+    order = np.argsort(final[:, 0] if samples.values is None else samples.values[:, 0], kind="stable")
+    places = np.linspace(0, len(order) - 1, min(wanted, len(order))).round().astype(np.int64)
+    return sorted({int(number) for number in order[places]})
 
 
 def choose(decided: Integers, labels: Integers | None, wanted: int) -> list[int]:
@@ -128,8 +144,9 @@ class _Batches:
             noise = draw_noise(self.engine.program, self.seed, numbers, step, 1)
             chunk = self.engine.advance(state, x, noise, trace=True)
             state = chunk.state
-            logits = chunk.logits if contract.logits == "direct" else chunk.logits / np.float32(step + 1)
-            yield _Step(step, x, chunk, mean_probabilities(logits))
+            logits = contract.logits_of(chunk.logits, step + 1)
+            so_far = mean_probabilities(logits) if contract.units is None else logits[0].astype(np.float64)
+            yield _Step(step, x, chunk, so_far)
 
     def in_detail(self, number: int) -> Sample:
         """One sample with all its traces."""
@@ -137,14 +154,16 @@ class _Batches:
         for step in self.through([number]):
             probabilities.append(step.probabilities[0])
             traces.append({name: values[0, 0].ravel() for name, values in step.chunk.traces.items()})
+        labels = self.samples.labels
         series = {name: np.stack([each[name] for each in traces]) for name in traces[0]}
         return Sample(
             number,
-            None if self.samples.labels is None else int(self.samples.labels[number]),
+            None if labels is None or self.samples.values is not None else int(labels[number]),
             self.samples.frames[number],
             np.stack(probabilities),
             {layer: values > 0 for layer, values in under(SPIKES, series).items()},
             under(MEMBRANE, series),
+            None if self.samples.values is None else self.samples.values[number],
         )
 
 

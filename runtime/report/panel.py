@@ -198,7 +198,9 @@ SILENT = "Scripts do not run here; the live panel needs them."
 
 def live_section(material: Material) -> Html:
     """Return the panel, or why there is none."""
-    place = surface(material.model.contract)
+    place, contract = surface(material.model.contract), material.model.contract
+    if contract.units is not None:
+        return _without("This network gives real values. The panel draws class probabilities, which it does not have.")
     if place is None:
         return _without(NOT_DRAWABLE)
     try:

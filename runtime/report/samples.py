@@ -15,6 +15,7 @@ from axonnx.runtime.report.material import Material
 from axonnx.runtime.report.measure import Sample
 from axonnx.runtime.report.numbers import number, percent
 from axonnx.runtime.report.pictures import photograph, sprite
+from axonnx.runtime.streams.decision import values_text
 
 MOST_STEPS = 400  # of a drawing
 CELLS = 160_000  # of all rasters together: keeps a page small
@@ -46,6 +47,8 @@ def _button(sample: Sample, material: Material, first: bool) -> Html:
     names = material.model.contract.classes
     wrong = sample.label is not None and sample.label != sample.winner
     told = names[sample.winner] if not wrong or sample.label is None else f"{names[sample.label]} ✗"
+    if _real(material):
+        told = _values(sample.probabilities[-1], material)
     style = _style(sample, str(_busiest(sample)))
     return element(
         "button",
@@ -76,7 +79,7 @@ def _panel(sample: Sample, material: Material, first: bool) -> Html:
             _told(sample, material),
             _picture(sample, timed),
             player(steps, steps, "Time step") if timed else None,
-            _odds(sample, material),
+            None if _real(material) else _odds(sample, material),
             class_="left",
         ),
         element("div", _strips(sample, material, step_ms) if timed else _activity(sample, material), class_="right"),
@@ -90,8 +93,22 @@ def _panel(sample: Sample, material: Material, first: bool) -> Html:
     )
 
 
+def _real(material: Material) -> bool:
+    """Whether the network gives real values, and no classes."""
+    return material.model.contract.units is not None
+
+
+def _values(values: NDArray[np.floating], material: Material) -> str:
+    contract = material.model.contract
+    return values_text(dict(zip(contract.classes, values.tolist(), strict=True)), contract.units or ())
+
+
 def _told(sample: Sample, material: Material) -> Html:
     names = material.model.contract.classes
+    if _real(material):
+        found = element("b", _values(sample.probabilities[-1], material))
+        true = [] if sample.truth is None else [", true: ", element("b", _values(sample.truth, material))]
+        return element("p", "Found: ", found, true, class_="told")
     decided = [element("b", names[sample.winner]), f" with {percent(float(sample.probabilities[-1].max()))}"]
     if sample.label is None:
         return element("p", "Decided: ", decided, class_="told")
@@ -180,7 +197,15 @@ def _strips(sample: Sample, material: Material, step_ms: float | None) -> list[H
     for name in (traced[at] for at in evenly(len(traced), TRACED_LAYERS)):
         found += _membranes(name, sample, material)
     names = material.model.contract.classes
-    found.append(decision("Decision: class probabilities", sample.probabilities, names, COLOURED))
+    if _real(material):
+        quiet = np.zeros(len(sample.probabilities), np.bool_)
+        units = material.model.contract.units or ()
+        for at, (name, unit) in enumerate(zip(names, units, strict=True)):
+            true = None if sample.truth is None else float(sample.truth[at])
+            title = f"{name}{unit and f' in {unit}'}, after each step"
+            found.append(membrane(title, sample.probabilities[:, at], true, quiet, at + 1, "true"))
+    else:
+        found.append(decision("Decision: class probabilities", sample.probabilities, names, COLOURED))
     found.append(time_axis(len(sample.probabilities), step_ms))
     return found
 
@@ -297,8 +322,10 @@ def events_over_time(title: str, frames: NDArray[np.integer]) -> Html:
     return strip(title, marks, len(counts), TALL, 64, side=element("span", f"{largest:,}", style="top:0"))
 
 
-def membrane(title: str, values: Floats, threshold: float | None, spikes: Spikes, colour: int) -> Html:
-    """One neuron's membrane [T], its threshold, and a dot where it fired."""
+def membrane(
+    title: str, values: Floats, threshold: float | None, spikes: Spikes, colour: int, level: str = "θ"
+) -> Html:
+    """One neuron's membrane [T], its threshold (or another ``level``), and a dot where it fired."""
     ends = [float(values.min()), float(values.max()), 0.0, *([] if threshold is None else [threshold])]
     low, high = min(ends), max(ends)
     scale = TALL * 0.84 / ((high - low) or 1.0)
@@ -312,7 +339,7 @@ def membrane(title: str, values: Floats, threshold: float | None, spikes: Spikes
     marks += [element("path", d=path, class_=f"line c{colour}"), _dots(fired, colour, len(values))]
     side = []
     if threshold is not None:
-        side.append(element("span", f"θ {number(threshold)}", style=f"top:{height(threshold):.1f}%", class_="at"))
+        side.append(element("span", f"{level} {number(threshold)}", style=f"top:{height(threshold):.1f}%", class_="at"))
     return strip(title, marks, len(values), TALL, 58, side=side)
 
 

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 
+from axonnx.runtime.format.contract import results_of
 from axonnx.runtime.measure.comparison import Difference
 from axonnx.runtime.measure.verify_result import Implementation, VerifyResult
 from axonnx.runtime.report.charts import Axis, Series, count_axis, curves, finite, nothing, positive, rates, shares
@@ -37,7 +38,7 @@ def in_a_sentence(material: Material) -> str:
     contract, neurons = material.model.contract, sum(layer.neurons for layer in material.model.layers)
     of = f" of {contract.provenance.data}" if contract.provenance.data else ""
     return (
-        f"A {contract.kind} network of {count(neurons)} neurons for {len(contract.classes)} classes{of}, collapsed to "
+        f"A {contract.kind} network of {count(neurons)} neurons for {results_of(contract)}{of}, collapsed to "
         f"{MODES[contract.collapse.mode]}."
     )
 
@@ -103,6 +104,9 @@ def _tiles(material: Material) -> list[Html]:
     if shipped is not None:
         told = f"95 %: {interval(shipped.interval)}; {shipped.on}"
         tiles.append(tile("Accuracy", percent(shipped.accuracy), told))
+    for name, unit, figure, low, high in material.errors("mae"):
+        told = f"95 %: {number(low)} – {number(high)}{unit and ' ' + unit}"
+        tiles.append(tile(f"Mean error of {name}", f"{number(figure)} {unit}".rstrip(), told))
     spikes = material.spikes_per_inference()
     if spikes is not None:
         tiles.append(tile("Spikes per inference", short(spikes), _rate(material)))
@@ -210,6 +214,7 @@ def _charts(rows: Sequence[Row]) -> Html:
     x = count_axis(int(min(epochs)), int(max(epochs)), "epoch")
     turns = [e - 0.5 for e, a, b in zip(epochs[1:], rows, rows[1:], strict=False) if a.get("phase") != b.get("phase")]
     loss, accuracy = _named(rows, LOSSES), _named(rows, ACCURACIES)
+    errors = {name: column(rows, name) for name in dict.fromkeys(key for row in rows for key in row) if "rmse" in name}
     firing, gradients = _under(rows, "rate/"), _under(rows, "gradient/")
     gradients = _named(rows, {"gradient_norm": "all"}) | gradients
 
@@ -220,7 +225,7 @@ def _charts(rows: Sequence[Row]) -> Html:
 
     return cards(
         draw("Loss", loss, positive(loss)),
-        draw("Accuracy", accuracy, shares(accuracy)),
+        draw("Error", errors, positive(errors)) if errors else draw("Accuracy", accuracy, shares(accuracy)),
         draw("Firing rates", firing, rates(firing, "spikes per neuron and step")),
         draw("Gradient norms", gradients, positive(gradients)),
     )
@@ -229,6 +234,9 @@ def _charts(rows: Sequence[Row]) -> Html:
 def _final(run: RunFiles) -> Html:
     if not run.metrics:
         return missing("The run has no final figures (metrics.json).", f"axonnx train … --out {run.path} --resume")
+    if any(part.mae for part in run.metrics.values()):
+        head = ["part", "samples", "mean absolute error", "95 % interval", "RMSE", "R²"]
+        return card(table(head, [_errors(name, part) for name, part in run.metrics.items()], "Final errors"))
     head = ["part", "samples", "accuracy", "95 % interval", "NLL", "Brier", "ECE"]
     rows = [_figures(name, part) for name, part in run.metrics.items()]
     return card(table(head, rows, "Final figures of the trained network"))
@@ -238,6 +246,12 @@ def _figures(name: str, part: PartMetrics) -> list[str]:
     label = name.replace("_", " ")
     scores = [percent(part.accuracy), interval(part.accuracy_interval)]
     return [label, count(part.samples), *scores, number(part.nll), number(part.brier), number(part.ece)]
+
+
+def _errors(name: str, part: PartMetrics) -> list[str]:
+    bounds = ", ".join(f"{number(low)} – {number(high)}" for low, high in part.intervals.get("mae", ()))
+    figures = [", ".join(map(number, values)) for values in (part.mae, part.rmse, part.r2)]
+    return [name.replace("_", " "), count(part.samples), figures[0], bounds, *figures[1:]]
 
 
 def _named(rows: Sequence[Row], names: dict[str, str]) -> Series:

@@ -226,6 +226,7 @@ class Connection:
             decisions=self.stream.session.progress.decisions,
             model=self.service.model.program.name,
             classes=contract.classes,
+            **({} if contract.units is None else {"units": contract.units}),
             sensor=sensor.model_dump(),
             input=describe_device(contract.input),
             bin_us=binning.bin_us,

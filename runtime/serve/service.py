@@ -74,7 +74,6 @@ class Service:
         sessions: Path | None = None,
         threads: int | None = None,
     ) -> None:
-        model.contract.needs_classes(model.program.name, "the server")
         self.model, self.rules, self.limits = model, rules or Rules(), limits or Limits()
         self.metrics, self.streams, self.watchers = Metrics(), dict[int, Stream](), 0
         self.door = Door(self.limits, self.metrics)

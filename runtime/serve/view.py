@@ -42,7 +42,7 @@ class View:
     def add_decisions(self, decisions: Sequence[Decision]) -> None:
         """Keep the last decision, and the winners of the others."""
         with self._alone:
-            self._history.extend((each.t_us, each.winner, each.confidence) for each in decisions)
+            self._history.extend(_point(each) for each in decisions)
             self._last = decisions[-1] if decisions else self._last
 
     def take(self) -> dict[str, object]:
@@ -61,14 +61,23 @@ class View:
         }
 
 
+def _point(decision: Decision) -> tuple[int | None, int, float]:
+    """Return the time, the winner and its probability; of a regression its first value."""
+    if decision.units is not None:
+        return decision.t_us, 0, float(decision.logits[0])
+    return decision.t_us, decision.winner, decision.confidence
+
+
 def _shown(decision: Decision) -> dict[str, object]:
+    when = {"t_us": decision.t_us, "final": decision.final, "steps": decision.steps}
+    if decision.units is not None:
+        named = zip(decision.values.items(), decision.units, strict=True)
+        return {**when, "label": decision.text, "values": [[name, value, unit] for (name, value), unit in named]}
     best = sorted(np.argsort(-decision.probabilities, kind="stable")[:LISTED].tolist())
     return {
-        "t_us": decision.t_us,
+        **when,
         "label": decision.label,
         "probability": decision.confidence,
         "entropy": decision.entropy,
-        "final": decision.final,
-        "steps": decision.steps,
         "bars": [[decision.classes[i], float(decision.probabilities[i])] for i in best],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -84,10 +85,7 @@ class Decision:
         """The real values with names and units, or the label."""
         if self.units is None:
             return self.label
-        return "  ".join(
-            f"{name} {value:.6g} {unit}".rstrip()
-            for (name, value), unit in zip(self.values.items(), self.units, strict=True)
-        )
+        return values_text(self.values, self.units)
 
     @cached_property
     def probabilities(self) -> Doubles:
@@ -163,3 +161,9 @@ class Decision:
         if self.epoch:
             facts["epoch"] = self.epoch
         return facts if self.outside is None else {**facts, "outside": self.outside.as_dict()}
+
+
+def values_text(values: Mapping[str, float], units: Iterable[str]) -> str:
+    """Return real values with their names and units, for people."""
+    named = zip(values.items(), units, strict=True)
+    return "  ".join(f"{name} {value:.6g} {unit}".rstrip() for (name, value), unit in named)

@@ -2,8 +2,8 @@
 
 Window w holds the bins w·T … w·T + T − 1, with T from the contract. The network is at rest when a window begins, so its
 last decision has the same bits as the whole window computed at once. A `continuous` network keeps its membranes and
-resets only the total of its read-out. In both cases logits = total / steps over the steps of the window so far: the
-mean that the network was trained on. So float32 totals never exceed what one window can add up.
+resets only the total of its read-out. In both cases logits are those of the window so far: total / steps, the mean that
+the network was trained on, or the last or the largest membrane. So float32 totals never exceed what one window adds up.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.interface import Activity, Engine
 from axonnx.runtime.engines.state import State
+from axonnx.runtime.format.names import OF_WINDOW
 from axonnx.runtime.format.network_input import to_input, window_length
 from axonnx.runtime.program.layer_noise import Noise
 from axonnx.runtime.streams.probabilities import is_sure, mean_probabilities
@@ -190,8 +191,9 @@ class Windows:
         if not self.rules.continuous:
             self.state = self.engine.initial_state(1)
             return
-        totals = {name: np.zeros_like(self.state.arrays[name]) for name in self.engine.program.totals}
-        self.state = State(0, {**self.state.arrays, **totals}, self.engine.program)
+        arrays = self.state.arrays
+        anew = {name: np.zeros_like(arrays[name]) for name in arrays if name.startswith(OF_WINDOW)}
+        self.state = State(0, {**arrays, **anew}, self.engine.program)
 
     def _advance(self, window: int, step: int, x: Floats) -> Floats:
         """Run bins and return the read-outs after them, [members, classes]."""
@@ -210,7 +212,7 @@ class Windows:
 
     def _outcome(self, at: int, steps: int, readout: Floats) -> Outcome:
         stop_at = self.rules.stop_at
-        logits = readout.copy() if self.contract.logits == "direct" else readout / np.float32(steps)
+        logits = self.contract.logits_of(readout, steps)
         sure = stop_at is not None and bool(is_sure(mean_probabilities(logits), stop_at))
         final = sure or steps == self.length
         self.decided = final

@@ -136,6 +136,6 @@ void network_logits(const network_state *n, float logits[NETWORK_MEMBERS][NETWOR
     for (int m = 0; m < NETWORK_MEMBERS; m++)
         for (int c = 0; c < NETWORK_CLASSES; c++) {
             const float value = n->memory[RESULTS[m] + c];
-            logits[m][c] = NETWORK_SPIKING ? value / (float)n->steps : value;
+            logits[m][c] = NETWORK_MEAN ? value / (float)n->steps : value;
         }
 }

@@ -284,6 +284,7 @@ def _numbers(program: Program) -> list[tuple[str, object, str]]:
         *([] if contract.units is None else [("VALUES", 1, "the network gives real values and has no classes")]),
         ("MEMBERS", contract.collapse.members, "members of the ensemble"),
         ("SPIKING", int(contract.kind == "spiking"), ""),
+        ("MEAN", int(contract.logits == "total / steps"), "1 if logits are the mean over time steps"),
         ("STEPS", given.steps or 1, "time steps of one window"),
         ("STEPS_KNOWN", f"UINT32_C({program.steps_known or 2**32 - 1})", "most steps before a reset"),
         ("CENTRE", number(given.centre), "the input is (value - centre) * unit"),

@@ -36,10 +36,10 @@ function create({ seed = 0, sample = 0 } = {}) {
     return network;
   }
 
-  // Logits of each member of an ensemble; those of a spiking network are its read-out's mean so far.
+  // Logits of each member of an ensemble; those of a spiking network are of the steps so far.
   function memberLogits() {
     if (steps === 0) throw new RangeError('there is no time step yet; call step() first');
-    return net.results.map((result) => result.map((value) => (spiking ? value / round(steps) : value)));
+    return net.results.map((result) => result.map((value) => (contract.logits === 'total / steps' ? value / round(steps) : value)));
   }
 
   // Logits of a single network, or the logarithm of an ensemble's probabilities.

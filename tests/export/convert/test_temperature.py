@@ -217,12 +217,6 @@ def test_labels_of_other_classes_are_refused(trained, tmp_path):
         axonnx.import_network(network, tmp_path / "x.onnx", data="digits-static", settings=SETTINGS)
 
 
-def test_what_no_file_decides_by_is_refused(trained, tmp_path):
-    for rule, text in (("last", "last step alone"), ("maximum", "maximum over time")):
-        with pytest.raises(AxonnxError, match=f"decides by the {text}; a file decides by the mean over time"):
-            axonnx.import_network(trained, tmp_path / "x.onnx", data="digits-static", settings=SETTINGS, decision=rule)
-
-
 def test_one_number_is_no_class_but_a_value_with_a_unit(tmp_path):
     torch.manual_seed(0)
     hidden = {"beta": 0.9, "init_hidden": True}

@@ -14,9 +14,11 @@ from axonnx.base.errors import AxonnxError
 from axonnx.cli import main
 from axonnx.runtime.doctor.findings import find_compiler
 from axonnx.runtime.events.arrays import make_events
+from axonnx.runtime.events.records import to_records
 from axonnx.runtime.events.sensor import Sensor
 from axonnx.runtime.measure.metrics import value_metrics
 from axonnx.runtime.readers import write_npz
+from axonnx.runtime.report.numbers import number as shown_number
 from axonnx.train.data.quantities import read_quantities
 
 ANGLES = (0.0, 22.5, 45.0, 67.5, 90.0)
@@ -161,10 +163,73 @@ def test_what_needs_classes_is_refused(model, folder):
         lambda: decision.probabilities,
         lambda: decision.label,
         lambda: model.run(np.zeros((15, 1, 2, 8, 8), np.float32)).probabilities,
-        lambda: model.profile(folder / "data"),
     ):
         with pytest.raises(AxonnxError, match="real values"):
             use()
+
+
+def test_a_profile_has_errors_in_the_place_of_an_accuracy(model, folder, capsys):
+    found, errors = model.profile(folder / "data", limit=20), model.evaluate(folder / "data")
+    assert found.errors.samples == 20
+    assert found.totals.events_in > 0
+    assert (found.values, found.units, found.early_exit) == (("angle",), ("deg",), ())
+    whole = model.profile(folder / "data", limit=None)
+    assert whole.errors.mae == errors.mae
+    assert main(["profile", str(model.path), str(model.path), "--data", str(folder / "data"), "--limit", "20"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"angle +RMSE +[\d.]+ +deg", out)
+    assert "accuracy  " not in out.partition("file  ")[0]
+    assert type(found).model_validate_json(found.model_dump_json()).errors == found.errors
+
+
+def test_many_recordings_are_summarised_with_errors(model, folder, capsys):
+    assert main(["run", str(model.path), str(folder / "data"), "--json", str(folder / "rows.json")]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"000\.npz +angle [-\d.]+ deg  is angle 0 deg", out)
+    assert "values      angle in deg" in out
+    *rows, summary = map(json.loads, (folder / "rows.json").read_text("utf-8").splitlines())
+    found, true = (np.array([row[side]["angle"] for row in rows]) for side in ("values", "true"))
+    errors = np.abs(found - true)
+    assert f"MAE   {errors.mean():>10.4g} deg" in out
+    assert (summary["units"], summary["errors"]["samples"]) == ({"angle": "deg"}, 150)
+    assert summary["errors"]["rmse"][0] == pytest.approx(np.sqrt((errors**2).mean()))
+
+
+def test_a_report_shows_values_with_units(model, run, folder):
+    page = model.report(folder / "report.html", run=run.folder, shown=3, limit=30).read_text("utf-8")
+    evaluated = model.evaluate(run.folder)
+    mae, (low, high) = evaluated.mae[0], evaluated.intervals["mae"][0]
+    assert "for the real values angle in deg" in page
+    assert f"{shown_number(mae)} deg" in page
+    assert "95 % interval (bootstrap)" in page
+    assert f"{shown_number(low)} – {shown_number(high)}" in page
+    assert page.count("Found: <b>angle ") == 3
+    assert "Class probabilities" not in page
+    assert "Confusion" not in page
+    bare = model.report(folder / "bare.html").read_text("utf-8")
+    assert "Errors need samples whose values are known." in bare
+
+
+def test_a_server_sends_values_with_units(model, folder):
+    pytest.importorskip("uvicorn", reason="serving needs uvicorn: pip install 'axonnx[serve]'")
+    from ...runtime.serve.live import follow, serving, told
+
+    recording = sorted((folder / "data" / "45").iterdir())[0]
+    events = axonnx.read_events(recording).events
+    with serving(model.path) as live:
+        hello, decisions, _, _ = follow(live, [events])
+        assert (hello["classes"], hello["units"]) == (["angle"], ["deg"])
+        assert decisions[0]["values"] == model.predict(recording).values
+        assert "probability" not in decisions[0]
+        with live.client("/stream?every_bin=1") as client, live.client("/watch") as page:
+            number = told(client)["stream"]
+            client.send(to_records(events))
+            found = [told(client)["values"]["angle"] for _ in range(10)]
+            while (view := told(page))["stream"] != number or view["decision"] is None:
+                pass
+    ((name, value, unit),) = view["decision"]["values"]
+    assert (name, unit, view["decision"]["label"]) == ("angle", "deg", f"angle {value:.6g} deg")
+    assert [point[2] for point in view["history"]][:10] == found[: len(view["history"])]
 
 
 def test_names_units_and_values_are_read():
