@@ -32,7 +32,7 @@ from axonnx.train.output.checkpoint import INDEX, Position, add_witness, load_ch
 from axonnx.train.output.curves import draw_curves
 from axonnx.train.output.run_folder import RunFolder
 from axonnx.train.own import reference
-from axonnx.train.training_witness import circumstances, take_witness
+from axonnx.train.training_witness import circumstances, take_witness, written
 
 
 @dataclass(frozen=True)
@@ -366,7 +366,7 @@ def _witness(
 ) -> None:
     """Write beside the checkpoint what the network in memory does."""
     device = next(training.network.parameters()).device.type
-    taken = take_witness(training, prepared, config, predictions)
+    taken = take_witness(training, prepared, config, predictions) | written(folder.path)
     add_witness(folder.checkpoint, taken, circumstances(device))
 
 

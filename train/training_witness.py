@@ -16,6 +16,7 @@ float32/…, float64/… and noise/…, passes in both widths, and in float64 on
     logits                   [N, classes]
 learned/samples, learned/labels, learned/input    of a batch to learn from; hashes of its input if nothing augments it
 looked_at/X    fingerprints of the samples that X was fitted on: the noise that is left (noise.temper), a temperature
+written/F    the bytes of results.csv, and the sha256 of the drawn curves.png, as the process left them
 decided/P, truth/P, rates/P    class probabilities, labels and the layers' firing rates behind the figures of part P
 
 Sums of the native core have one order, in every instruction set (see ``models.fast.core``), so the passes in float32
@@ -75,6 +76,17 @@ def take_witness(
         **{f"looked_at/{name}": torch.from_numpy(seen) for name, seen in training.looked_at.items()},
     }
     return {name: tensor.clone() for name, tensor in found.items()}  # a file holds no memory twice
+
+
+def written(folder: Path) -> Tensors:
+    """Return what stands in the files whose figures nobody can compute again: the networks of those epochs are gone."""
+    found: Tensors = {}
+    for name, whole in (("results.csv", True), ("curves.png", False)):
+        if (path := folder / name).is_file():
+            data = path.read_bytes()
+            kept = data if whole else hashlib.sha256(data).digest()
+            found[f"written/{name}"] = torch.tensor(list(kept), dtype=torch.uint8)
+    return found
 
 
 def fingerprints_of(prepared: Prepared, config: Config, part: str) -> NDArray[np.int64]:

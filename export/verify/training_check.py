@@ -6,9 +6,11 @@ now, or what it wrote down was changed since.
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from axonnx.base.errors import AxonnxError
-from axonnx.export.verify.plain.recomputed_figures import wrong_figures
+from axonnx.export.verify.plain.recomputed_figures import recomputed, wrong_figures
 from axonnx.export.verify.structure import Findings
 from axonnx.models import MEAN_FIELD
 from axonnx.runtime.measure.metrics import wilson_interval
@@ -85,7 +87,7 @@ class _Replay:
             for key in ("operators", "models")
             if self.then[key] != now[key]
         ]
-        checks = (self._labels, self._input, self._learned, self._looked_at, self._layers, self._figures)
+        checks = (self._labels, self._input, self._learned, self._looked_at, self._layers, self._figures, self._rows)
         for check in checks:
             yield from check()
         yield from self._decisions(limit)
@@ -197,7 +199,7 @@ class _Replay:
             )
 
     def _figures(self) -> Iterator[str]:
-        """Every figure of metrics.json and the last row of results.csv, against the decisions one by one."""
+        """Every figure of metrics.json, against the decisions one by one."""
         path = self.trained.folder / "metrics.json"
         try:
             stated: Any = json.loads(path.read_text("utf-8"))
@@ -217,6 +219,46 @@ class _Replay:
                 yield f"metrics.json states for {name!r} {line}"
             if list(entries[name].get("rates", {}).values()) != self.held[f"rates/{name}"].tolist():
                 yield f"metrics.json states for {name!r} other firing rates than the training process measured"
+
+    def _rows(self) -> Iterator[str]:
+        """The rows and curves of all epochs as the training process wrote them; the last row follows from decisions."""
+        folder, kept = self.trained.folder, self.held.get("written/results.csv")
+        if kept is None:
+            self.notes.append("results.csv and curves.png have no witness: an earlier version trained this run")
+            return
+        path = folder / "results.csv"
+        before, now = bytes(kept.tolist()), path.read_bytes() if path.is_file() else b""
+        wrong = [] if now == before else [_other_row(before, now)]
+        drawn, picture = self.held.get("written/curves.png"), folder / "curves.png"
+        if drawn is not None and picture.is_file():
+            if sha256(picture.read_bytes()).digest() != bytes(drawn.tolist()):
+                wrong.append("curves.png is not the picture that the training process drew")
+        elif picture.is_file():
+            wrong.append("curves.png was not there when the training process ended")
+        rows = _table(before)
+        wrong += [] if not rows or self.trained.config.noise.temper else self._last_row(rows[-1])
+        yield from wrong
+        if not wrong and len(rows) > 1:
+            self.equal.append(
+                f"results.csv and its curves are as the training process wrote them; rows 1 to {len(rows) - 1} cannot "
+                f"be computed again, as their networks are gone, and of the last row only the figures of parts can"
+            )
+
+    def _last_row(self, row: Mapping[str, str]) -> Iterator[str]:
+        """Figures of the last epoch, which are those of the network that is left."""
+        if self.trained.prepared.targets is not None:
+            return
+        for part in ("test", "validation"):
+            if f"decided/{part}" in self.held and row.get(f"{part}_nll"):
+                rows, labels = self.held[f"decided/{part}"].double().tolist(), self.held[f"truth/{part}"].tolist()
+                found = recomputed(rows, labels)
+                for name in ("accuracy", "nll", "ece"):
+                    stated = row.get(f"{part}_{name}")
+                    if stated and not abs(_number(stated) - found[name]) <= ALIKE * max(1.0, abs(found[name])):
+                        yield (
+                            f"results.csv states {part}_{name} {stated[:12]} after the last epoch; the decisions give "
+                            f"{found[name]:.6g}"
+                        )
 
     @torch.no_grad()
     def _decisions(self, limit: int | None) -> Iterator[str]:
@@ -296,6 +338,27 @@ def _wrong(stated: Mapping[str, Any], rows: list[list[float]], truth: NDArray[np
         for name, figure in figures.items():
             if not abs(stated[name][number] - figure) <= ALIKE * max(1.0, abs(figure)):
                 yield f"{name} {stated[name][number]:.6g}; its values give {figure:.6g}"
+
+
+def _table(text: bytes) -> list[dict[str, str]]:
+    return list(csv.DictReader(text.decode("utf-8", "replace").splitlines()))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def _other_row(before: bytes, now: bytes) -> str:
+    """Return the first figure of results.csv that is not the one that was written."""
+    was, found = _table(before), _table(now)
+    for number, (old, new) in enumerate(zip(was, found, strict=False), 1):
+        for name, value in old.items():
+            if new.get(name) != value:
+                return f"results.csv, epoch {number}: {name} is {new.get(name)}; the training process wrote {value}"
+    return f"results.csv is not the one that the training process wrote: it has {len(found)} rows, expected {len(was)}"
 
 
 def _part(name: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ import pytest
 from axonnx.runtime.format.contract import METADATA_KEY
 from axonnx.runtime.measure.metrics import wilson_interval
 from axonnx.train.evaluate import Predictions
+from axonnx.train.output.run_folder import RunFolder
 from axonnx.train.trained import Trained
 from tests.faults.bench import Bench, Ended, ends
 
@@ -78,6 +81,55 @@ def an_accuracy_moved_by_four_samples(bench: Bench) -> Ended:
 def figures_of_the_training_part_called_those_of_the_test(bench: Bench) -> Ended:
     """A file of honest figures under another name."""
     return forged(bench, lambda figures: figures.update(test=figures["train"]))
+
+
+def rewritten(bench: Bench, name: str, change: Callable[[bytes], bytes]) -> Ended:
+    """The verification of a run of which a file that training wrote was changed."""
+    run = bench.copy()
+    (run / name).write_bytes(change((run / name).read_bytes()))
+    return bench.verify(bench.file, run)
+
+
+def _better(text: bytes) -> bytes:
+    rows = list(csv.DictReader(StringIO(text.decode())))
+    rows[0]["test_accuracy"] = "0.97"
+    out = StringIO()
+    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue().encode()
+
+
+@ends(1, "results.csv, epoch 1: test_accuracy is 0.97", quick=True)
+def a_row_of_results_forged(bench: Bench) -> Ended:
+    """The accuracy of an epoch, which the report draws."""
+    return rewritten(bench, "results.csv", _better)
+
+
+@ends(1, "results.csv is not the one that the training process wrote", quick=True)
+def an_epoch_added_to_the_results(bench: Bench) -> Ended:
+    """One more row, as if training had gone on."""
+    return rewritten(bench, "results.csv", lambda text: text + text.splitlines(keepends=True)[-1])
+
+
+@ends(1, "curves.png is not the picture that the training process drew", quick=True)
+def curves_drawn_again(bench: Bench) -> Ended:
+    """A picture of other curves."""
+    return rewritten(bench, "curves.png", lambda picture: picture + b"\0")
+
+
+@ends(1, "results.csv states test_accuracy 0.97")
+def a_training_process_that_writes_better_results(bench: Bench) -> Ended:
+    """The rows and their witness agree; the decisions say otherwise."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        write = RunFolder.write_results
+        patch.setattr(
+            RunFolder, "write_results", lambda self, rows: write(self, [{**row, "test_accuracy": 0.97} for row in rows])
+        )
+
+    run = bench.train(plant=plant)
+    return bench.verify(bench.export(run), run)
 
 
 def predicted(change: Callable[[dict[str, Predictions]], None]) -> Callable[[pytest.MonkeyPatch], None]:
