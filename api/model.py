@@ -221,8 +221,8 @@ class Model(runtime.Model):
             source: A recording, ``-`` for standard input, ``udp:[HOST:]PORT``, or an npz or npy file of frames.
             format: File format, if it cannot be detected (required for stdin: csv or records).
             index: Which recording of a file with many.
-            fit: Fit another sensor to the network's: resize, centre or X,Y (crop), merge (one polarity), WxH (sensor
-                size, if the file does not state it). May be repeated; --resize, --crop, --sensor and
+            fit: Fit another sensor to the network's: resize, centre or X,Y (crop), merge (one polarity), swap (0 and
+                1), WxH (sensor size, if the file does not state it). May be repeated; --resize, --crop, --sensor and
                 --merge-polarities are short for these.
             reorder: Put events that arrive up to this many microseconds late back in order.
             on_disorder: Events later than that: an error (default), dropped and counted (default of udp), or the whole
@@ -295,7 +295,7 @@ class Model(runtime.Model):
             data: A folder of recordings with a folder for each class, an npz of frames and labels, the name of a data
                 set, or a run folder.
             part: train, validation or test, of data that has parts (default: test).
-            fit: Fit another sensor to the network's: resize, centre or X,Y (crop), merge, WxH. May be repeated.
+            fit: Fit another sensor to the network's: resize, centre or X,Y (crop), merge, swap, WxH; may be repeated.
             seed: Seed of a stochastic file's noise and of the bootstrap.
             jobs: Processes on this machine, or a Dask cluster: tcp://host:8786, or slurm:profile.yaml to start one.
             progress: Hears how far the work is.
@@ -391,7 +391,7 @@ class Model(runtime.Model):
             part: train, validation or test, of data that has parts (default: test).
             limit: At most this many samples (default: all for decisions, 64 for traces, 16 recordings from file to
                 decision).
-            fit: Fit another sensor to the network's: resize, centre or X,Y (crop), merge, WxH. May be repeated.
+            fit: Fit another sensor to the network's: resize, centre or X,Y (crop), merge, swap, WxH; may be repeated.
             compiled: Folder that axonnx compile wrote: build it as it is, run it here or in an emulator, and compare
                 every spike, logit and decision with the file. Its code is executed.
             seed: Seed of a stochastic file's noise, and of generated input.
@@ -557,7 +557,7 @@ class Model(runtime.Model):
             clients: Most streams at once.
             memory_mib: No new stream begins if the process holds more memory than this, in MiB.
             message_kib: Largest message in KiB.
-            fit: Fit another sensor to the network's: resize, centre or X,Y (crop), merge, WxH. May be repeated.
+            fit: Fit another sensor to the network's: resize, centre or X,Y (crop), merge, swap, WxH; may be repeated.
             continuous: Carry the state over from one window to the next.
             stop_at: Decide as soon as a class has this probability.
             origin: Where the first window begins: first (event), or microseconds (default: as the file says).

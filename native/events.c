@@ -70,7 +70,19 @@ typedef struct {
     int64_t events, off_sensor, bad_polarity, before, after, late; /* all events, and those in no bin by reason */
     int64_t surplus, clipped; /* events beyond 255 in the open bin; events that complete bins lost */
     int64_t bins_listed, cells_listed, counted; /* numbers of written entries; counted: the sum of all values */
+    int64_t *ends;         /* of each listed bin that a number of events may end: its end in microseconds */
+    int64_t most, in_bin;  /* a bin ends with so many events, 0: with its time alone; events in the open bin */
+    int64_t anchor;        /* where bin `base` begins: the origin, or the event that ended the bin before */
+    uint64_t base;
+    int64_t frame_end;     /* of the bin in `frame` */
+    int64_t last_time;     /* of the last event in the open bin */
 } open_bin;
+
+/* Where the open bin ends by its time. */
+INLINE int64_t end_of_open(const open_bin *b)
+{
+    return (int64_t)((uint64_t)b->anchor + (b->index - b->base + 1) * b->bin_us);
+}
 
 /* Moves one count to the list, clipped to the limit. */
 INLINE void list_cell(open_bin *b, int64_t cell)
@@ -123,12 +135,13 @@ INLINE int64_t cell_of(const open_bin *b, event e)
 
 /* Completes the open bin and moves its counts out. `first` is the event that opened it, or −1 if an earlier call
    did. After few events it is faster to look up their cells than to check every cell of a large sensor. */
-NOINLINE void complete(open_bin *b, const uint8_t *events, int64_t first, int64_t stop)
+NOINLINE void complete(open_bin *b, const uint8_t *events, int64_t first, int64_t stop, int64_t end)
 {
     const int64_t before = b->cells_listed;
-    if (b->frame != NULL)
+    if (b->frame != NULL) {
         take_frame(b);
-    else if (first >= 0 && 8 * (stop - first) < b->size) {
+        b->frame_end = end;
+    } else if (first >= 0 && 8 * (stop - first) < b->size) {
         for (int64_t i = first; i < stop; i++) {
             const event e = read_event(events, i);
             if (on_sensor(b, e) && b->cells[cell_of(b, e)]) list_cell(b, cell_of(b, e));
@@ -137,12 +150,14 @@ NOINLINE void complete(open_bin *b, const uint8_t *events, int64_t first, int64_
         for (int64_t cell = 0; cell < b->size; cell++)
             if (b->cells[cell]) list_cell(b, cell);
     if (b->cells_listed > before) {
+        if (b->most) b->ends[b->bins_listed] = end;
         b->busy[b->bins_listed] = b->index;
         b->starts[b->bins_listed++] = before;
     }
     b->clipped += b->surplus;
     b->surplus = 0;
     b->touched = 0;
+    b->in_bin = 0;
 }
 
 /* The times of the open bin: t belongs to it if t − begin < length, modulo 2^64. An earlier t wraps to a large
@@ -154,10 +169,11 @@ typedef struct {
 
 INLINE span times_of(const open_bin *b)
 {
-    const uint64_t last_time = (uint64_t)INT64_MAX - (uint64_t)b->origin, low = b->index * b->bin_us;
-    const int beyond = b->index > UINT64_MAX / b->bin_us || low > last_time;
+    const uint64_t last_time = (uint64_t)INT64_MAX - (uint64_t)b->anchor, since = b->index - b->base;
+    const uint64_t low = since * b->bin_us;
+    const int beyond = since > UINT64_MAX / b->bin_us || low > last_time;
     if (!b->known || beyond || (b->last >= 0 && b->index == (uint64_t)b->last)) return (span){0, 0};
-    return (span){(uint64_t)b->origin + low, last_time - low < b->bin_us ? last_time - low + 1 : b->bin_us};
+    return (span){(uint64_t)b->anchor + low, last_time - low < b->bin_us ? last_time - low + 1 : b->bin_us};
 }
 
 /* Counts events from number `i` on; returns the first one that is not in the open bin. The caller handles all rarer
@@ -167,6 +183,7 @@ NOINLINE int64_t count_run(open_bin *b, span open, const uint8_t *events, int64_
     const open_bin fixed = *b; /* a copy: stores to bytes may alias *b, which would be reloaded for every event */
     const int64_t start = i;
     int64_t surplus = 0;
+    if (fixed.most && count - i > fixed.most - fixed.in_bin) count = i + fixed.most - fixed.in_bin;
     for (; i < count; i++) {
         const event e = read_event(events, i);
         if (!on_sensor(&fixed, e) || (uint64_t)e.t - open.begin >= open.length) break;
@@ -177,34 +194,49 @@ NOINLINE int64_t count_run(open_bin *b, span open, const uint8_t *events, int64_
     }
     b->surplus += surplus;
     b->touched |= i > start;
+    b->in_bin += i - start;
     return i;
 }
 
-/* Counts events from `start` on; returns their number, or the first one that ends a bin for which there is no room. */
+/* Counts events from `start` on; returns their number, or the first one that ends a bin for which there is no room. A bin
+   that is full ends with its last event: at once, or where there is no room as soon as this is called again. */
 EXPORT int64_t axonnx_push(open_bin *b, const uint8_t *events, int64_t start, int64_t count)
 {
     int64_t i = start, first = -1;
     span open = times_of(b);
-    while ((i = count_run(b, open, events, i, count)) < count) {
+    for (;;) {
+        if (b->most && b->in_bin == b->most) {
+            if (b->frame == NULL && b->busy == NULL) break;
+            complete(b, events, first, i, b->last_time);
+            b->base = ++b->index;
+            b->anchor = b->last_time;
+            open = times_of(b);
+            first = i;
+        }
+        const int64_t from = i;
+        i = count_run(b, open, events, i, count);
+        if (b->most && i > from) b->last_time = read_event(events, i - 1).t;
+        if (b->most && b->in_bin == b->most) continue;
+        if (i == count) break;
         const event e = read_event(events, i);
         if (e.x >= b->width || e.y >= b->height)
             b->off_sensor++;
         else if (e.p >= b->polarities)
             b->bad_polarity++;
         else if (!b->known) {
-            b->origin = e.t;
+            b->anchor = b->origin = e.t;
             b->known = 1;
             open = times_of(b);
             continue; /* with the same event */
         } else if (e.t < b->origin)
             b->before++;
         else {
-            uint64_t index = ((uint64_t)e.t - (uint64_t)b->origin) / b->bin_us;
+            uint64_t index = e.t < b->anchor ? 0 : b->base + ((uint64_t)e.t - (uint64_t)b->anchor) / b->bin_us;
             const int after = b->last >= 0 && index >= (uint64_t)b->last;
             if (after) index = (uint64_t)b->last;
             if (index > b->index) {
                 if (b->frame == NULL && b->busy == NULL) break;
-                complete(b, events, first, i);
+                complete(b, events, first, i, end_of_open(b));
                 b->index = index;
                 open = times_of(b);
                 first = i;

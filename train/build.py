@@ -19,7 +19,7 @@ from axonnx.models import Network, Variant
 from axonnx.models.checking import check_network
 from axonnx.models.described import DescribedNetwork, numbers_in, read_layers
 from axonnx.runtime.binning import Binning
-from axonnx.runtime.format.contract import InputContract, MergingContract
+from axonnx.runtime.format.contract import MOST_SCALED, InputContract, MergingContract
 from axonnx.runtime.format.network_input import merge_frames
 from axonnx.train import own
 from axonnx.train.config.own import OwnSource, own_source
@@ -107,6 +107,8 @@ def _refuse_idle_settings(config: DataConfig, splits: DataSplits) -> None:
     """Refuse a setting that this kind of data would never look at."""
     events = splits.kind == "events"
     idle = FRAME_SETTINGS if events else EVENT_SETTINGS
+    if config.scale_to is not None and config.centre:
+        raise AxonnxError("data.scale_to is for counts, which begin at 0; leave data.centre out")
     if not events and config.merge_frames == 1:
         idle = (*idle, "clip")
     for key in idle:
@@ -115,13 +117,16 @@ def _refuse_idle_settings(config: DataConfig, splits: DataSplits) -> None:
             raise AxonnxError(f"data.{key} is for {kind}; {config.name} has {splits.kind}. Leave it out")
 
 
-EVENT_SETTINGS = ("bins", "duration_ms", "values", "downsample", "polarity")
+LONGEST_BIN_US = 3_600_000_000  # of a bin that its events alone end: an hour
+EVENT_SETTINGS = ("bins", "duration_ms", "bin_events", "values", "downsample", "polarity")
 FRAME_SETTINGS = ("merge_frames", "repeat", "centre")
 
 
 def make_binning(config: DataConfig, splits: DataSplits) -> Binning:
     """How the data set's events become frames."""
     duration_us = config.windows.duration_us if config.duration_ms is None else round(1000 * config.duration_ms)
+    if config.bin_events is not None and config.bins is not None and duration_us is None:
+        duration_us = config.bins * LONGEST_BIN_US
     if config.bins is None or duration_us is None:
         raise _without_binning(config, splits)
     assert splits.sensor is not None
@@ -130,6 +135,7 @@ def make_binning(config: DataConfig, splits: DataSplits) -> Binning:
             duration_us=duration_us,
             bins=config.bins,
             sensor=splits.sensor,
+            most_events=config.bin_events,
             origin="zero" if splits.cut else splits.origin,  # windows begin where they were cut
             values=config.values,
             clip=config.clip,
@@ -367,6 +373,7 @@ def input_contract(config: Config, prepared: Prepared) -> InputContract:
         fit=prepared.splits.fit,
         merging=prepared.merging,
         repeated=prepared.repeated,
+        scaled_to=config.data.scale_to,
         centre=config.data.centre,
         shift=config.data.shift,
         largest=_largest(config, prepared),
@@ -380,6 +387,8 @@ def _deployed(prepared: Prepared) -> Binning | None:
 
 
 def _largest(config: Config, prepared: Prepared) -> int:
+    if config.data.scale_to is not None:
+        return MOST_SCALED
     if prepared.binning is not None:
         return prepared.binning.limit
     parts = [data.frames for data in prepared.splits.parts.values() if isinstance(data, Frames)]

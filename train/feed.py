@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from axonnx.runtime.format.contract import unit_of
+from axonnx.runtime.format.network_input import scale_counts
 from axonnx.train.data.batches import Batches
 from axonnx.train.distributed import World
 
@@ -43,11 +44,12 @@ class Waited(Iterator[Batch]):
 
 @dataclass(frozen=True)
 class Feed:
-    """A data set's batches as tensors; input is divided by 2^shift, which loses no bit."""
+    """A data set's batches as tensors; counts are scaled if asked for, and divided by 2^shift, which loses no bit."""
 
     batches: Batches
     shift: int
     device: torch.device
+    scale_to: int | None = None
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -70,6 +72,8 @@ class Feed:
                 yield batch
 
     def _tensors(self, x: NDArray[np.generic], labels: NDArray[np.int64]) -> Batch:
+        if self.scale_to is not None:
+            x = scale_counts(x if x.ndim == 5 else x[np.newaxis], self.scale_to).reshape(x.shape)
         values = np.ascontiguousarray(x, np.float32)
         if self.shift:
             values *= np.float32(unit_of(self.shift))  # of this batch alone: Batches made it

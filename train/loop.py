@@ -81,7 +81,7 @@ def learn_feed(prepared: Prepared, config: Config, device: torch.device, world: 
         shuffle=True,
         shard=(world.rank, world.size),
     )
-    return Feed(learn, config.data.shift, device)
+    return Feed(learn, config.data.shift, device, config.data.scale_to)
 
 
 def part_feed(
@@ -89,7 +89,8 @@ def part_feed(
 ) -> Feed:
     """Return a part of the data in order, for evaluation; only the ``chosen`` samples if they are given."""
     data, size = prepared.splits.parts[part], evaluated_at_once(config)
-    return Feed(_batches(data, prepared, config, chosen, batch_size=size, shuffle=False), config.data.shift, device)
+    batches = _batches(data, prepared, config, chosen, batch_size=size, shuffle=False)
+    return Feed(batches, config.data.shift, device, config.data.scale_to)
 
 
 def evaluated_at_once(config: Config) -> int:

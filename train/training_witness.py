@@ -100,7 +100,7 @@ def made_again(prepared: Prepared, config: Config, part: str, chosen: NDArray[np
     """Return these samples of a part as one batch, from the data itself: nothing that a cache holds is taken."""
     kept, binning = prepared.splits.parts[part].subset(chosen), prepared.binning
     batches = Batches(kept, binning=binning, centre=config.data.centre, batch_size=len(chosen), shuffle=False)
-    return next(Feed(batches, config.data.shift, CPU).epoch(0))
+    return next(Feed(batches, config.data.shift, CPU, config.data.scale_to).epoch(0))
 
 
 @torch.no_grad()

@@ -18,14 +18,13 @@ import torch
 from numpy.typing import NDArray
 
 from axonnx.export.step.capture import Member
-from axonnx.export.verify.plain.bins import plainly
+from axonnx.export.verify.plain.bins import entering_plainly, plainly
 from axonnx.export.verify.plain.normal_noise import QUANTILES, plain_normal
 from axonnx.export.verify.structure import Findings, Subject
 from axonnx.models import MEAN_FIELD, Replay, SpikingNetwork
 from axonnx.runtime.binning.settings import Binning
 from axonnx.runtime.events.arrays import Events
 from axonnx.runtime.format.names import NOISE
-from axonnx.runtime.format.network_input import to_input
 from axonnx.runtime.measure.sample_choice import choose_samples
 from axonnx.runtime.model import Model, load
 from axonnx.runtime.streams.decision import Decision
@@ -95,7 +94,7 @@ def _windows(data: Recordings, binning: Binning) -> list[Events]:
     for index in choose_samples(data.labels, WINDOWS):
         events = data[int(index)].copy()
         events["t"] -= events["t"][0] if len(events) else 0
-        inside = events[events["t"] < length][:MOST_EVENTS]
+        inside = events[events["t"] < length][: max(MOST_EVENTS, 2 * min(binning.most_events or 0, 5 * MOST_EVENTS))]
         if not len(inside):
             continue
         inside["t"][-1] = length - 1
@@ -132,12 +131,10 @@ class Stream:
     @torch.no_grad()
     def _expected(self) -> Iterator[Said]:
         """The collapsed network through every window from rest."""
-        length = self._binning.bins
-        for window, events in enumerate(self.windows):
-            moved = events.copy()
-            moved["t"] -= window * length * self._binning.bin_us
-            frames = plainly(moved, self._binning.model_copy(update={"origin": "zero"}))
-            x = torch.from_numpy(to_input(frames[:, None], self.subject.contract.input))
+        length, binning = self._binning.bins, self._binning.model_copy(update={"origin": "zero"})
+        frames = plainly(np.concatenate(list(self.windows)), binning, whole=True)
+        for window, seen in enumerate(np.split(frames, len(frames) // length)):
+            x = torch.from_numpy(entering_plainly(seen, self.subject.contract.input))
             noise = self.model.noise(self.seed, [window], 0, length)
             members = [self._running(member, x, noise) for member in self.subject.collapsed.members]
             for step in range(length):
@@ -180,7 +177,10 @@ class Stream:
         for start, stop in pairwise([0, *cuts.tolist(), len(events)]):
             found += session.push(events[start:stop])
             if stop < len(events):
-                found += session.advance(int(events["t"][stop]) // bin_us * bin_us)  # the open bin goes on
+                reached = int(events["t"][stop])
+                if self._binning.most_events is None:
+                    reached = reached // bin_us * bin_us  # the open bin goes on
+                found += session.advance(reached)
                 state = session.save()
                 session = self._session(stop_at)
                 session.restore(state)

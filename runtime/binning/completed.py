@@ -37,6 +37,7 @@ class CellList(NamedTuple):
     starts: NDArray[np.int64]  # of each busy bin
     cell: NDArray[np.uint32]
     value: NDArray[np.uint8]
+    ends: NDArray[np.int64] = np.empty(0, np.int64)  # of each busy bin in microseconds, if events can end it
 
 
 NOTHING = CellList(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint8))
@@ -48,6 +49,7 @@ class BinContents(NamedTuple):
     frame: NDArray[np.uint8] | None = None  # [cells] of the previously open bin; None if it is silent
     listed: CellList = NOTHING
     counted: int = 0  # sum of all values
+    frame_end: int = 0  # where the previously open bin ended
 
 
 class CompletedBins:
@@ -57,11 +59,13 @@ class CompletedBins:
     silence of at least a block's length as one item without frames, so that hours of silence cost nothing.
     """
 
-    __slots__ = ("counted", "first", "frame", "frame_shape", "listed", "stop")
+    __slots__ = ("begin", "counted", "first", "frame", "frame_end", "frame_shape", "listed", "stop")
 
-    def __init__(self, first: int, stop: int, frame_shape: tuple[int, int, int], ended: BinContents) -> None:
-        self.first, self.stop, self.frame_shape = first, stop, frame_shape
-        self.frame, self.listed, self.counted = ended
+    def __init__(
+        self, first: int, stop: int, frame_shape: tuple[int, int, int], ended: BinContents, begin: int = 0
+    ) -> None:
+        self.first, self.stop, self.frame_shape, self.begin = first, stop, frame_shape, begin
+        self.frame, self.listed, self.counted, self.frame_end = ended
 
     @property
     def block_bins(self) -> int:
@@ -98,6 +102,14 @@ class CompletedBins:
                 yield Stretch(at, count, self.frames(at, count))
                 at += count
 
+    def end_us(self, at: int, bin_us: int) -> int:
+        """Return where bin `at` ended, if events can end bins: silent bins last `bin_us` after the last busy one."""
+        if entry := int(self.listed.busy.searchsorted(np.uint64(at), "right")):
+            return int(self.listed.ends[entry - 1]) + (at - int(self.listed.busy[entry - 1])) * bin_us
+        if self.frame is not None:
+            return self.frame_end + (at - self.first) * bin_us
+        return self.begin + (at + 1 - self.first) * bin_us
+
     def next_busy(self, at: int) -> int:
         """Return the first bin from `at` on that is not silent, or `stop`."""
         if at == self.first and self.frame is not None:
@@ -120,7 +132,7 @@ class CompletedBins:
 
     def _places(self, first: int, count: int, cells: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """Return the positions of the listed cells in frames of `count` bins, and their values."""
-        busy, starts, cell, value = self.listed
+        busy, starts, cell, value, _ = self.listed
         if len(busy) == 0:
             return starts, value
         low = int(busy.searchsorted(np.uint64(first)))

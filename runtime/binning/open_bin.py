@@ -25,6 +25,10 @@ _FIELDS = (
     (ctypes.c_int64, "events off_sensor bad_polarity before after late"),
     (ctypes.c_int64, "surplus clipped"),
     (ctypes.c_int64, "bins_listed cells_listed counted"),
+    (ctypes.c_void_p, "ends"),
+    (ctypes.c_int64, "most in_bin anchor"),
+    (ctypes.c_uint64, "base"),
+    (ctypes.c_int64, "frame_end last_time"),
 )
 
 
@@ -53,6 +57,7 @@ class OpenBin(ctypes.Structure):
             last=-1 if last is None else last,
             bin_us=binning.bin_us,
             known=binning.origin == "zero",
+            most=binning.most_events or 0,
         )
         self.binning, self._ended = binning, False
         self.counts = np.zeros(binning.cells, np.uint8)
@@ -64,6 +69,11 @@ class OpenBin(ctypes.Structure):
     def bin(self) -> int:
         """Index of the open bin: all bins before it are complete."""
         return END if self._ended else self.index
+
+    @property
+    def begin(self) -> int:
+        """Where the open bin begins, in microseconds."""
+        return self.anchor + (self.bin - self.base) * self.bin_us
 
     @property
     def outside(self) -> Outside:
@@ -84,6 +94,7 @@ class OpenBin(ctypes.Structure):
         """Replace the counts."""
         self.counts[:] = np.minimum(counts, FULL)
         self.surplus = int(np.maximum(counts - FULL, 0).sum())
+        self.in_bin = int(counts.sum())
 
 
 @lru_cache(maxsize=64)

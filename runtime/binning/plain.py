@@ -1,5 +1,8 @@
 """Count a stream's events with numpy, as `axonnx_push` in native/events.c does; used when there is no core."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +23,9 @@ def push(events: Events, at: OpenBin) -> BinContents:
         return BinContents()
     if not at.known:
         at.origin, at.known = int(times[0]), 1
+        at.anchor = at.origin
+    if at.most:
+        return _push_one_by_one(times, cell, at)
     index, cell, clock, touched = _place(times, cell, at)
     first_open = int(np.searchsorted(index, np.uint64(clock)))
     ended = BinContents() if clock == at.bin else _complete(clock, index[:first_open], cell[:first_open], at)
@@ -31,6 +37,43 @@ def push(events: Events, at: OpenBin) -> BinContents:
 def close(stop: int, at: OpenBin) -> BinContents:
     """Complete the open bin, and make bin `stop` the open one."""
     return _complete(stop, np.empty(0, np.uint64), np.empty(0, np.int64), at)
+
+
+def _push_one_by_one(times: NDArray[np.int64], cell: Cells, at: OpenBin) -> BinContents:
+    """Count events where a number of them ends a bin, so that each one may move the bins of all later ones."""
+    counted, bins, ends = list[int](), list[int](), dict[int, int]()
+    index, begin, count, anchor, base = at.bin, at.begin, at.in_bin, at.anchor, at.base
+    for number, t in enumerate(times.tolist()):
+        if t < at.origin:
+            at.before += 1
+            continue
+        if t < begin:
+            at.late += 1
+            continue
+        passed = (t - begin) // at.bin_us
+        if at.last >= 0:
+            passed = min(passed, at.last - index)
+        if passed:
+            ends[index] = begin + at.bin_us
+            index, begin, count = index + passed, begin + passed * at.bin_us, 0
+        if index == at.last:
+            at.after += 1
+            continue
+        counted.append(number)
+        bins.append(index)
+        count += 1
+        if count == at.most:
+            ends[index] = t
+            index, begin, count = index + 1, t, 0
+            anchor, base = begin, index
+    found, which = np.array(bins, np.uint64), cell[counted]
+    first_open = int(np.searchsorted(found, np.uint64(index)))
+    ended = BinContents()
+    if index != at.bin:
+        ended = _complete(index, found[:first_open], which[:first_open], at, ends)
+    _add(which[first_open:], at)
+    at.anchor, at.base, at.in_bin, at.touched = anchor, base, count, count > 0
+    return ended
 
 
 def _on_sensor(events: Events, at: OpenBin) -> tuple[NDArray[np.int64], Cells]:
@@ -69,17 +112,25 @@ def _add(cell: Cells, at: OpenBin) -> None:
     at.surplus += int(np.maximum(counts - FULL, 0).sum())
 
 
-def _complete(stop: int, index: Bins, cell: Cells, at: OpenBin) -> BinContents:
-    """Complete all bins before `stop`; the events not yet counted come in ascending order of bins."""
+def _complete(
+    stop: int, index: Bins, cell: Cells, at: OpenBin, ends: Mapping[int, int] = MappingProxyType({})
+) -> BinContents:
+    """Complete all bins before `stop`; the events not yet counted come in ascending order of bins.
+
+    `ends` says where bins ended if events can end them.
+    """
+    frame_end = ends.get(at.bin, at.begin + at.bin_us) if at.most else 0
     in_open = int(np.searchsorted(index, np.uint64(at.bin), side="right"))
     _add(cell[:in_open], at)
     frame, cut = clip_counts(at.counts.astype(np.int64), at.binning.limit)
     listed, lost = _listed(index[in_open:], cell[in_open:], at) if in_open < len(index) else (NOTHING, 0)
+    if ends:
+        listed = listed._replace(ends=np.array([ends[each] for each in listed.busy.tolist()], np.int64))
     at.clipped += cut + lost + at.surplus
-    at.counts[:], at.surplus = 0, 0
+    at.counts[:], at.surplus, at.in_bin = 0, 0, 0
     at.open(stop)
     in_frame, in_list = int(frame.sum(dtype=np.int64)), int(listed.value.sum(dtype=np.int64))
-    return BinContents(frame if in_frame else None, listed, in_frame + in_list)
+    return BinContents(frame if in_frame else None, listed, in_frame + in_list, frame_end)
 
 
 def _listed(index: Bins, cell: Cells, at: OpenBin) -> tuple[CellList, int]:

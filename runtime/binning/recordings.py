@@ -13,7 +13,8 @@ from axonnx.native import address_of, find_function
 from axonnx.runtime.binning.open_bin import OpenBin
 from axonnx.runtime.binning.rules import Outside, bin_index, cells_of, clip_counts, count_outside, true_before
 from axonnx.runtime.binning.settings import Binning
-from axonnx.runtime.events.arrays import Events, check_events
+from axonnx.runtime.binning.stream import Binner
+from axonnx.runtime.events.arrays import Events, check_events, sort_events
 
 # Above this many cells a dense int64 histogram takes more memory than the events, so counting sorts them instead.
 DENSE_CELLS = 2**22
@@ -72,8 +73,22 @@ def bin_batch(events: Events, offsets: ArrayLike, binning: Binning) -> BatchBinn
         AxonnxError: If the offsets do not cut the events into recordings.
     """
     edges = _check_offsets(np.asarray(offsets), len(check_events(events)))
+    if binning.most_events is not None:
+        return _one_by_one(events, edges, binning)
     native = find_function("bin", None, c_void_p, c_void_p, c_int64, c_void_p)
     return _plain(events, edges, binning) if native is None else _native(native, events, edges, binning)
+
+
+def _one_by_one(events: Events, edges: NDArray[np.int64], binning: Binning) -> BatchBinned:
+    """Bin each recording as a stream in the order of time, on which it depends where a bin ends."""
+    frames, ended = np.zeros((len(edges) - 1, *binning.shape), np.uint8), []
+    for number, (start, stop) in enumerate(itertools.pairwise(edges.tolist())):
+        binner = Binner(binning, last=binning.bins)
+        for completed in (binner.push(sort_events(events[start:stop])), binner.flush(binning.bins)):
+            for first, block in completed:
+                frames[number, first : first + len(block)] = block
+        ended.append((binner.outside, binner.clipped))
+    return BatchBinned(frames, tuple(out for out, _ in ended), np.array([lost for _, lost in ended], np.int64))
 
 
 def _native(native: Any, events: Events, edges: NDArray[np.int64], binning: Binning) -> BatchBinned:

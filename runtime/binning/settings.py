@@ -1,8 +1,8 @@
 """The definition of a frame: sensor, length of a bin, and value of a cell."""
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.events.sensor import Sensor
@@ -16,6 +16,9 @@ Origin = Literal["zero", "first"]
 class Binning(BaseModel):
     """How events become frames: bins of bin_us microseconds each, over a down-sampled sensor.
 
+    With ``most_events``, a bin ends with its last event or with its time, whichever comes first, and the next bin
+    begins where it ended. Of events with equal times the first ones, in their order, belong to the bin that they end.
+
     Examples:
         >>> binning = Binning(sensor=Sensor(width=128, height=128), bins=50, bin_us=10_000, downsample=4)
         >>> binning.shape
@@ -27,6 +30,12 @@ class Binning(BaseModel):
     sensor: Sensor = Field(description="the sensor that recorded the events")
     bins: int = Field(ge=1, le=MOST_BINS, description="number of bins")
     bin_us: int = Field(ge=1, le=INT64_MAX, description="length of a bin in microseconds")
+    most_events: int | None = Field(
+        default=None,
+        ge=1,
+        le=2**31,
+        description="a bin ends with this many events, if its time does not end it before; only written if it is set",
+    )
     origin: Origin = Field(
         default="zero",
         description="start of bin 0: time zero of the recording's clock, or the first event that is on the "
@@ -54,6 +63,7 @@ class Binning(BaseModel):
         bins: int,
         sensor: Sensor,
         *,
+        most_events: int | None = None,
         origin: Origin = "zero",
         values: Literal["count", "binary"] = "count",
         clip: int = 255,
@@ -66,6 +76,7 @@ class Binning(BaseModel):
             duration_us: Length of all bins together in microseconds.
             bins: Number of bins.
             sensor: Sensor that recorded the events.
+            most_events: Events that end a bin before its time does. Default: none do.
             origin: Start of bin 0, as in ``Binning``.
             values: Counts or single bits, as in ``Binning``.
             clip: Largest count.
@@ -89,6 +100,7 @@ class Binning(BaseModel):
             sensor=sensor,
             bins=bins,
             bin_us=duration_us // bins,
+            most_events=most_events,
             origin=origin,
             values=values,
             clip=clip,
@@ -96,12 +108,22 @@ class Binning(BaseModel):
             polarity=polarity,
         )
 
+    @model_serializer(mode="wrap")
+    def _as_before(self, made: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave ``most_events`` out if it is not set: such files have the same bytes as before it was added."""
+        found: dict[str, Any] = made(self)
+        if self.most_events is None:
+            found.pop("most_events", None)
+        return found
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.duration_us > INT64_MAX:
             raise ValueError(
                 f"{self.bins} bins of {self.bin_us} µs exceed the range of int64; use fewer or shorter bins"
             )
+        if self.most_events is not None and self.bin_us == 1:
+            raise ValueError("bins that events can end last at least 2 µs; their numbers must fit 64 bits")
         for side, step in (("width", self.downsample), ("height", self.row_step)):
             size = getattr(self.sensor, side)
             if size % step:

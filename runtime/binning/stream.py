@@ -32,14 +32,16 @@ class BinnerState:
     events: int  # events pushed
     outside: Outside
     clipped: int  # events in complete bins that the limit removed
+    anchor: tuple[int, int] | None = None  # the last bin boundary that events made: microseconds, and the bin after it
 
 
 class Binner:
     """Bin a stream into the same frames as bin_events, however the stream is cut into chunks.
 
-    A bin is complete as soon as an event of a later bin arrives. Events off the sensor, or of an unknown polarity, are
-    counted and otherwise ignored. `binning.bins` is no limit here: bin indices grow as long as the stream lasts, and
-    memory holds the open bin only. With `last`, only bins 0 … last − 1 exist, and later events are counted as `after`.
+    A bin is complete as soon as an event of a later bin arrives, or with its last event if their number ends it.
+    Events off the sensor, or of an unknown polarity, are counted and otherwise ignored. `binning.bins` is no limit
+    here: bin indices grow as long as the stream lasts, and memory holds the open bin only. With `last`, only bins
+    0 … last − 1 exist, and later events are counted as `after`.
 
     The native core counts the events, or numpy if there is no core; the bits are the same.
 
@@ -71,6 +73,18 @@ class Binner:
         return self._open.bin
 
     @property
+    def reached_us(self) -> int | None:
+        """Start of the open bin; None before the first event if the first event is the origin."""
+        at = self._open
+        return at.begin if at.known else None
+
+    def end_us(self, completed: CompletedBins, index: int) -> int | None:
+        """Return where complete bin `index` ended; None if no event came, so that no time is known."""
+        if self.binning.most_events is not None and self._open.known:
+            return completed.end_us(index, self.binning.bin_us)
+        return None if self.origin is None else self.origin + (index + 1) * self.binning.bin_us
+
+    @property
     def events(self) -> int:
         """Number of events pushed."""
         return self._open.events
@@ -88,7 +102,8 @@ class Binner:
     def save(self) -> BinnerState:
         """Return the state as a value that later calls do not change."""
         touched, counts = bool(self._open.touched), self._open.all_counts()
-        return BinnerState(self.origin, self.bin, touched, counts, self.events, self.outside, self.clipped)
+        anchor = (self._open.anchor, self._open.base) if self._open.base else None
+        return BinnerState(self.origin, self.bin, touched, counts, self.events, self.outside, self.clipped, anchor)
 
     def restore(self, state: BinnerState) -> None:
         """Continue from a saved state; refuse one of another binning."""
@@ -100,6 +115,7 @@ class Binner:
         at = self._open
         at.open(state.bin)
         at.origin, at.known = state.origin or 0, state.origin is not None
+        at.anchor, at.base = state.anchor or (at.origin, 0)
         at.take_counts(state.counts.astype(np.int64))
         at.touched, at.events, at.clipped = state.touched, state.events, state.clipped
         for reason, count in state.outside.as_dict().items():
@@ -108,16 +124,19 @@ class Binner:
     def push(self, events: Events) -> CompletedBins:
         """Push events, and return the bins that they complete."""
         count, at, first = len(check_events(events)), self._open, self._open.bin
+        known, start = at.known, at.begin if at.most else 0
         if first > LAST_BIN and count:
             raise AxonnxError("binner: the last bin of int64 time is already complete; start a new Binner.")
         ended = plain.push(events, at) if self._native is None else self._push(self._native, events, count)
-        return CompletedBins(first, first if ended is NO_END else at.bin, self._shape, ended)
+        begin = 0 if not at.most else start if known else at.origin
+        return CompletedBins(first, first if ended is NO_END else at.bin, self._shape, ended, begin)
 
     def advance(self, t_us: int) -> CompletedBins:
         """Complete the bins that end at or before time t_us, without waiting for a later event."""
-        if self.origin is None or t_us < self.origin:
+        at = self._open
+        if self.origin is None or t_us < at.anchor:
             return self._complete_until(self.bin)
-        reached = max(self.bin, (t_us - self.origin) // self.binning.bin_us)
+        reached = max(self.bin, at.base + (t_us - at.anchor) // self.binning.bin_us)
         return self._complete_until(reached if self.last is None else min(reached, self.last))
 
     def flush(self, bins: int = 0) -> CompletedBins:
@@ -126,11 +145,11 @@ class Binner:
 
     def _complete_until(self, stop: int) -> CompletedBins:
         """Complete all bins before `stop`."""
-        first = self.bin
+        first, begin = self.bin, self._open.begin if self._open.most else 0
         if stop > LAST_BIN + 1:
             raise AxonnxError(f"binner: bin {stop} is beyond the int64 times; give an earlier time or fewer bins.")
         ended = BinContents() if stop == first else plain.close(stop, self._open)
-        return CompletedBins(first, stop, self._shape, ended)
+        return CompletedBins(first, stop, self._shape, ended, begin)
 
     def _push(self, native: Any, events: Events, count: int) -> BinContents:
         """Count events with the native core, as `plain.push` does."""
@@ -147,17 +166,26 @@ class Binner:
         if at.frame:  # the frame is still unused, so no bin has ended
             return NO_END
         frame, listed = self._frame if at.counted else None, NOTHING
-        if done < count:
-            left = count - done
+        left = count - done
+        full = bool(at.most) and at.in_bin == at.most  # the bin is over, but there was no room for it
+        if left or full:
+            left += full
             room = left + int(np.count_nonzero(at.counts))
             whole = CellList(
-                np.empty(left, np.uint64), np.empty(left, np.int64), np.empty(room, np.uint32), np.empty(room, np.uint8)
+                np.empty(left, np.uint64),
+                np.empty(left, np.int64),
+                np.empty(room, np.uint32),
+                np.empty(room, np.uint8),
+                np.empty(left if at.most else 0, np.int64),
             )
+            at.ends = address_of(whole.ends)
             at.busy, at.starts = address_of(whole.busy), address_of(whole.starts)
             at.listed_cells, at.listed_values = address_of(whole.cell), address_of(whole.value)
             native(at.address, address, done, count)
             bins, cells = at.bins_listed, at.cells_listed
-            listed = CellList(whole.busy[:bins], whole.starts[:bins], whole.cell[:cells], whole.value[:cells])
-        ended = BinContents(frame, listed, at.counted)
+            listed = CellList(
+                whole.busy[:bins], whole.starts[:bins], whole.cell[:cells], whole.value[:cells], whole.ends[:bins]
+            )
+        ended = BinContents(frame, listed, at.counted, at.frame_end)
         at.busy, at.bins_listed, at.cells_listed, at.counted = None, 0, 0, 0
         return ended

@@ -31,6 +31,7 @@ from axonnx.runtime.format.values import UNITS
 
 METADATA_KEY = "axonnx"
 FORMAT: Literal[1] = 1
+MOST_SCALED = 255  # the largest scaled count
 FINEST = 126  # 2^−126 is the smallest normal float32: some runtimes lose bits in sums of smaller multiples
 
 Floats = NDArray[np.float32]
@@ -102,17 +103,29 @@ class InputContract(Part):
     repeated: bool = Field(
         False, description="whether a sample is one image, shown in every time step; only written if true"
     )
+    scaled_to: int | None = Field(
+        None,
+        ge=1,
+        le=2**24,
+        description="the counts of a time step are scaled so that their sum is about this: of a count c and the sum n, "
+        "min(255, (2·c·scaled_to + n) // (2·n)); only written if it is set",
+    )
     centre: int = Field(0, ge=-UNITS, le=UNITS, description="subtracted from every value")
     shift: int = Field(0, ge=0, le=16, description="the difference is divided by 2^shift, which is exact")
     largest: int = Field(255, ge=1, lt=UNITS, description="largest |value − centre|, the bound for exact sums")
 
     @model_serializer(mode="wrap")
     def _as_before(self, made: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave ``repeated`` out if it is false, so that files have the same bytes as before the field was added."""
+        """Leave out what only some files state, so that all others have the same bytes as before it was added."""
         found: dict[str, Any] = made(self)
-        if not self.repeated:
-            found.pop("repeated", None)
-        return found
+        absent = {"repeated": not self.repeated, "scaled_to": self.scaled_to is None}
+        return {name: value for name, value in found.items() if not absent.get(name)}
+
+    @model_validator(mode="after")
+    def _counts(self) -> Self:
+        if self.scaled_to is not None and (self.centre or self.largest > MOST_SCALED):
+            raise ValueError(f"scaled counts begin at 0 and end at {MOST_SCALED}; centre and largest must agree")
+        return self
 
     @property
     def unit(self) -> float:

@@ -11,19 +11,34 @@ from numpy.typing import NDArray
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning.settings import Binning
 from axonnx.runtime.events.sensor import Sensor
-from axonnx.runtime.format.contract import Contract, InputContract, MergingContract
+from axonnx.runtime.format.contract import MOST_SCALED, Contract, InputContract, MergingContract
 
 Floats = NDArray[np.float32]
 
 
 def to_input(values: NDArray[Any], contract: InputContract) -> Floats:
     """Convert integers [T, B, …] to the network's input [T, B, *shape], exactly."""
+    if contract.scaled_to is not None:
+        values = scale_counts(values, contract.scaled_to)
     x = values.reshape(values.shape[:2] + contract.shape).astype(np.float32)
     if contract.centre:
         x -= np.float32(contract.centre)
     if contract.shift:
         x *= np.float32(contract.unit)
     return x
+
+
+def scale_counts(counts: NDArray[Any], total: int) -> NDArray[np.int64]:
+    """Scale the counts of each frame of [T, B, …] to a sum of about ``total``.
+
+    So the speed of a movement, the contrast of a scene and the length of a time step matter less. A count c of a frame
+    with the sum n becomes min(255, (2·c·total + n) // (2·n)) in integers: c·total/n rounded, halves up. An empty frame
+    stays empty.
+    """
+    whole = counts.astype(np.int64)
+    n = np.maximum(whole.sum(tuple(range(2, whole.ndim)), keepdims=True), 1)
+    scaled: NDArray[np.int64] = np.minimum((2 * total * whole + n) // (2 * n), MOST_SCALED)
+    return scaled
 
 
 def merge_frames(frames: NDArray[np.integer], rule: MergingContract) -> NDArray[np.int32]:
@@ -100,4 +115,8 @@ def _event_steps(contract: InputContract, binning: Binning) -> list[str]:
     if binning.polarity == "merge" and target.polarities == 2:
         steps.append("merges the polarities")
     values = f"counts them up to {binning.clip}" if binning.values == "count" else "stores 1 for any event"
-    return [*steps, f"{values} in each of {binning.bins} bins of {binning.bin_us:,} µs"]
+    bins = f"{binning.bins} bins of {binning.bin_us:,} µs"
+    if binning.most_events is not None:
+        bins = f"{binning.bins} bins, which end after {binning.bin_us:,} µs or {binning.most_events:,} events"
+    steps.append(f"{values} in each of {bins}")
+    return [*steps, *([f"scales the counts of a bin to a sum of {contract.scaled_to:,}"] if contract.scaled_to else [])]

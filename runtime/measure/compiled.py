@@ -33,6 +33,7 @@ def selftest_sum(program: Program) -> int:
     binning = contract.input.binning
     if binning is not None:
         words += [binning.bin_us, 2 * binning.bins + (binning.origin == "first")]
+        words += [] if binning.most_events is None else [binning.most_events]
         words += _cells(contract.input, drawn)
     engine, spiking = NumpyEngine(program), contract.kind == "spiking"
     state, steps = engine.initial_state(1), min(STEPS, contract.input.steps or 1) if spiking else IMAGES

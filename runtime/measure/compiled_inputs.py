@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from axonnx.runtime.binning.settings import Binning
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.format.contract import FitContract, InputContract
 from axonnx.runtime.format.names import MEMBRANE
@@ -91,9 +92,14 @@ def device_recording(name: str, entering: InputContract, windows: Values, random
         counts[0, np.flatnonzero(reached)[0]] = 1  # bin 0 begins with the first event
     last = int(np.flatnonzero(counts.any(1)).max(initial=0)) // binning.bins
     counts = counts[: (last + 1) * binning.bins]
+    if binning.most_events is not None:
+        counts = _at_most(counts, binning.most_events)
     bins, cells = np.nonzero(counts)
     repeats = counts[bins, cells]
-    repeats = repeats + np.where(repeats == binning.limit, random.integers(0, 3, len(repeats)), 0)
+    more = np.where(repeats == binning.limit, random.integers(0, 3, len(repeats)), 0)
+    if binning.most_events is not None:  # events beyond the clip count, too
+        more[np.bincount(bins, repeats + more)[bins] > binning.most_events] = 0
+    repeats = repeats + more
     bins, cells = np.repeat(bins, repeats), np.repeat(cells, repeats)
     edges = np.array([0, binning.bin_us - 1])
     offsets = np.where(
@@ -102,12 +108,36 @@ def device_recording(name: str, entering: InputContract, windows: Values, random
     start = CLOCK if binning.origin == "first" else 0
     if binning.origin == "first":
         offsets[:1] = 0
+    begins = bins * binning.bin_us
+    if binning.most_events is not None and len(bins):
+        begins, offsets = _ended_by_events(bins, offsets, binning, random)
     chosen = pixels[starts[cells] + random.integers(0, np.maximum(reached[cells], 1))]
-    found = np.column_stack([start + bins * binning.bin_us + offsets, chosen])
+    found = np.column_stack([start + begins + offsets, chosen])
     found = np.concatenate([found, _ignored(entering, found, start)])
     found = found[np.argsort(found[:, 0], kind="stable")]
     text = "".join(f"{t},{x},{y},{p}\n" for t, x, y, p in found.tolist())
     return CompiledInput(name, counts.reshape(-1, *windows.shape[1:]), f"t,x,y,p\n{text}")
+
+
+def _at_most(counts: Values, most: int) -> Values:
+    """Leave the first ``most`` events of each bin [bins, cells]."""
+    kept: Values = np.diff(np.minimum(np.cumsum(counts, 1), most), axis=1, prepend=0)
+    return kept
+
+
+def _ended_by_events(
+    bins: Values, offsets: Values, binning: Binning, random: np.random.Generator
+) -> tuple[Values, Values]:
+    """Where the bin of each event begins, and the event's time after that: the last event of a full bin ends it."""
+    full = np.bincount(bins) == binning.most_events
+    lengths = np.where(full, random.integers(0, binning.bin_us, len(full)), binning.bin_us)
+    if binning.origin == "first" and binning.most_events == 1:
+        lengths[0] = 0  # the first event ends its bin where the bin begins
+    begins = np.cumsum(lengths) - lengths
+    offsets = np.where(full[bins], np.minimum(offsets, lengths[bins]), offsets)
+    last = np.flatnonzero(np.diff(bins, append=-1))
+    offsets[last] = np.where(full[bins[last]], lengths[bins[last]], offsets[last])
+    return begins[bins], offsets
 
 
 def tied_frames(program: Program, random: np.random.Generator) -> list[Values]:

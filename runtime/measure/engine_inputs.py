@@ -42,7 +42,7 @@ def generated_values(contract: Contract, seed: int) -> NDArray[np.int64]:
     """Return the same as integers [T, kinds, *shape], before they become the network's input."""
     entering, random = contract.input, np.random.default_rng(seed)
     shape = (entering.steps or 1, *entering.shape)
-    lowest = 0 if entering.binning is not None else -entering.largest
+    lowest = 0 if entering.binning is not None or entering.scaled_to is not None else -entering.largest
     anything = random.integers(lowest, entering.largest, (2, *shape), endpoint=True)
     few = anything[0] * (random.random(shape) < SPARSE)
     return entering.centre + np.stack([few, anything[1], np.zeros_like(few), np.full_like(few, entering.largest)], 1)

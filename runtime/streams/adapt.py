@@ -34,6 +34,8 @@ class Region(NamedTuple):
 class Adapter:
     """Map events from one sensor to another, and count the dropped events by reason.
 
+    ``swap_polarities`` exchanges polarities 0 and 1 in the end; it is set after the adapter was made.
+
     Args:
         target: Sensor that the network expects.
         source: Sensor that recorded the events. Default: unknown.
@@ -66,7 +68,7 @@ class Adapter:
                 options=("sensor",),
             )
         self.target, self.source = target, source
-        self.merge_polarities = merge_polarities
+        self.merge_polarities, self.swap_polarities = merge_polarities, False
         self.dropped = {"off_sensor": 0, "cropped": 0}
         self.region = region or _region(target, source, resize, crop)
         if source is not None and self.region is None:
@@ -88,6 +90,9 @@ class Adapter:
         if self.merge_polarities:
             events = events.copy()
             events["p"] = 0
+        if self.swap_polarities:
+            events = events.copy()
+            events["p"] ^= events["p"] < 2  # others are no polarity, and stay so
         return events
 
     def _without(self, events: Events, wrong: NDArray[np.bool_], reason: str) -> Events:

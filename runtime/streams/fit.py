@@ -26,16 +26,18 @@ class Fit:
         resize: Scale the events to the network's sensor.
         crop: Left and top pixel of the region to keep, or ``"centre"``.
         merge_polarities: Ignore the polarity of events.
+        swap_polarities: Exchange polarities 0 and 1: some cameras and files name them the other way round.
     """
 
     sensor: Sensor | None = None
     resize: bool = False
     crop: Crop | None = None
     merge_polarities: bool = False
+    swap_polarities: bool = False
 
     @classmethod
     def of(cls, given: Fit | str | Sequence[str] | None) -> Fit:
-        """Take a ``Fit``, or words: resize, centre, X,Y, merge, and WxH or WxHxPOLARITIES."""
+        """Take a ``Fit``, or words: resize, centre, X,Y, merge, swap, and WxH or WxHxPOLARITIES."""
         if isinstance(given, Fit):
             return given
         found: dict[str, Any] = {}
@@ -63,13 +65,19 @@ class Fit:
         if trained is not None and not asked and (stated is None or size(stated) == size(trained.sensor)):
             region = Region(trained.left, trained.top, trained.width, trained.height)
             sensor = stated or trained.sensor
-            return Adapter(target, sensor, region=region, merge_polarities=self.merge_polarities)
-        return Adapter(target, stated, resize=self.resize, crop=self.crop, merge_polarities=self.merge_polarities)
+            fitted = Adapter(target, sensor, region=region, merge_polarities=self.merge_polarities)
+        else:
+            fitted = Adapter(target, stated, resize=self.resize, crop=self.crop, merge_polarities=self.merge_polarities)
+        fitted.swap_polarities = self.swap_polarities
+        return fitted
+
+
+SWITCHES = {"resize": "resize", "merge": "merge_polarities", "swap": "swap_polarities"}
 
 
 def _word(word: str) -> dict[str, Any]:
-    if word in ("resize", "merge"):
-        return {"resize" if word == "resize" else "merge_polarities": True}
+    if word in SWITCHES:
+        return {SWITCHES[word]: True}
     if word == "centre":
         return {"crop": "centre"}
     for separator, counts in ((",", (2,)), ("x", (2, 3))):
@@ -78,8 +86,8 @@ def _word(word: str) -> dict[str, Any]:
             sides = [int(number) for number in numbers]
             return {"crop": (sides[0], sides[1])} if separator == "," else {"sensor": _sensor(word, sides)}
     raise AxonnxError(
-        f"fit {word!r}; expected resize, centre, X,Y as in 16,0, merge, or the sensor's size as in 128x128 (128x128x1 "
-        f"for one polarity)"
+        f"fit {word!r}; expected resize, centre, X,Y as in 16,0, merge, swap, or the sensor's size as in 128x128 "
+        f"(128x128x1 for one polarity)"
     )
 
 

@@ -126,10 +126,13 @@ def _array(path: Path, contract: InputContract) -> NDArray[Any]:
 def _whole(values: NDArray[Any], contract: InputContract, where: str) -> NDArray[np.int64]:
     """Convert to integers, and refuse values further from the centre than the contract accepts."""
     low, high = contract.centre - contract.largest, contract.centre + contract.largest
+    low = low if contract.scaled_to is None else 0  # counts
     wrong = np.empty(values.shape, np.bool_)
     for start in range(0, len(values), BLOCK):
         distance = np.abs(values[start : start + BLOCK].astype(np.float64) - contract.centre)
         wrong[start : start + BLOCK] = ~(distance <= contract.largest) | (distance != np.rint(distance))
+        if contract.scaled_to is not None:
+            wrong[start : start + BLOCK] |= values[start : start + BLOCK] < 0
     _check(values, wrong, f"integers from {low} to {high}", where)
     return values.astype(np.int64)
 

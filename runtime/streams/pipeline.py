@@ -27,7 +27,7 @@ class EventHistory:
 
     def __init__(self, adapter: Adapter, binning: Binning) -> None:
         self.adapter = adapter
-        self.binning = binning.model_copy(update={"bins": 1, "origin": "zero"})
+        self.binning = binning.model_copy(update={"bins": 1, "origin": "zero", "most_events": None})
         self.events: Events = np.zeros(0, EVENT)
 
     @property

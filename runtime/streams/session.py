@@ -101,8 +101,7 @@ class Session:
     @property
     def reached_us(self) -> int | None:
         """Start of the open bin on the stream's clock; None before the first event."""
-        origin = self._binner.origin
-        return None if origin is None else origin + self._binner.bin * self._binner.binning.bin_us
+        return self._binner.reached_us
 
     def warm_up(self) -> None:
         """Run one silent bin, so that the first events do not wait for memory and code to be ready."""
@@ -251,14 +250,13 @@ class Session:
                 [windows.silence(window, silent)] if silent else windows.pass_through(at, completed.frames(at, count))
             ):
                 self._decided += 1
-                yield self._decision(outcome, ended_after)
+                yield self._decision(outcome, ended_after, completed)
             at += count
         self._unfinished = False
 
-    def _decision(self, outcome: Outcome, ended_after: int | None) -> Decision:
-        origin = self._binner.origin  # None: a recording without events, so no time is known
+    def _decision(self, outcome: Outcome, ended_after: int | None, completed: CompletedBins) -> Decision:
         return Decision.made_of(
-            t_us=None if origin is None else origin + (outcome.bin + 1) * self._binner.binning.bin_us,
+            t_us=self._binner.end_us(completed, outcome.bin),
             bin=outcome.bin,
             window=outcome.bin // self._windows.length,
             steps=outcome.steps,

@@ -47,12 +47,19 @@ def _binner(binner: BinnerState, cells: int) -> str:
         return f"its open bin is {binner.bin!r}; expected 0 to {LAST_BIN + 1}"
     if binner.origin is not None and (type(binner.origin) is not int or binner.origin not in INT64):
         return f"its origin is {binner.origin!r}; expected a 64-bit number of microseconds"
+    if binner.anchor is not None and not _is_anchor(binner.anchor, binner.bin):
+        return f"its bins follow {binner.anchor!r}; expected a 64-bit number of microseconds and a complete bin"
     counts = binner.counts
     if counts.shape != (cells,) or counts.dtype != np.int64 or ((counts < 0) | (counts >= COUNTS.stop)).any():
         return f"its open bin has counts {counts.dtype} {list(counts.shape)}; expected {cells} from 0 to 2⁶²"
     if type(binner.touched) is not bool or (counts.any() and not binner.touched):
         return "its open bin holds events, but is marked as empty"
     return "" if binner.origin is not None or (binner.bin, binner.touched) == (0, False) else "its origin is missing"
+
+
+def _is_anchor(anchor: tuple[int, int], open_bin: int) -> bool:
+    whole = len(anchor) == 2 and all(type(each) is int for each in anchor)
+    return whole and anchor[0] in INT64 and 0 < anchor[1] <= open_bin
 
 
 def _arrays(state: SessionState) -> str:

@@ -62,6 +62,8 @@ class SessionState:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the state to an npz file. The file is complete, or not there at all."""
         binner = {key: value for key, value in vars(self.binner).items() if key not in ("counts", "outside")}
+        if binner["anchor"] is None:
+            del binner["anchor"]  # as before the field was added
         facts = {
             "format": FORMAT,
             "identity": dict(self.identity),
@@ -99,12 +101,16 @@ class SessionState:
         if facts.pop("format") != FORMAT:
             raise ValueError("another format")
         binner, progress = facts.pop("binner"), facts.pop("progress")
+        anchor = binner.pop("anchor", None)
         optional = [facts.get(name, {}) for name in ("left_out", "delivery")]
         tables = (facts["identity"], *optional, *map(progress["tally"].get, COUNTED))
         if not all(isinstance(part, dict) for part in tables):
             raise ValueError("another layout")
         return cls(
-            binner=BinnerState(**{**binner, "outside": Outside(**binner["outside"]), "counts": arrays.pop("counts")}),
+            binner=BinnerState(
+                **{**binner, "outside": Outside(**binner["outside"]), "counts": arrays.pop("counts")},
+                anchor=None if anchor is None else tuple(anchor),
+            ),
             arrays={name.removeprefix(NETWORK): array for name, array in arrays.items()},
             progress=Progress(
                 **{**progress, "outside": Outside(**progress["outside"]), "tally": Tally(**progress["tally"])}

@@ -117,6 +117,17 @@ class DataConfig(Section):
     duration_ms: PositiveFloat | None = Field(
         default=None, description="time that the T bins cover; of windows in ms it is theirs unless set (events)"
     )
+    bin_events: PositiveInt | None = Field(
+        default=None,
+        le=2**31,
+        description="a time bin ends with this many events, if its time does not end it before; without duration_ms "
+        "their number alone ends it (events)",
+    )
+    scale_to: PositiveInt | None = Field(
+        default=None,
+        le=2**24,
+        description="the counts of a time step are scaled so that their sum is about this, at most 255 each",
+    )
     values: Literal["count", "binary"] = Field(
         default="count", description="events in a bin are counted, or only noticed"
     )

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from axonnx.base.errors import AxonnxError
 from axonnx.train.data.splits import Kind
 
-EVENTS_ONLY = ("blend", "gain", "tone", "time_jitter_us", "jitter_x")
+EVENTS_ONLY = ("start", "blend", "gain", "tone", "time_jitter_us", "jitter_x")
 SEQUENCES = ("drop", "time_stretch")  # of events or of frames
 
 
@@ -34,6 +34,9 @@ class Augmentation(BaseModel):
     )
     time_jitter_us: float = Field(default=0.0, ge=0, description="std of the noise on every event's time")
     time_stretch: float = Field(default=0.0, ge=0, lt=1, description="recordings run slower or faster by this share")
+    start: float = Field(
+        default=0.0, ge=0, lt=1, description="the largest share of a recording's time that is cut off at its beginning"
+    )
     shift_x: int = Field(default=0, ge=0, description="columns (channels of a cochlea) a sample moves at most")
     shift_y: int = Field(default=0, ge=0, description="rows a sample moves at most")
     jitter_x: float = Field(

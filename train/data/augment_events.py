@@ -74,14 +74,17 @@ class _Plan(NamedTuple):
 
 
 def augment_events(
-    data: Recordings, indices: NDArray[np.int64], how: Augmentation, seed: int, epoch: int
+    data: Recordings, indices: NDArray[np.int64], how: Augmentation, seed: int, epoch: int, until: int | None = None
 ) -> AugmentedEvents:
-    """Change the recordings with these ``indices``, each in its own way; those of ``data`` stay as they are."""
+    """Change the recordings with these ``indices``, each in its own way; those of ``data`` stay as they are.
+
+    Of recordings that begin anywhere, events later than ``until`` after the stretch are left out: no bin reaches them.
+    """
     how.check("events")
     drawn = Draws(seed, epoch, indices)
     native = find_function("change", ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
     made, off_sensor = [], np.zeros(len(indices), np.int64)
-    plans = _plans(data, indices, how, drawn)
+    plans = _plans(data, indices, how, drawn, until)
     # One for all recordings: memory that the system just gave costs as much as what is written into it.
     room = np.empty(max((plan.most for plan in plans), default=0) if native else 0, EVENT)
     for at, plan in enumerate(plans):
@@ -93,7 +96,9 @@ def augment_events(
     return AugmentedEvents(*join_events(made), off_sensor)
 
 
-def _plans(data: Recordings, indices: NDArray[np.int64], how: Augmentation, drawn: Draws) -> list[_Plan]:
+def _plans(
+    data: Recordings, indices: NDArray[np.int64], how: Augmentation, drawn: Draws, until: int | None
+) -> list[_Plan]:
     sensor = data.sensor
     larger, mirrored = 1 + drawn.uniform(draws.ZOOM, how.zoom), how.flip & (drawn.unit[:, draws.FLIP] < 0.5)
     upright = np.zeros(len(indices), np.bool_)
@@ -105,14 +110,29 @@ def _plans(data: Recordings, indices: NDArray[np.int64], how: Augmentation, draw
     partners = _partners(data.labels, indices, drawn) if how.blend else indices
     found = []
     for at, (index, partner) in enumerate(zip(indices.tolist(), partners.tolist(), strict=True)):
-        other, move = NOTHING, (0, 0, 0)
+        other, move, own = NOTHING, (0, 0, 0), data[index]
+        if how.start:
+            reached = None if until is None else int(until / stretch[at]) + 1
+            own = _from(own, how.start * float(drawn.unit[at, draws.START]), reached)
         if blended[at]:
             t, x, y = np.rint(data.middle(index) - data.middle(partner)).astype(np.int64).tolist()
             other, move = data[partner], (t, x, y)
         factors = None if copies is None else copies[at]
         place = columns[at], rows[at], factors, int(keep[at]), float(stretch[at])
-        found.append(_Plan(data[index], other, move, *place))
+        found.append(_Plan(own, other, move, *place))
     return found
+
+
+def _from(events: Events, share: float, until: int | None) -> Events:
+    """Leave out the first events, in this share of a recording's time, and those that no bin can reach."""
+    if not len(events):
+        return events
+    first, last = int(events["t"][0]), int(events["t"][-1])
+    begin = first + int(share * (last - first))
+    stop = last + 1 if until is None else begin + until
+    kept = events[slice(*np.searchsorted(events["t"], (begin, stop)))].copy()
+    kept["t"] -= begin
+    return kept
 
 
 def _copies(drawn: Draws, sensor: Sensor, how: Augmentation) -> NDArray[np.float64] | None:

@@ -141,7 +141,8 @@ class Batches:
             events, offsets = data.take(indices)
             lost = np.zeros(len(indices), np.int64)
         else:
-            events, offsets, lost = augment_events(data, indices, self.augmentation, self.seed, epoch)
+            until = 2 * self.binning.duration_us  # the first event that is kept may come late
+            events, offsets, lost = augment_events(data, indices, self.augmentation, self.seed, epoch, until)
         made = bin_batch(events, offsets, self.binning)
         return made.frames, lost + np.array([each.total for each in made.outside], np.int64)
 

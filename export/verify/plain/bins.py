@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from fractions import Fraction
+from math import floor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +13,9 @@ from axonnx.runtime.binning.recordings import bin_events
 from axonnx.runtime.binning.settings import Binning
 from axonnx.runtime.binning.stream import Binner
 from axonnx.runtime.events.arrays import make_events
+from axonnx.runtime.format.contract import InputContract
 
+MOST_CROWDED = 20_000  # events in one microsecond, so that their number ends a bin
 LONGEST = 64  # bins that get events, the last one among them
 CLOCK = 1_000_003  # where a clock that began before the recording stands
 
@@ -37,24 +41,50 @@ def border_events(binning: Binning, seed: int) -> NDArray[np.void]:
     bins = np.unique(np.linspace(0, binning.bins - 1, LONGEST).astype(np.int64))
     edges = np.concatenate([bins * binning.bin_us, (bins + 1) * binning.bin_us - 1])
     crowded = edges[len(bins) // 2]
-    times = np.sort(np.concatenate([[0], edges, np.repeat(crowded, binning.limit + 3)]))
+    crowd = max(binning.limit + 3, 1 + min(binning.most_events or 0, MOST_CROWDED))
+    times = np.sort(np.concatenate([[0], edges, np.repeat(crowded, crowd)]))
     x, y, p = (random.choice([0, most - 1], len(times)) for most in (sensor.width, sensor.height, sensor.polarities))
     for axis in (x, y, p):
         axis[times == crowded] = 0
     return make_events(start + times, x, y, p)
 
 
-def plainly(events: NDArray[np.void], binning: Binning) -> NDArray[np.uint8]:
-    """One event at a time, all of them on the sensor and in the window."""
+def plainly(events: NDArray[np.void], binning: Binning, *, whole: bool = False) -> NDArray[np.uint8]:
+    """One event at a time, all of them on the sensor and in the order of time.
+
+    The frames are those of the first window, or with ``whole`` of all windows up to the last event.
+    """
     counts: Counter[tuple[int, ...]] = Counter()
-    origin = int(events["t"][0]) if binning.origin == "first" else 0
+    begin = int(events["t"][0]) if binning.origin == "first" else 0
     merged, rows = binning.polarity == "merge", 1 if binning.sensor.height == 1 else binning.downsample
+    number, inside = 0, 0  # of the open bin; events in it, if they can end it
     for t, x, y, p in events.tolist():
-        counts[(t - origin) // binning.bin_us, 0 if merged else p, y // rows, x // binning.downsample] += 1
-    frames, most = np.zeros(binning.shape, np.uint8), 1 if binning.values == "binary" else binning.clip
+        while t >= begin + binning.bin_us:
+            number, begin, inside = number + 1, begin + binning.bin_us, 0
+        counts[number, 0 if merged else p, y // rows, x // binning.downsample] += 1
+        inside += 1
+        if inside == binning.most_events:
+            number, begin, inside = number + 1, t, 0
+    last = max(cell[0] for cell in counts) + 1 if counts else 0
+    bins = -(-last // binning.bins) * binning.bins if whole else binning.bins
+    frames = np.zeros((bins, *binning.shape[1:]), np.uint8)
+    most = 1 if binning.values == "binary" else binning.clip
     for cell, count in counts.items():
-        frames[cell] = min(count, most)
+        if cell[0] < bins:
+            frames[cell] = min(count, most)
     return frames
+
+
+def entering_plainly(frames: NDArray[np.uint8], entering: InputContract) -> NDArray[np.float32]:
+    """Frames [T, C, H, W] as the network's input [T, 1, *shape], one number at a time."""
+    rows = []
+    for frame in frames.reshape(len(frames), -1).tolist():
+        total = sum(frame)
+        if entering.scaled_to is not None and total:
+            # c·S/n to the nearest whole number, halves up
+            frame = [min(255, floor(Fraction(c * entering.scaled_to, total) + Fraction(1, 2))) for c in frame]
+        rows.append([(c - entering.centre) * entering.unit for c in frame])
+    return np.array(rows, np.float32).reshape(len(frames), 1, *entering.shape)
 
 
 def _streamed(events: NDArray[np.void], binning: Binning, seed: int) -> NDArray[np.uint8]:

@@ -73,19 +73,32 @@ static int take_step(network_state *n, const float *outside)
     return 0;
 }
 
+/* A count of a frame, scaled so that the frame's sum becomes about NETWORK_SCALED_TO. */
+static float scaled_count(float count, int64_t sum)
+{
+    if (count == 0.0f) return 0.0f;
+    const int64_t found = (2 * (int64_t)count * NETWORK_SCALED_TO + sum) / (2 * sum);
+    return found < 255 ? (float)found : 255.0f;
+}
+
 /* Values that are the input as they stand go to the core where they are: it refuses what the contract does not admit.
    Others are checked before they are changed, and become the input in `outside`. */
 static int take_values(network_state *n, const float *values)
 {
-    if (NETWORK_CENTRE == 0.0f && NETWORK_UNIT == 1.0f && NETWORK_OUTSIDE == NETWORK_INPUTS)
+    if (NETWORK_CENTRE == 0.0f && NETWORK_UNIT == 1.0f && !NETWORK_SCALED_TO && NETWORK_OUTSIDE == NETWORK_INPUTS)
         return take_step(n, values);
     for (int i = 0; i < NETWORK_INPUTS; i++) {
         const float value = values[i] - NETWORK_CENTRE;
         if (!(value >= -NETWORK_LARGEST && value <= NETWORK_LARGEST) || (float)(int32_t)value != value)
             return NETWORK_BAD_VALUE;
     }
+    int64_t sum = 0;
+    for (int i = 0; i < NETWORK_INPUTS && NETWORK_SCALED_TO; i++) {
+        if (values[i] < 0.0f) return NETWORK_BAD_VALUE;
+        sum += (int64_t)values[i];
+    }
     for (int i = 0; i < NETWORK_INPUTS; i++) {
-        const float value = values[i] - NETWORK_CENTRE;
+        const float value = NETWORK_SCALED_TO ? scaled_count(values[i], sum) : values[i] - NETWORK_CENTRE;
         n->outside[i] = value * NETWORK_UNIT;
     }
     return take_step(n, n->outside);

@@ -290,6 +290,7 @@ def _numbers(program: Program) -> list[tuple[str, object, str]]:
         ("CENTRE", number(given.centre), "the input is (value - centre) * unit"),
         ("UNIT", number(given.unit), ""),
         ("LARGEST", number(given.largest), "largest |value - centre|, a whole number"),
+        ("SCALED_TO", given.scaled_to or 0, "the sum that the counts of a frame are scaled to; 0: they are not"),
     ]
     binning = given.binning
     if binning is None:
@@ -300,6 +301,7 @@ def _numbers(program: Program) -> list[tuple[str, object, str]]:
         *_sensor(binning, given.fit),
         ("BINS", binning.bins, "bins of one window"),
         ("BIN_US", f"INT64_C({binning.bin_us})", "microseconds"),
+        ("BIN_EVENTS", f"UINT32_C({binning.most_events or 0})", "events that end a bin earlier; 0: none do"),
         ("FROM_FIRST", int(binning.origin == "first"), "1 if bin 0 begins at the first event instead of time zero"),
     ]
 

@@ -36,6 +36,7 @@ static uint32_t selftest_contract(uint32_t sum, uint32_t *r)
 #endif
 #if NETWORK_TAKES_EVENTS
     sum = mixed(mixed(sum, (uint32_t)NETWORK_BIN_US), NETWORK_BINS * 2 + NETWORK_FROM_FIRST);
+    if (NETWORK_BIN_EVENTS) sum = mixed(sum, NETWORK_BIN_EVENTS);
     for (int i = 0; i < 64; i++) {
         const uint32_t x = next_random(r) % (NETWORK_SENSOR_WIDTH + 1), y = next_random(r) % (NETWORK_SENSOR_HEIGHT + 1);
         sum = mixed(sum, (uint32_t)network_cell((int)x, (int)y, (int)(next_random(r) % (NETWORK_POLARITIES + 1))));

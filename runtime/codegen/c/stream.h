@@ -2,6 +2,9 @@ typedef struct {
     network_state network;
     int64_t start;                  /* time of bin 0 in microseconds */
     uint64_t bin;                   /* complete bins */
+    int64_t anchor, last;           /* where bin `base` begins; the last event of the open bin */
+    uint64_t base;                  /* 0, or the bin after the last one that ended with NETWORK_BIN_EVENTS */
+    uint32_t events;                /* events in the open bin */
     int started;                    /* whether bin 0 has begun */
     int touched;                    /* whether an event has reached the open bin */
     uint8_t counts[NETWORK_INPUTS]; /* the open bin */
@@ -18,7 +21,8 @@ void network_stream_init(network_stream *s, uint64_t seed);
    event. NETWORK_COUNTED: the event was taken. Below zero: it was left out and counted (NETWORK_OFF_SENSOR,
    NETWORK_BAD_POLARITY, NETWORK_CROPPED, NETWORK_BEFORE, NETWORK_LATE), or an error of network_step. */
 int network_stream_event(network_stream *s, int64_t t, int x, int y, int p);
-/* Complete the bins that end at or before t, one a call, until the result is NETWORK_COUNTED. For a silent sensor. */
+/* Complete the bins that end at or before t, one a call, until the result is NETWORK_COUNTED. For a silent sensor; and a
+   bin that NETWORK_BIN_EVENTS end is complete with the last of them, whose time this call may name. */
 int network_stream_advance(network_stream *s, int64_t t);
 /* Fill the open window with silence, one bin a call, until the result is NETWORK_COUNTED. */
 int network_stream_end(network_stream *s);

@@ -48,19 +48,44 @@ function countEvents(events, counts, outside = nothingOutside()) {
   return counts;
 }
 
+// Which bin an event is in that comes after all earlier ones; `complete(stop)` is called once all bins before `stop` are
+// over, and `ended(t)` as soon as the number of its events has ended a bin.
+function clock(start) {
+  const { bin_us: length, most_events: most } = binning();
+  let anchor = start, base = 0, count = 0, bin = 0;
+  const binOf = (t) => (t < anchor ? -1 : base + Math.floor((t - anchor) / length));
+  const move = (stop) => { if (stop > bin) [bin, count] = [stop, 0]; };
+  // Count an event at time t into the open bin; return whether it ends the bin.
+  const take = (t) => {
+    if (++count !== most) return false;
+    [anchor, base] = [t, bin + 1];
+    move(bin + 1);
+    return true;
+  };
+  return { binOf, move, take, get bin() { return bin; } };
+}
+
 // Return the frames of a recording's first window, and the number of events outside them by reason.
 function binRecording(recording) {
-  const { bins, bin_us: length, origin } = binning(), size = contract.input.shape.reduce((a, b) => a * b, 1);
+  const { bins, origin } = binning(), size = contract.input.shape.reduce((a, b) => a * b, 1);
   const { t } = recording, cells = cellsOf(recording);
   let start = 0;
   if (origin === 'first') start = t.reduce((least, time, i) => (typeof cells[i] === 'number' ? Math.min(least, time) : least), Infinity);
   const frames = Array.from({ length: bins }, () => new Uint8Array(size)), outside = nothingOutside();
-  for (let i = 0; i < t.length; i++) {
-    const bin = Math.floor((t[i] - start) / length);
-    if (typeof cells[i] === 'string') outside[cells[i]]++;
-    else if (bin < 0) outside.before++;
+  const time = clock(start), order = Array.from(t, (_, i) => i).sort((a, b) => t[a] - t[b]);  // a stable sort
+  for (const i of order) {
+    if (typeof cells[i] === 'string') {
+      outside[cells[i]]++;
+      continue;
+    }
+    const bin = time.binOf(t[i]);
+    if (t[i] < start) outside.before++;
     else if (bin >= bins) outside.after++;
-    else frames[bin][cells[i]] = Math.min(frames[bin][cells[i]] + 1, limit());
+    else {
+      frames[bin][cells[i]] = Math.min(frames[bin][cells[i]] + 1, limit());
+      time.move(bin);
+      time.take(t[i]);
+    }
   }
   return { frames, outside };
 }

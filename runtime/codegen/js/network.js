@@ -22,13 +22,14 @@ function create({ seed = 0, sample = 0 } = {}) {
     if (frame.length !== counts.length) {
       throw new RangeError(`the frame has ${frame.length} values; expected ${counts.length}: ${input.shape.join(' × ')}`);
     }
+    const sum = input.scaled_to ? frame.reduce((a, b) => a + b, 0) : 0;
     for (let i = 0; i < frame.length; i++) {
       const value = frame[i] - input.centre;
       if (!Number.isInteger(value) || Math.abs(value) > input.largest) {
         const around = input.centre ? ` around ${input.centre}` : '';
         throw new RangeError(`value ${i} is ${frame[i]}; the contract allows integers up to ±${input.largest}${around}`);
       }
-      net.input[i] = value * UNIT;
+      net.input[i] = (input.scaled_to ? scaledCount(value, sum) : value) * UNIT;
     }
     if (!spiking) reset();
     net.step(steps);
@@ -85,13 +86,14 @@ function create({ seed = 0, sample = 0 } = {}) {
 // Follow a stream window by window: push({t, x, y, p}) takes events in order of time and returns the decisions of the
 // windows that they complete; advance(t) does so for a silent sensor, and end() fills the open window with silence.
 function follow({ seed = 0, eachStep = () => {} } = {}) {
-  const { bins, bin_us: length, origin } = binning(), counts = new Uint8Array(contract.input.shape.reduce((a, b) => a * b, 1));
+  const { bins, origin } = binning(), counts = new Uint8Array(contract.input.shape.reduce((a, b) => a * b, 1));
   const outside = nothingOutside();
-  let network = null, start = origin === 'first' ? null : 0, bin = 0, touched = false;
+  let network = null, start = origin === 'first' ? null : 0, bin = 0, touched = false, time = clock(start);
 
   // Complete all bins before `stop`. A window begins at rest; its number selects the noise of a stochastic network.
   function complete(stop) {
     const decisions = [];
+    time.move(stop);
     for (; bin < stop; bin++) {
       if (bin % bins === 0) network = create({ seed, sample: bin / bins });
       eachStep(network.step(counts));
@@ -106,21 +108,28 @@ function follow({ seed = 0, eachStep = () => {} } = {}) {
     const decisions = [];
     cellsOf(events).forEach((cell, i) => {
       if (typeof cell === 'string') return outside[cell]++;
-      start ??= events.t[i];
-      const at = Math.floor((events.t[i] - start) / length);
-      if (at < 0) return outside.before++;
+      if (start === null) time = clock(start = events.t[i]);
+      const at = time.binOf(events.t[i]);
+      if (events.t[i] < start) return outside.before++;
       if (at < bin) return outside.late++;
       decisions.push(...complete(at));
       counts[cell] = Math.min(counts[cell] + 1, limit());
       touched = true;
+      if (time.take(events.t[i])) decisions.push(...complete(bin + 1));
       return null;
     });
     return decisions;
   }
 
-  const advance = (t) => (start === null ? [] : complete(Math.floor((t - start) / length)));
+  const advance = (t) => (start === null ? [] : complete(time.binOf(t)));
   const end = () => complete(bin === 0 || touched || bin % bins ? (Math.floor(bin / bins) + 1) * bins : bin);
   return { push, advance, end, outside };
+}
+
+// A count of a frame, scaled so that the frame's sum becomes about `scaled_to`. The products are below 2^53.
+function scaledCount(count, sum) {
+  if (!(count >= 0)) throw new RangeError(`a count is ${count}; counts begin at 0`);
+  return count === 0 ? 0 : Math.min(255, Math.floor((2 * count * contract.input.scaled_to + sum) / (2 * sum)));
 }
 
 function whole(name, value, most) {

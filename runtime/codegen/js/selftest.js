@@ -15,6 +15,7 @@ function selftest() {
     const codes = { off_sensor: -10, bad_polarity: -11, cropped: -12 }, sensor = input.fit?.sensor ?? rule.sensor;
     mix(rule.bin_us);
     mix(2 * rule.bins + (rule.origin === 'first'));
+    if (rule.most_events) mix(rule.most_events);
     for (let i = 0; i < 64; i++) {
       const [x, y, p] = [sensor.width, sensor.height, sensor.polarities].map((most) => next() % (most + 1)), cell = cellOf(x, y, p);
       mix(codes[cell] ?? cell);

@@ -82,6 +82,7 @@ static void print_spikes(const network_state *n)
 typedef struct {
     int64_t t;
     int x, y, p;
+    size_t number; /* of equal times the first event stays first: which bin it is in may depend on that */
 } event;
 
 static network_stream stream;
@@ -123,14 +124,15 @@ static int read_event(event *e)
         if (*end != (i + 1 < width ? ',' : '\0')) return 0;
         at = end + 1;
     }
-    *e = (event){values[0], pixel(values[1]), pixel(values[2]), pixel(values[3])};
+    *e = (event){values[0], pixel(values[1]), pixel(values[2]), pixel(values[3]), held};
     return 1;
 }
 
 static int earlier(const void *a, const void *b)
 {
-    const int64_t one = ((const event *)a)->t, other = ((const event *)b)->t;
-    return (one > other) - (one < other);
+    const event *const one = a, *const other = b;
+    if (one->t == other->t) return (one->number > other->number) - (one->number < other->number);
+    return one->t < other->t ? -1 : 1;
 }
 
 static int read_events(FILE *file, const char *path)

@@ -13,10 +13,12 @@ ENDS = [-(2**63), -(2**63) + 1, -1, 0, 1, 2**63 - 2, 2**63 - 1]
 def binnings(draw, origins=("zero", "first")):
     step = draw(st.integers(1, 3))
     width, height = (step * draw(st.integers(1, 3)) for _ in range(2))
+    bin_us = draw(st.sampled_from([1, 2, 7, 1000, 2**60]))
     return Binning(
+        most_events=None if bin_us == 1 else draw(st.sampled_from([None, None, 1, 2, 3])),
         sensor=Sensor(width=width, height=draw(st.sampled_from([1, height])), polarities=draw(st.sampled_from([1, 2]))),
         bins=draw(st.integers(1, 6)),
-        bin_us=draw(st.sampled_from([1, 2, 7, 1000, 2**60])),
+        bin_us=bin_us,
         origin=draw(st.sampled_from(origins)),
         values=draw(st.sampled_from(["count", "binary"])),
         clip=draw(st.sampled_from([1, 2, 255])),

@@ -20,13 +20,38 @@ def place(event, origin, binning: Binning):
     return (t - origin) // binning.bin_us, channel, row, x // step
 
 
+def slow_bins(times, binning: Binning, origin):
+    """The bin of each event, in the order of time, and where each bin ended that holds events and has ended."""
+    bins, ends, number, begin, inside = [], {}, 0, origin, 0
+    for t in times:
+        over = (t - begin) // binning.bin_us
+        if over:
+            ends[number] = begin + binning.bin_us
+            number, begin, inside = number + over, begin + over * binning.bin_us, 0
+        bins.append(number)
+        inside += 1
+        if inside == binning.most_events:
+            ends[number] = t
+            number, begin, inside = number + 1, t, 0
+    return bins, {number: end for number, end in ends.items() if number in bins}
+
+
 def bin_slowly(events, binning: Binning):
     """Frames, outside and clipped of one recording."""
     counts, outside = {}, dict.fromkeys(Outside().as_dict(), 0)
     known = [event for event in events.tolist() if not isinstance(place(event, event[0], binning), str)]
     origin = known[0][0] if binning.origin == "first" and known else 0
-    for event in events.tolist():
+    ordered = events.tolist()
+    if binning.most_events is not None:
+        ordered = sorted(ordered, key=lambda event: event[0])
+        if binning.origin == "first" and known:
+            origin = min(event[0] for event in known)
+    inside = [event for event in ordered if not isinstance(place(event, origin, binning), str)]
+    numbers = iter(slow_bins([event[0] for event in inside], binning, origin)[0])
+    for event in ordered:
         found = place(event, origin, binning)
+        if isinstance(found, tuple) and binning.most_events is not None:
+            found = (next(numbers), *found[1:])
         if isinstance(found, tuple) and found[0] >= binning.bins:
             found = "after"
         if isinstance(found, str):

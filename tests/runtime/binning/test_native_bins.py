@@ -37,8 +37,10 @@ def facts(binner, completed):
         (run.first, run.count, None if run.frames is None else run.frames.tobytes()) for run in completed.stretches()
     ]
     state = binner.save()
-    counters = (state.origin, state.bin, state.touched, state.events, state.outside, state.clipped)
-    return completed.first, completed.stop, completed.counted, frames, counters, state.counts.tobytes()
+    counters = (state.origin, state.bin, state.touched, state.events, state.outside, state.clipped, state.anchor)
+    some = {completed.first, completed.stop - 1, (completed.first + completed.stop) // 2} if completed else ()
+    ends = [binner.end_us(completed, number) for number in sorted(some)]
+    return completed.first, completed.stop, completed.counted, frames, counters, state.counts.tobytes(), ends
 
 
 def told(binner, act):

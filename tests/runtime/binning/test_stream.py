@@ -1,6 +1,7 @@
 """Streams: any chunking gives the frames of the whole recording; silence is free; state is a value."""
 
 import tracemalloc
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,9 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning import Binner, Binning, Outside, Sensor, bin_events
 from axonnx.runtime.events.arrays import make_events, sort_events
 
+from ..no_core import without_core
 from .binning_strategies import binned_recordings
+from .naive_binning import slow_bins
 
 LINE = Binning(sensor=Sensor(width=4, polarities=1), bins=3, bin_us=10)
 HOUR = 3_600_000_000
@@ -98,6 +101,47 @@ def test_a_saved_stream_goes_on_where_it_stood(data, recording):
     runs += binner.flush().stretches()
     assert same(busy_frames(runs), busy_frames(run(straight, [events])))
     assert (binner.outside, binner.clipped, binner.events) == (straight.outside, straight.clipped, straight.events)
+
+
+PAIRS = LINE.model_copy(update={"most_events": 2})
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.data(), binned_recordings())
+def test_bins_end_where_a_plain_clock_says_in_any_chunks(data, recording):
+    binning, events = recording
+    events = sort_events(events)
+    events = events[(events["x"] < binning.sensor.width) & (events["y"] < binning.sensor.height)]
+    events = events[(events["p"] < binning.sensor.polarities) & (events["t"] >= 0)]
+    origin = 0 if binning.origin == "zero" or not len(events) else int(events["t"][0])
+    numbers, ends = slow_bins(events["t"].tolist(), binning, origin)
+    for without in (False, True):
+        with without_core() if without else nullcontext():
+            binner, found = Binner(binning), {}
+            for chunk in chunks_of(data, events):
+                completed = binner.push(chunk)
+                for number in set(numbers):
+                    if completed.first <= number < completed.stop:
+                        found[number] = binner.end_us(completed, number)
+        assert found == ends
+        assert binner.bin == (max([number + 1 for number in ends] + numbers[-1:]) if numbers else 0)
+
+
+def test_bins_that_end_with_their_events_by_hand():
+    binner = Binner(PAIRS)
+    first = binner.push(make_events([3, 4], [1, 1]))  # the second event ends the bin, at once
+    assert (first.count, binner.end_us(first, 0), binner.reached_us) == (1, 4, 4)
+    assert not binner.push(make_events([4], [2]))  # equal times: the third event is in the next bin, which begins at 4
+    assert not binner.advance(13)
+    second = binner.advance(14)
+    assert (second.count, binner.end_us(second, 1)) == (1, 14)
+    rest = binner.push(make_events([40, 41, 41, 50], [0, 0, 3, 3]))
+    assert [(run.first, run.count) for run in rest.stretches()] == [(2, 4)]
+    assert [binner.end_us(rest, number) for number in (2, 3, 4, 5)] == [24, 34, 41, 50]
+    last = binner.push(make_events([51, 49], [3, 3]))
+    assert binner.outside == Outside(late=1)
+    frames = [frame[0, 0].tolist() for _, block in [*rest, *last, *binner.flush()] for frame in block]
+    assert frames == [[0, 0, 0, 0], [0, 0, 0, 0], [2, 0, 0, 0], [0, 0, 0, 2], [0, 0, 0, 1]]
 
 
 def test_one_event_at_a_time_by_hand():

@@ -22,7 +22,7 @@ from ..readers.event_files import csv_bytes
 from ..streams.small_models import BINNING, Sample, export, export_all, samples
 from .firmware import decisions, needs_board, run_firmware
 
-EVENTS = ("plain", "merged", "recurrent", "clocked", "noisy", "binary", "first", "ensemble")
+EVENTS = ("plain", "merged", "recurrent", "clocked", "noisy", "binary", "first", "ensemble", "counted", "alone")
 COUNTER = """
 #include <stdio.h>
 #include "board.h"
@@ -125,7 +125,7 @@ def test_a_recording_of_another_sensor_is_refused(files, tmp_path):
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["plain", "first", "noisy", "binary"])
+@pytest.mark.parametrize("name", ["plain", "first", "noisy", "binary", "counted"])
 def test_each_window_of_a_stream_has_the_decision_of_the_runtime(files, tmp_path, name):
     """Silent windows between the others are decided one by one; the runtime gives one decision for all of them."""
     parts = [recording(seed) for seed in range(4)]
@@ -137,7 +137,7 @@ def test_each_window_of_a_stream_has_the_decision_of_the_runtime(files, tmp_path
     session = load(files[name], "numpy").session(every_bin=False)
     expected = {each.window: each for each in [*session.push(events), *session.flush()]}
     found = decisions(told.stdout)
-    assert len(found) == 1 + max(expected) > 6
+    assert len(found) == 1 + max(expected) > 5
     for window, (label, logits) in enumerate(found):
         if window in expected:
             assert np.array_equal(logits, expected[window].member_logits)
@@ -171,7 +171,7 @@ def test_times_at_the_ends_of_64_bits_are_left_out(files, tmp_path):
 
 
 @needs_board
-@pytest.mark.parametrize("name", ["plain", "noisy", "ensemble", "clocked"])
+@pytest.mark.parametrize("name", ["plain", "noisy", "ensemble", "clocked", "counted"])
 def test_a_microcontroller_prints_the_decision_of_the_runtime(files, tmp_path, name):
     recordings = [recording(1), recording(2)]
     folder = compiled(files[name], tmp_path, recordings, "cortex-m")

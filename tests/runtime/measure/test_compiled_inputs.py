@@ -30,7 +30,9 @@ def events_of(text: str) -> np.ndarray:
 
 @pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize("origin", ["zero", "first"])
-@pytest.mark.parametrize("rule", [{}, {"polarity": "merge", "downsample": 2}, {"values": "binary"}])
+@pytest.mark.parametrize(
+    "rule", [{}, {"polarity": "merge", "downsample": 2}, {"values": "binary"}, {"most_events": 9}, {"most_events": 1}]
+)
 def test_the_runtime_bins_the_events_to_the_frames(fit, origin, rule):
     binning = Binning(sensor=SENSOR, bins=4, bin_us=700, clip=3, origin=origin, **rule)
     entering = InputContract(name="x", shape=binning.frame_shape, steps=4, binning=binning, fit=FITS[fit], largest=3)
@@ -43,11 +45,15 @@ def test_the_runtime_bins_the_events_to_the_frames(fit, origin, rule):
     if (region := FITS[fit]) is not None:
         where = Region(region.left, region.top, region.width, region.height)
         events = Adapter(SENSOR, region.sensor, region=where)(events)
-    whole = bin_events(events, binning.model_copy(update={"bins": 12}))
+    whole = bin_events(events, binning.model_copy(update={"bins": len(given.frames) * 4}))
     assert np.array_equal(whole.frames.reshape(given.frames.shape), given.frames)
     assert whole.outside.bad_polarity > 0
     assert whole.outside.before == (origin == "zero")
-    if fit != "enlarge":
+    if "most_events" in rule:
+        full = given.frames.sum((2, 3, 4)) == rule["most_events"]
+        assert full.sum() > 4
+        assert not full.all()
+    elif fit != "enlarge":
         assert np.array_equal(given.frames, windows)
     if not rule:
         assert whole.clipped > 0

@@ -35,12 +35,15 @@ def samples() -> dict[str, Sample]:
     plain, cells = _lively(SpikingMLP(BINNING.cells, [12], 4)), BINNING.cells
     slow = BINNING.model_copy(update={"bin_us": 1_000_000})
     first = BINNING.model_copy(update={"origin": "first"})
+    counted = BINNING.model_copy(update={"most_events": 7, "origin": "first", "clip": 255})
     merged = Binning(sensor=SENSOR, bins=5, bin_us=1000, values="binary", downsample=2, polarity="merge")
     return {
         "plain": Sample(plain),
         "fine": Sample(plain, settings=CollapseSettings(weights="float32")),
         "slow": Sample(plain, slow),
         "first": Sample(plain, first),
+        "counted": Sample(plain, entering=_scaled(counted)),
+        "alone": Sample(plain, entering=_scaled(counted.model_copy(update={"most_events": 1, "bin_us": 10**6}))),
         "merged": Sample(_lively(SpikingMLP(merged.cells, [12], 4)), merged),
         "step": Sample(plain, form="step"),
         "binary": Sample(BinaryMLP(cells, [8], 4), BINNING.model_copy(update={"bins": 1})),
@@ -58,6 +61,12 @@ def samples() -> dict[str, Sample]:
 
 def _frames(shape: tuple[int, ...], steps: int | None) -> InputContract:
     return InputContract(name="events", shape=shape, steps=steps, centre=10, shift=3, largest=20)
+
+
+def _scaled(binning: Binning) -> InputContract:
+    """Counts that are scaled to a sum of 60, in quarters."""
+    shape = binning.frame_shape
+    return InputContract(name="events", shape=shape, steps=5, binning=binning, scaled_to=60, shift=2, largest=255)
 
 
 def _lively(network: torch.nn.Module) -> torch.nn.Module:

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning import Sensor
 from axonnx.runtime.events.arrays import make_events
+from axonnx.runtime.readers import Recording
 from axonnx.runtime.streams.adapt import Adapter, scale
+from axonnx.runtime.streams.fit import Fit
+from axonnx.runtime.streams.sources import FileSource
 
 SIZES = st.one_of(st.integers(1, 40), st.sampled_from([128, 320, 700, 1280, 65536]))
 
@@ -110,3 +113,11 @@ def test_what_does_not_fit_is_refused(source, options, text):
 def test_a_smaller_sensor_keeps_its_coordinates():
     events = grid(3, 2)
     assert Adapter(Sensor(width=4, height=4), Sensor(width=3, height=2))(events) is events
+
+
+def test_polarities_are_exchanged_and_strange_ones_stay():
+    events = make_events([0, 1, 2, 3], [0, 1, 2, 3], 0, [0, 1, 2, 255])
+    source = FileSource("a", Recording(events, "memory", Sensor(width=4)))
+    moved = Fit.of("swap").adapter(source, Sensor(width=4))(events)
+    assert moved["p"].tolist() == [1, 0, 2, 255]
+    assert events["p"].tolist() == [0, 1, 2, 255]

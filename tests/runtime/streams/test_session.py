@@ -31,7 +31,7 @@ def busy(count=300, span=40_000, seed=1):
     return make_events(times, generator.integers(0, 8, count), generator.integers(0, 6, count), times % 2)
 
 
-@pytest.mark.parametrize("name", ["plain", "ensemble", "noisy", "recurrent"])
+@pytest.mark.parametrize("name", ["plain", "ensemble", "noisy", "recurrent", "counted", "alone"])
 @pytest.mark.parametrize("rules", RULES)
 @FEW
 @given(data=st.data())
@@ -45,7 +45,7 @@ def test_a_session_says_what_its_slow_twin_says(engines, name, rules, data):
         assert rules.get("stop_at") or session.progress.tally.skipped == 0
 
 
-@pytest.mark.parametrize("name", ["plain", "first", "ensemble", "noisy"])
+@pytest.mark.parametrize("name", ["plain", "first", "ensemble", "noisy", "counted"])
 @pytest.mark.parametrize("rules", RULES)
 @FEW
 @given(data=st.data())

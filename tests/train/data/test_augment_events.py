@@ -319,3 +319,20 @@ def test_the_fields_of_a_change_are_those_of_the_core():
             star = "*" in name
             found.append((re.search(r"\w+", name)[0], kinds[kind] if star else plain[kind]))
     assert found == [tuple(field) for field in _Change._fields_]
+
+
+def test_a_recording_begins_anywhere_in_its_first_share_and_ends_where_no_bin_reaches():
+    events, offsets = join_events([make_events(np.arange(1000) * 10, np.arange(1000) % 10)] * 40)
+    data = Recordings(events, offsets, np.zeros(40, np.int64), ("all",), SENSOR)
+    parts = split(*augment_events(data, np.arange(40), Augmentation(start=0.5), 0, 0, 2000)[:2])
+    begins = np.array([int(part["x"][0]) for part in parts])
+    assert len(set(begins.tolist())) > 5
+    assert all(part["t"][0] < 10 and 199 <= len(part) <= 201 for part in parts)
+    assert all((np.diff(part["t"]) == 10).all() for part in parts)
+    starts = [
+        int(part["t"][0]) for part in split(*augment_events(data, np.arange(40), Augmentation(start=0.5), 0, 0)[:2])
+    ]
+    assert max(starts) < 10
+    whole = split(*augment_events(data, np.arange(40), Augmentation(start=0.5), 0, 0)[:2])
+    assert 500 <= min(map(len, whole)) < 620
+    assert 880 < max(map(len, whole)) <= 1000

@@ -39,6 +39,9 @@ DATA_SETS = {
     "dvs-gesture-32x32": DataSet(
         dvs_gesture.load_dvs_gesture_32x32, "DVS128 Gesture as 49 frames of 2×32×32 counts; users 1–19, tested on 19–23"
     ),
+    "dvs-gesture-slices": DataSet(
+        dvs_gesture.load_dvs_gesture_slices, "the same frames as events, with simulated times within a recording"
+    ),
     "nmnist": DataSet(nmnist.load_nmnist, "N-MNIST: handwritten digits, 34×34 events"),
     "nmnist-1000": DataSet(nmnist.load_nmnist_1000, "the first 1,000 training and 100 test recordings of N-MNIST"),
     "cifar10": DataSet(cifar10.load_cifar10, "CIFAR-10 from its binary files: images of 3×32×32"),

@@ -39,7 +39,9 @@ def recording(seed: int) -> np.ndarray:
 
 
 @needs_node
-@pytest.mark.parametrize("binning", [{}, {"origin": "first"}, {"values": "binary"}, {"polarity": "merge"}])
+@pytest.mark.parametrize(
+    "binning", [{}, {"origin": "first"}, {"values": "binary"}, {"polarity": "merge"}, {"most_events": 60}]
+)
 def test_a_recording_has_the_decision_of_the_runtime(binning):
     made = program(**binning)
     events = recording(1)
