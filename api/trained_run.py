@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from axonnx.train.trained import Trained
 
 Mode = Literal["mfa", "sampled", "stochastic"]
-Stored = Literal["float32", "int16", "int8"]
+Stored = Literal["float32", "int16", "int8", "integer8", "integer4", "integer2"]
 MEMBERS = 8  # of an export with collapse="sampled"
 
 
@@ -200,7 +200,8 @@ class Run:
             seed: Seed of sampled weights and of measured noise.
             calibrate: Move thresholds so that firing rates survive the collapse.
             prune: Remove weights whose |mean|/std is below this.
-            weights: Integer width of the stored weights; float32 keeps the finest grid.
+            weights: Width of the stored weights; float32 keeps the finest grid. With integer8, integer4 and integer2
+                (-1, 0, 1) the neurons compute in integers too.
             form: Whole windows, or one step.
             trace: Make spikes and membranes of every layer outputs of the file.
             passes: Noisy passes of the Bayesian predictive.

@@ -12,7 +12,15 @@ from torch import Tensor, nn
 from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse.network import Mode, WeightChoice, collapse, needs_posterior
 from axonnx.export.graph.translate import check_operators
-from axonnx.export.grid.place import DEFAULT_WEIGHTS, Stored, put_on_grid, split_activities
+from axonnx.export.grid.integers import to_integers
+from axonnx.export.grid.place import (
+    DEFAULT_WEIGHTS,
+    INTEGER_NETWORKS,
+    Stored,
+    put_on_grid,
+    split_activities,
+    width_of,
+)
 from axonnx.export.step.capture import Captured, Member, capture
 from axonnx.models import Network
 from axonnx.runtime.format.contract import (
@@ -35,8 +43,18 @@ class CollapseSettings:
     def __post_init__(self) -> None:
         if self.members < 1 or (self.members > 1 and self.mode != "sampled"):
             raise AxonnxError(f"members is {self.members}; an ensemble of several is for mode 'sampled' alone")
+        if self.weights in INTEGER_NETWORKS and self.mode == "stochastic":
+            raise AxonnxError(
+                "neurons in integers have no noise; collapse with mfa or sampled, or store weights as int16",
+                options=("weights",),
+            )
         if self.prune is not None and not self.prune >= 0:
             raise AxonnxError(f"prune is {self.prune}; expected a signal-to-noise ratio of zero or more")
+
+    @property
+    def integers(self) -> bool:
+        """Whether the whole network computes in integers."""
+        return self.weights in INTEGER_NETWORKS
 
 
 @dataclass(frozen=True)
@@ -74,6 +92,7 @@ def collapse_network(
         raise AxonnxError(f"the input is called {input_contract.name!r}; in a file it is always {INPUT!r}")
     if settings.mode != "mfa":
         needs_posterior(network)
+    floats: Captured | None = None
     members: list[Member] = []
     certificates: list[SynapseContract] = []
     generator = torch.Generator().manual_seed(settings.seed) if settings.mode == "sampled" else None
@@ -83,8 +102,12 @@ def collapse_network(
         collapsed = collapse(network, choice, stochastic=settings.mode == "stochastic")
         _set_thresholds(collapsed, thresholds or {})
         # Members differ in numbers alone: one capture is that of all.
+        stored, placed = width_of(settings.weights), None
+        if settings.integers:
+            floats = floats or _capture(collapsed, input_contract)
+            placed = to_integers(collapsed, floats, input_contract, stored)
         captured = members[0].captured if members else _capture(collapsed, input_contract)
-        certificates += put_on_grid(collapsed, captured, input_contract, settings.weights, prefix)
+        certificates += put_on_grid(collapsed, captured, input_contract, stored, prefix, placed)
         members.append(Member(collapsed, captured, prefix))
     return Collapsed(tuple(members), settings, input_contract, tuple(certificates), bool(thresholds))
 

@@ -11,6 +11,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.base.plain_text import check_names
 from axonnx.export.collapsed import Collapsed
 from axonnx.export.graph.assemble import Form
+from axonnx.export.grid.place import width_of
 from axonnx.export.step.capture import Member, constant
 from axonnx.models.general import DirectReadout
 from axonnx.runtime.format.contract import (
@@ -48,6 +49,7 @@ def make_contract(
     return Contract(
         kind="spiking" if spiking else "binary",
         form=form,
+        dynamics="integer" if settings.integers else "float",
         classes=classes,
         units=units,
         input=collapsed.input,
@@ -57,7 +59,7 @@ def make_contract(
             seed=settings.seed if settings.mode == "sampled" or collapsed.calibrated else None,
             calibrated=collapsed.calibrated,
             prune=settings.prune,
-            weights=settings.weights,
+            weights=width_of(settings.weights),
         ),
         layers=tuple(layer for member in collapsed.members for layer in _layers(member)),
         synapses=collapsed.certificates,
@@ -115,6 +117,8 @@ def _layers(member: Member) -> list[LayerContract]:
                 reset=OPS[op].reset if op in OPS else None,
                 states=tuple(tensor_of(slot.field, full) for slot in signature.states if slot.layer == name),
                 noise=next((NOISE + full for slot in signature.noises if slot.layer == name), None),
+                width=getattr(module, "width", None),
+                unit=getattr(module, "counts_in", None),
                 **spans,
             )
         )

@@ -392,6 +392,7 @@ class LeakyMean(nn.Module):
     decay: Tensor
     op = "LeakySum"
     operator: Callable[..., Any] | None = None  # of one time step, in a collapsed network
+    constants: tuple[str, ...] = ("decay",)  # of that operator
 
     def mean(self, current: Tensor, run: Run) -> Tensor:
         """Return the mean after the last time step of this pass."""
@@ -404,7 +405,8 @@ class LeakyMean(nn.Module):
             state = ReadoutState(*leaky_sum(steps, state.membrane, state.total, self.decay))
         else:
             for arriving in current.unbind(0) if run.sequence else (current,):
-                state = ReadoutState(*self.operator(arriving, state.membrane, state.total, self.decay))
+                constants = (getattr(self, name) for name in self.constants)
+                state = ReadoutState(*self.operator(arriving, state.membrane, state.total, *constants))
         run.keep(self, state)
         return state.total / (run.step + (current.shape[0] if run.sequence else 1))
 

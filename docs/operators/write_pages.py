@@ -66,6 +66,10 @@ VALUES: dict[str, tuple[str, str]] = {
     "activity": ("[B, neurons]", "what reaches each neuron from all others"),
     "y": ("[B, C, H / 2, W / 2]", "the means"),
 }
+LEAKS = ("lost", "scale", "round_above", "round_below", "least")
+VALUES |= {
+    f"synaptic_{name}": (PARAMETER, f"as `{name}` of IntegerLIF, of the current: {VALUES[name][1]}") for name in LEAKS
+}
 OF_LAYER = ("[B, neurons]", "o, the spikes of a layer")
 STATELESS = {
     "current": (STATE, "I, what the synapses bring"),

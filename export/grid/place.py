@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, cast
 
 import torch
 from torch import fx
 
 from axonnx.base.errors import AxonnxError
+from axonnx.export.grid.integers import Placed
 from axonnx.export.grid.ranges import SYNAPSES, Range, input_ranges
 from axonnx.export.grid.rounding import Part, finest_grid, on_grid, units
 from axonnx.export.step.capture import Captured, constant, operands
@@ -19,26 +21,45 @@ from axonnx.runtime.format.contract import (
 )
 from axonnx.runtime.format.values import UNITS
 
-Stored = Literal["int16", "int8", "int4", "int2", "float32"]
+Stored = Literal["int16", "int8", "float32", "integer8", "integer4", "integer2"]
 # On the finest grid, which gives sums all of their 24 bits, most weights need one to five bits more than 16. Rounded to
 # 16 bits they take half the memory and can be added as integers, at the same accuracy (docs/results.md, "What 16 bits
 # cost").
+Width = Literal["int16", "int8", "int4", "int2", "float32"]
 DEFAULT_WEIGHTS: Stored = "int16"
 LARGEST = {"float32": None, **LARGEST_INTEGERS}
+INTEGER_NETWORKS: dict[str, Width] = {"integer8": "int8", "integer4": "int4", "integer2": "int2"}
+
+
+def width_of(stored: Stored) -> Width:
+    """Return the type of the weights: a network in integers is called by the bits of its weights."""
+    return INTEGER_NETWORKS.get(stored, cast(Width, stored))
 
 
 @torch.no_grad()
 def put_on_grid(
-    network: Network, captured: Captured, arriving: InputContract, stored: Stored, prefix: str = ""
+    network: Network,
+    captured: Captured,
+    arriving: InputContract,
+    stored: Width,
+    prefix: str = "",
+    integers: Mapping[str, Placed] | None = None,
 ) -> list[SynapseContract]:
-    """Round every synapse's weights and bias to its grid, in place; the certificates."""
+    """Round every synapse's weights and bias to its grid, in place; the certificates.
+
+    Weights among ``integers`` are whole numbers already.
+    """
+    integers = integers or {}
     ranges = input_ranges(captured, _arriving_range(arriving))
     certificates = []
     for group in _groups(captured):
         names = [_names(captured, node) for node in group]
         parts = [_part(network, weight, bias, ranges[weight]) for weight, bias in names]
         trained = all(_is_trained(weight) for weight, _ in names)
-        s = finest_grid(parts, LARGEST[stored] if trained else None, ", ".join(prefix + weight for weight, _ in names))
+        placed = integers.get(names[0][0])
+        most = LARGEST["int8" if integers else stored] if trained else None  # a last layer without neurons has 8 bits
+        where = ", ".join(prefix + weight for weight, _ in names)
+        s = finest_grid(parts, most, where) if placed is None else placed.grid
         for weight, bias in names:
             for name in (weight, bias) if bias else (weight,):
                 constant(network, name).copy_(on_grid(constant(network, name), s))
@@ -52,10 +73,17 @@ def put_on_grid(
                     input_max=part.reached_by.largest,
                     input_bits=part.reached_by.bits,
                     bound=units(rounded, s),
-                    stored_as=stored if _is_trained(weight) else "float32",
+                    stored_as=_stored_as(stored, weight, placed, bool(integers)),
+                    lift=None if placed is None else placed.lift,
                 )
             )
     return certificates
+
+
+def _stored_as(stored: Width, weight: str, placed: Placed | None, integers: bool) -> Width:
+    if not _is_trained(weight):
+        return "float32"
+    return "int8" if integers and placed is None else stored
 
 
 def _arriving_range(arriving: InputContract) -> Range:

@@ -69,12 +69,13 @@ def _recurrent_activity(v: Any) -> tuple[Tensor, ...]:
     return (squares.sum(-1, keepdim=True) - squares,)
 
 
-def _kept(v: Any, membrane: Tensor) -> Tensor:
+def _kept(v: Any, membrane: Tensor, of: str = "") -> Tensor:
     """What a leak leaves of an integer membrane, in float64: all these numbers are exact there."""
-    scale = v.scale.double()
-    rounded_by = torch.where(membrane < 0, v.round_below, v.round_above).double()
-    leak = ((membrane * v.lost.double() + rounded_by) / scale).floor()
-    at_least = v.least.double().where(membrane > 0, torch.full_like(membrane, -torch.inf))
+    lost, scale, above, below, least = (
+        getattr(v, of + name).double() for name in ("lost", "scale", "round_above", "round_below", "least")
+    )
+    leak = ((membrane * lost + torch.where(membrane < 0, below, above)) / scale).floor()
+    at_least = least.where(membrane > 0, torch.full_like(membrane, -torch.inf))
     return membrane - torch.maximum(leak, at_least)
 
 
@@ -99,7 +100,7 @@ def _integer_burst(v: Any) -> tuple[Tensor, ...]:
 
 
 def _integer_current(v: Any) -> tuple[Tensor, ...]:
-    return ((_kept(v, v.synaptic.double()) + v.current).float(),)
+    return ((_kept(v, v.synaptic.double(), "synaptic_") + v.current).float(),)
 
 
 def _integer_sum(v: Any) -> tuple[Tensor, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from axonnx.export.verify.integers import integer_members
 from axonnx.export.verify.observe import Observed, of_engine, of_file, of_torch
 from axonnx.export.verify.op_check import check_op
 from axonnx.export.verify.plain.ensembles import check_ensemble
@@ -106,8 +107,12 @@ def _members(subject: Subject) -> dict[str, Network]:
 
 def _runners(subject: Subject) -> Iterator[tuple[str, Runner]]:
     """Every implementation by its key, made once."""
-    filled = {member.prefix: refill(subject.trained.network, member.network) for member in subject.collapsed.members}
-    yield TRAINING, partial(of_torch, NAMES[TRAINING], filled, gaps=True)
+    if subject.contract.dynamics == "integer":
+        yield TRAINING, partial(of_torch, NAMES[TRAINING], integer_members(subject), gaps=True)
+    else:
+        members = subject.collapsed.members
+        filled = {member.prefix: refill(subject.trained.network, member.network) for member in members}
+        yield TRAINING, partial(of_torch, NAMES[TRAINING], filled, gaps=True)
     if subject.contract.form == "sequence":
         yield STOCK, partial(of_file, NAMES[STOCK], stock_session(subject.file.proto), subject.contract)
         yield REFERENCE, partial(of_file, NAMES[REFERENCE], stock_reference(subject.file.proto), subject.contract)

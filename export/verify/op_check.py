@@ -61,7 +61,8 @@ def awkward_inputs(name: str, random: np.random.Generator) -> dict[str, Floats]:
     for key in op.parameters:
         feeds[key] = random.choice(np.array([0.0, 1.0, 0.3, 0.7], np.float32), NEURONS)
     if op.integers:
-        feeds |= {key: values for key, values in integer_constants(random, NEURONS).items() if key in op.parameters}
+        constants = integer_constants(random, NEURONS)
+        feeds |= {key: constants[key.removeprefix("synaptic_")] for key in op.parameters}
     if op.membrane is not None:
         values = {**feeds, **dict(zip(op.outputs, _torch(name, feeds), strict=True))}
         feeds["threshold"] = values[op.membrane][1].copy()

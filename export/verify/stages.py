@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +38,7 @@ from axonnx.export.verify.free_running import (
     compare_running,
     draw_noise,
 )
+from axonnx.export.verify.integers import integer_members
 from axonnx.export.verify.plain.calibration import CALIBRATED_ON, check_calibration
 from axonnx.export.verify.recordings_check import check_recordings
 from axonnx.export.verify.reference import references
@@ -45,6 +46,7 @@ from axonnx.export.verify.runtime_check import check_runtime
 from axonnx.export.verify.structure import Findings, Subject, check_structure, open_subject, other_network
 from axonnx.export.verify.training_check import check_training
 from axonnx.export.ways import Sampled
+from axonnx.models import Network
 from axonnx.runtime.format.contract import AccuracyContract
 from axonnx.runtime.format.network_input import to_input
 from axonnx.runtime.measure.comparison import ONE, Comparison
@@ -154,9 +156,15 @@ def _run(subject: Subject, model: str | Path, settings: VerifySettings, stages: 
     scores: list[Accuracy] = []
     stated: list[AccuracyContract] = []
     paired = None
+    integers = subject.contract.dynamics == "integer"
     check = CollapseCheck(subject.file, trained.network, trained.arriving, subject.thresholds)
+    members: Mapping[str, Network] = check.members
     with stages.stage("collapse") as found:
-        _collapse(subject, check, some, settings.seed, found)
+        if integers:  # no bounds are needed: the training network in whole numbers must have the same bits
+            members = integer_members(subject, found)
+            found.lines.append("every constant is the training network's in whole numbers, by formulas of their own")
+        else:
+            _collapse(subject, check, some, settings.seed, found)
     with stages.stage("engines") as found:
         comparisons = compare_running(subject, some, settings.seed, tell)
         for line in check_ensemble_results(subject, some):
@@ -173,10 +181,10 @@ def _run(subject: Subject, model: str | Path, settings: VerifySettings, stages: 
                 check_runtime(subject, trained.prepared, settings.part, settings.seed, found)
     if subject.contract.units is not None:
         with stages.stage("values") as found:
-            compare_values(subject, check.members, whole, found)
+            compare_values(subject, members, whole, found)
         return _result(model, trained, settings, stages.done, comparisons)
     with stages.stage("decisions") as found:
-        scores, paired = compare_decisions(subject, check.members, whole, settings.seed)
+        scores, paired = compare_decisions(subject, members, whole, settings.seed)
         check_decisions(scores, paired, found)
     if _first(settings):
         with stages.stage("accuracies") as found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -15,6 +15,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.export.calibrate import SAMPLES, calibrated_thresholds
 from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
 from axonnx.export.contract import make_contract
+from axonnx.export.grid.place import Stored
 from axonnx.export.verify.constants_check import constants_of
 from axonnx.export.verify.statements import wrong_statements
 from axonnx.export.write import build_model
@@ -63,13 +64,19 @@ def open_subject(path: str | Path, trained: Origin) -> Subject:
     """Load the file, and collapse the network again in the way that the file declares."""
     file = read_model_file(path)
     program, how = compile_program(file), file.contract.collapse
-    settings = CollapseSettings(how.mode, how.members, how.seed or 0, how.prune, how.weights)
+    settings = CollapseSettings(how.mode, how.members, how.seed or 0, how.prune, _weights(file.contract))
     thresholds: Mapping[str, Tensor] = {}
     if how.calibrated:
         inputs = [x for x, _ in trained.data("train", SAMPLES)]
         thresholds = calibrated_thresholds(trained.network, trained.arriving, settings, inputs)
     collapsed = collapse_network(trained.network, trained.arriving, settings, thresholds)
     return Subject(file, program, trained, collapsed, thresholds)
+
+
+def _weights(contract: Contract) -> Stored:
+    """Return how an export would have to be told to store the file's weights."""
+    weights, integers = contract.collapse.weights, {"int8": "integer8", "int4": "integer4", "int2": "integer2"}
+    return cast(Stored, integers[weights] if contract.dynamics == "integer" else weights)
 
 
 def check_structure(subject: Subject, found: Findings) -> None:

@@ -41,7 +41,7 @@ class Assignment(NamedTuple):
 class Language(NamedTuple):
     """How a language writes each operation; ``{0}`` and ``{1}`` are its operands, or a constant's number.
 
-    A divisor called ``whole_scale`` is a power of two, and what it divides is a multiple of it: then a language may
+    A divisor that is called a scale is a power of two, and what it divides is a multiple of it: then a language may
     shift. The divisor of Mod is always a power of two.
     """
 
@@ -55,7 +55,7 @@ class Language(NamedTuple):
             return self.casts[step.given, step.kind].format(*step.inputs)
         forms = {**self.forms, **self.whole} if step.given == "whole" else self.forms
         operands = (step.value,) if step.operation == "Constant" else step.inputs
-        shifts = step.operation == "Div" and step.inputs[1] == "whole_scale"
+        shifts = step.operation == "Div" and step.inputs[1].endswith("scale")
         return forms["Shift" if shifts else step.operation].format(*operands)
 
 

@@ -461,7 +461,7 @@ def _reach(i: Conv, weight: NDArray[np.float32], y: Layout) -> tuple[int, int]:
 
 def _padding(op: SpikeOp, parameter: str) -> float:
     """Return the value of a parameter where there is no neuron."""
-    if parameter == "scale":
+    if parameter.endswith("scale"):
         return 1.0  # a divisor
     if parameter == "threshold":
         return UNITS if op.integers else NEVER

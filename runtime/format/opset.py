@@ -176,6 +176,7 @@ _SPREAD = """
 _NOISY_FIRE = _NOISY_DECISION.format(membrane="next_membrane", variance="total_variance", spikes="next_spikes")
 
 _LEAK = ("lost", "scale", "round_above", "round_below", "least")
+_SYNAPTIC_LEAK = tuple(f"synaptic_{name}" for name in _LEAK)  # a layer may have both
 _RESETS = ("zeroed", "taken", "late_zeroed", "late_taken")
 
 
@@ -197,15 +198,15 @@ _LEAKED = """
     forward = GreaterOrEqual({left}, zero)
     above = Cast <to = 6> (forward)
     below = Sub(one, above)
-    raised_above = Mul(whole_round_above, above)
-    raised_below = Mul(whole_round_below, below)
-    share = Mul({left}, whole_lost)
+    raised_above = Mul(whole_{of}round_above, above)
+    raised_below = Mul(whole_{of}round_below, below)
+    share = Mul({left}, whole_{of}lost)
     raised = Add(share, raised_above)
     numerator = Add(raised, raised_below)
-    rest = Mod(numerator, whole_scale)
+    rest = Mod(numerator, whole_{of}scale)
     multiple = Sub(numerator, rest)
-    quotient = Div(multiple, whole_scale)
-    smallest = Min({left}, whole_least)
+    quotient = Div(multiple, whole_{of}scale)
+    smallest = Min({left}, whole_{of}least)
     leak = Max(quotient, smallest)
     decayed = Sub({left}, leak)"""
 
@@ -216,7 +217,7 @@ _INTEGER_CHARGE = (
     kept = Mul(whole_membrane, kept_now)
     taken_now = Mul(whole_taken, {number})
     left = Sub(kept, taken_now)"""
-    + _LEAKED.format(left="left")
+    + _LEAKED.format(left="left", of="")
     + """
     charged = Add(decayed, whole_current)
     zeroed_late = Mul(whole_late_zeroed, {fired})
@@ -460,10 +461,10 @@ OPS: dict[str, SpikeOp] = {
             "neurons decays as the membrane of IntegerLIF does. As a layer by itself its output is graded.",
             f"i' = d(i) + I;   {_LEAK_FORMULA}",
             ("current", "synaptic"),
-            _LEAK,
+            _SYNAPTIC_LEAK,
             ("next_synaptic",),
-            _whole("current", "synaptic", *_LEAK)
-            + _LEAKED.format(left="whole_synaptic")
+            _whole("current", "synaptic", *_SYNAPTIC_LEAK)
+            + _LEAKED.format(left="whole_synaptic", of="synaptic_")
             + """
     charged = Add(decayed, whole_current)
     next_synaptic = Cast <to = 1> (charged)""",
@@ -478,7 +479,7 @@ OPS: dict[str, SpikeOp] = {
             (*_LEAK, "unit"),
             ("next_membrane", "next_total"),
             _whole("current", "membrane", *_LEAK)
-            + _LEAKED.format(left="whole_membrane")
+            + _LEAKED.format(left="whole_membrane", of="")
             + """
     charged = Add(decayed, whole_current)
     next_membrane = Cast <to = 1> (charged)

@@ -44,7 +44,8 @@ def largest_membrane(op: SpikeOp, current: Values, constants: Mapping[str, Float
     """
     if not current.dyadic or current.bits:
         raise NotCertifiedError(f"its current is {current}; expected whole numbers below 2²⁴")
-    values = {name: _whole(name, values) for name, values in constants.items() if name != "unit"}
+    named = {name.removeprefix("synaptic_"): values for name, values in constants.items() if name != "unit"}
+    values = {name: _whole(name, values) for name, values in named.items()}
     _check_constants(op, values)
     zero: NDArray[np.int64] = np.zeros(1, np.int64)
     threshold, most = values.get("threshold", zero), values.get("most", zero + 1)

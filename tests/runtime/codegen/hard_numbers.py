@@ -62,6 +62,7 @@ def whole_numbers(op: SpikeOp, rng: np.random.Generator, count: int) -> dict[str
     drawn |= {"counts": rng.integers(0, 8, count), "unit": np.full(count, 2.0**-5)}
     if "counts" in op.inputs:
         drawn["taken"], drawn["late_taken"] = np.minimum(drawn["taken"], 99), np.minimum(drawn["late_taken"], 99)
+    drawn |= {f"synaptic_{name}": drawn[name] for name in ("lost", "scale", "round_above", "round_below", "least")}
     return {name: drawn[name].astype(np.float32) for name in op.inputs}
 
 

@@ -38,6 +38,7 @@ def constants(op, size, rng, shift, each):
         "unit": np.full(count, 0.25),
     }
     shape = (size,) if each else ()
+    drawn |= {f"synaptic_{name}": values for name, values in drawn.items()}
     return {name: drawn[name].astype(np.float32).reshape(shape) for name in OPS[op].parameters}
 
 
