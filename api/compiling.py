@@ -12,6 +12,7 @@ from axonnx.base.files import write_folder
 from axonnx.base.fingerprints import sha256_of
 from axonnx.model import Target
 from axonnx.runtime.deploy.browser import browser_files
+from axonnx.runtime.deploy.fpga import up5k_files, verilog_files
 from axonnx.runtime.deploy.native import cortex_m_files, desktop_files
 from axonnx.runtime.deploy.origin import RECORD, Origin
 from axonnx.runtime.format.model_file import read_model_file
@@ -30,6 +31,8 @@ TARGETS: dict[Target, Callable[[Program, Origin], dict[str, str]]] = {
     "c": desktop_files,
     "js": _with_page,
     "cortex-m": cortex_m_files,
+    "verilog": verilog_files,
+    "up5k": up5k_files,
 }
 assert set(get_args(Target)) == set(TARGETS)
 
@@ -44,8 +47,9 @@ class Compiled(NamedTuple):
 def compile_to(model: str | os.PathLike[str], output: str | os.PathLike[str], target: Target = "c") -> Compiled:
     """Write a file's network as source code into the folder ``output``, whole or not at all.
 
-    ``c`` is C99 for any compiler, ``js`` a module for browsers and node, ``cortex-m`` firmware that qemu runs. An
-    earlier folder of this function is replaced, any other refused.
+    ``c`` is C99 for any compiler, ``js`` a module for browsers and node, ``cortex-m`` firmware that qemu runs,
+    ``verilog`` a design for FPGAs, ``up5k`` the same for an iCE40 UP5K. An earlier folder of this function is replaced,
+    any other refused.
     """
     if target not in TARGETS:
         raise AxonnxError(f"target {target!r}; expected one of {', '.join(TARGETS)}")

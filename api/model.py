@@ -48,7 +48,7 @@ PathLike = str | os.PathLike[str]
 Natural = Annotated[int, 0]  # the number is the least that is allowed
 Positive = Annotated[int, 1]
 Shift = Literal["first"]
-Target = Literal["c", "js", "cortex-m"]
+Target = Literal["c", "js", "cortex-m", "verilog", "up5k"]
 Disorder = Literal["refuse", "drop", "sort"]
 SHARDS = 8  # of a verification on a cluster
 

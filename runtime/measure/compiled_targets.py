@@ -25,6 +25,7 @@ PACKAGES = {
     "node": "apt-get install nodejs",
     "arm-none-eabi-gcc": "apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi",
     "qemu-system-arm": "apt-get install qemu-system-arm",
+    "g++": "apt-get install g++",
 }
 
 
@@ -66,6 +67,12 @@ def runners_of(target: str) -> list[Runner]:
     if target == "cortex-m":
         tools = ("make", "arm-none-eabi-gcc", "qemu-system-arm")
         return [Runner("Cortex-M4 in qemu", (), (), AT_ONCE, 1, tools, "GCC=arm-none-eabi-gcc -D{}", firmware=True)]
+    if target in ("verilog", "up5k"):
+        return [
+            Runner(
+                "Verilator", (), ("./network",), 64, None, ("make", "verilator", "g++"), "CFLAGS=-O2 -D{}", ships=False
+            )
+        ]
     compiler = os.environ.get("CC", "cc").split()
     flag = "CFLAGS=-O2 -D{}"
     here = Runner("this machine", (f"CC={' '.join(compiler)}",), ("./network",), 64, LANES, ("make", compiler[0]), flag)

@@ -21,6 +21,7 @@ ORDER = (
     "runtime.codegen",
     "runtime.codegen.c",
     "runtime.codegen.js",
+    "runtime.codegen.verilog",
     "runtime.engines",
     "runtime.deploy",
     "runtime.streams",

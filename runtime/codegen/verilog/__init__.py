@@ -1,0 +1,1 @@
+"""A network in integers as Verilog: synthesizable, event-driven, with the bits of its file."""
