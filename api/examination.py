@@ -60,6 +60,7 @@ FIRST_FILES: dict[str, tuple[str, ...]] = {
     "shd-regenerated": (shd.REGENERATED[0],),
     "dvs-gesture": (f"{dvs_gesture.SOURCE.tonic}/*/{dvs_gesture.SOURCE.pattern}",),
     "dvs-gesture-32x32": (dvs_gesture.SMALL[0],),
+    "dvs-gesture-slices": (dvs_gesture.SMALL[0],),
     "nmnist": (f"{nmnist.SOURCE.tonic}/*/{nmnist.SOURCE.pattern}",),
     "nmnist-1000": (nmnist.SMALL[0],),
     "cifar10": tuple(f"{folder}{cifar10.FILES[0]}" for folder in ("cifar-10-batches-bin/", "cifar10/", "")),

@@ -34,6 +34,7 @@ OURS = [
     "shd-cpu-700",
     "dvs-gesture-cpu",
     "dvs-gesture-cpu-resnet",
+    "dvs-gesture-stream",
 ]
 
 # What each data set gives: its sensor and classes, or the shape of its samples and classes.
@@ -44,6 +45,7 @@ SAMPLES = {
     "digits-saccade": (Sensor(width=16, height=16), 10),
     "dvs-gesture": (CAMERA, 11),
     "dvs-gesture-32x32": ((17, 2, 32, 32), 11),
+    "dvs-gesture-slices": (Sensor(width=32, height=32), 11),
     "shd": (COCHLEA, 20),
     "shd-regenerated": (COCHLEA, 20),
 }

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from axonnx.runtime.binning import Binning, bin_batch
+from axonnx.runtime.binning import Binning, Sensor, bin_batch, bin_events
 from axonnx.train.build import prepare
 from axonnx.train.config.settings import DataConfig
+from axonnx.train.data.sets.dvs_gesture import SLICE_US, events_of
 from axonnx.train.data.sets.registry import load_data_set
 from axonnx.train.data.sets.shd import read_shd
 
@@ -33,6 +34,15 @@ def test_gestures_as_frames(real_data):
     assert (splits.train.frames.shape, splits.test.frames.shape) == ((935, 49, 2, 32, 32), (240, 49, 2, 32, 32))
     assert (splits.train.groups.min(), splits.test.groups.max()) == (1, 23)
     assert np.bincount(splits.test.labels).min() > 10
+
+
+def test_slices_as_events_give_their_counts_again(real_data):
+    data = load_data_set("dvs-gesture-32x32", root=real_data).test
+    frames = data.frames[7]
+    events = events_of(frames, 7)
+    binning = Binning(sensor=Sensor(width=32, height=32), bins=len(frames), bin_us=SLICE_US)
+    assert np.array_equal(bin_events(events, binning).frames, frames)
+    assert (np.diff(events["t"]) >= 0).all()
 
 
 def test_gestures_of_users_whom_training_does_not_have(real_data):
