@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.files import write_folder
-from axonnx.base.fingerprints import sha256_of
+from axonnx.base.files import sha256_of, write_folder
 from axonnx.model import Target
-from axonnx.runtime.deploy.browser import browser_files
 from axonnx.runtime.deploy.fpga import up5k_files, verilog_files
-from axonnx.runtime.deploy.native import cortex_m_files, desktop_files
+from axonnx.runtime.deploy.native import browser_files, cortex_m_files, desktop_files
 from axonnx.runtime.deploy.origin import RECORD, Origin
 from axonnx.runtime.format.model_file import read_model_file
 from axonnx.runtime.measure.compiled import selftest_sum

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.fingerprints import sha256_of
+from axonnx.base.files import sha256_of
 from axonnx.loading import samples_for
 from axonnx.model import Model, load
 from axonnx.runtime.engines.choose import EngineName, measuring_engine
@@ -26,10 +26,9 @@ from axonnx.runtime.measure.evaluation import Answers, Evaluation, ValueEvaluati
 from axonnx.runtime.measure.profile import Counts, count
 from axonnx.runtime.measure.profile import figures_of as costs_of
 from axonnx.runtime.measure.profile_result import ProfileResult
-from axonnx.runtime.measure.sample_choice import choose_samples
-from axonnx.runtime.measure.samples import Samples
+from axonnx.runtime.measure.samples import Samples, choose_samples
 from axonnx.runtime.program.compilation import compile_file
-from axonnx.runtime.streams.fit import Fit
+from axonnx.runtime.streams.adapt import Fit
 
 PIECES = 64  # of a job; a multiple of samples.BATCH, so that batches are those of one process
 

@@ -18,10 +18,10 @@ from axonnx.runtime.doctor.findings import (
     programs,
     version,
 )
+from axonnx.train.data import event_sets, image_files
 from axonnx.train.data.cache import cache_folder
-from axonnx.train.data.files import ROOT_VARIABLE
-from axonnx.train.data.sets import cifar10, dvs_gesture, nmnist, shd
-from axonnx.train.data.sets.registry import DATA_SETS
+from axonnx.train.data.event_store import ROOT_VARIABLE
+from axonnx.train.data.registry import DATA_SETS
 
 
 def examine() -> Diagnosis:
@@ -56,15 +56,15 @@ BUILT_IN = ("digits-saccade", "digits-static")
 IDX = "train-images-idx3-ubyte*"
 # A pattern below the data folder for one file of each data set: enough to see that it is there.
 FIRST_FILES: dict[str, tuple[str, ...]] = {
-    "shd": tuple(f"{folder}{shd.FILES[0]}" for folder in ("", "SHD/", "shd/")),
-    "shd-regenerated": (shd.REGENERATED[0],),
-    "dvs-gesture": (f"{dvs_gesture.SOURCE.tonic}/*/{dvs_gesture.SOURCE.pattern}",),
-    "dvs-gesture-32x32": (dvs_gesture.SMALL[0],),
-    "dvs-gesture-slices": (dvs_gesture.SMALL[0],),
-    "nmnist": (f"{nmnist.SOURCE.tonic}/*/{nmnist.SOURCE.pattern}",),
-    "nmnist-1000": (nmnist.SMALL[0],),
-    "cifar10": tuple(f"{folder}{cifar10.FILES[0]}" for folder in ("cifar-10-batches-bin/", "cifar10/", "")),
-    "cifar10-5000": (cifar10.SMALL[0],),
+    "shd": tuple(f"{folder}{event_sets.SHD_FILES[0]}" for folder in ("", "SHD/", "shd/")),
+    "shd-regenerated": (event_sets.REGENERATED[0],),
+    "dvs-gesture": (f"{event_sets.DVS_GESTURE.tonic}/*/{event_sets.DVS_GESTURE.pattern}",),
+    "dvs-gesture-32x32": (event_sets.GESTURES_SMALL[0],),
+    "dvs-gesture-slices": (event_sets.GESTURES_SMALL[0],),
+    "nmnist": (f"{event_sets.NMNIST.tonic}/*/{event_sets.NMNIST.pattern}",),
+    "nmnist-1000": (event_sets.NMNIST_SMALL[0],),
+    "cifar10": tuple(f"{folder}{image_files.FILES[0]}" for folder in ("cifar-10-batches-bin/", "cifar10/", "")),
+    "cifar10-5000": (image_files.SMALL[0],),
     "mnist": tuple(f"{folder}/{IDX}" for folder in ("mnist", "MNIST", "MNIST/raw")),
     "fashion-mnist": tuple(
         f"{folder}/{IDX}" for folder in ("fashion-mnist", "FashionMNIST", "FashionMNIST/raw", "dataset-fashion-mnist")

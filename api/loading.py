@@ -20,13 +20,13 @@ from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.network_input import describe_input
 from axonnx.runtime.measure.samples import Batch, FirstWindows, Samples, batched, open_samples, samples_of_objects
 from axonnx.runtime.readers import Recording
-from axonnx.runtime.streams.fit import Fit
+from axonnx.runtime.streams.adapt import Fit
 from axonnx.runtime.streams.frame_files import as_steps
 
 if TYPE_CHECKING:
     from axonnx.train.build import Prepared
-    from axonnx.train.data.sets.looking import Look
     from axonnx.train.data.splits import Data
+    from axonnx.train.looking import Look
 
 
 def load_data(data: str | os.PathLike[str], part: str = "test") -> Data:
@@ -47,7 +47,7 @@ def load_data(data: str | os.PathLike[str], part: str = "test") -> Data:
         >>> len(test), test[0].dtype.names, int(test.labels[0])
         (360, ('t', 'x', 'y', 'p'), 1)
     """
-    from axonnx.train.data.sets.registry import load_data_set
+    from axonnx.train.data.registry import load_data_set
 
     return _part(os.fspath(data), load_data_set(os.fspath(data)).parts, part)
 
@@ -72,8 +72,7 @@ def describe_data(data: str, *, limit: int = 200) -> Look:
         >>> found.kind, found.sensor
         ('events', (16, 16))
     """
-    from axonnx.train.data.sets.looking import look_at
-    from axonnx.train.trial import suggest
+    from axonnx.train.looking import look_at, suggest
 
     look = look_at(data, limit)
     suggest(look)
@@ -144,7 +143,7 @@ def _part(name: str, parts: dict[str, Data], part: str) -> Data:
 
 def _data_set(name: str, contract: Contract, part: str, fit: Fit | None) -> Samples:
     """Open a part of a data set by name, loaded as in the file's own training if that was on it."""
-    from axonnx.train.data.sets.registry import load_data_set
+    from axonnx.train.data.registry import load_data_set
 
     trained = _training_data(contract)
     own = trained if trained.get("name") == name else {}
@@ -180,7 +179,7 @@ def _frames(
     data: Data, number: int, where: str, contract: Contract, windows: FirstWindows | None
 ) -> NDArray[np.integer]:
     """One sample [T, …] as the network takes it."""
-    from axonnx.train.data.frames import Frames
+    from axonnx.train.data.recordings import Frames
 
     if isinstance(data, Frames) and windows is None:
         steps: NDArray[np.integer] = as_steps(data.frames[number : number + 1], contract.input, where)[0]
@@ -195,8 +194,8 @@ def _frames(
 def _of_run(run: Path, contract: Contract, part: str) -> Samples:
     """Open a part of the data of a run, prepared as in its training."""
     from axonnx.train.build import prepare
-    from axonnx.train.output.checkpoint import read_index
-    from axonnx.train.output.run_folder import RunFolder
+    from axonnx.train.checkpoint import read_index
+    from axonnx.train.run_folder import RunFolder
 
     config = RunFolder(run).config()
     found = _of_prepared(prepare(config.data), config.data.name, contract, part, run)

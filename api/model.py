@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.fingerprints import sha256_of
+from axonnx.base.files import sha256_of
 from axonnx.base.progress import Progress
 from axonnx.runtime import model as runtime
 from axonnx.runtime.engines.choose import MEASURING, EngineName
@@ -25,8 +25,8 @@ from axonnx.runtime.format.network_input import describe_input
 from axonnx.runtime.frame_pipeline import FramePipeline, open_frames
 from axonnx.runtime.program.instructions import Program
 from axonnx.runtime.readers import Recording
+from axonnx.runtime.streams.adapt import Fit
 from axonnx.runtime.streams.decision import Decision
-from axonnx.runtime.streams.fit import Fit
 from axonnx.runtime.streams.frame_files import as_steps
 from axonnx.runtime.streams.opening import open_stream
 from axonnx.runtime.streams.pipeline import EventPipeline
@@ -80,7 +80,7 @@ class Model(runtime.Model):
         )
 
     def _repr_html_(self) -> str:
-        from axonnx.runtime.measure.ways import way_text
+        from axonnx.runtime.measure.inspection import way_text
 
         contract = self.contract
         rows = {
@@ -738,7 +738,7 @@ def write_events(path: PathLike, events: NDArray[np.void] | Recording, sensor: A
         >>> axonnx.write_events("again.npz", recording.events, recording.sensor).name
         'again.npz'
     """
-    from axonnx.runtime.events.sensor import Sensor
+    from axonnx.runtime.events.arrays import Sensor
     from axonnx.runtime.readers import write_npz
 
     given = sensor if sensor is not None or not isinstance(events, Recording) else events.sensor

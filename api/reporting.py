@@ -82,7 +82,7 @@ def _own(kind: type[Result], given: Result | str | os.PathLike[str], model: Path
 
 def other_weights(contract: Contract, run: Path) -> list[str]:
     """Says so where the run's weights are not those that the file was made of."""
-    from axonnx.train.output.checkpoint import read_index
+    from axonnx.train.checkpoint import read_index
 
     stated, index = contract.provenance, read_index(run / "checkpoint")
     if stated.checkpoint is None or stated.checkpoint == index["files"]["weights"]["sha256"]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from axonnx.export.convert.importing import Imported
     from axonnx.runtime.measure.verify_result import VerifyResult
     from axonnx.train.callbacks import Callback
-    from axonnx.train.sweep.search import SweepResult
+    from axonnx.train.sweeping import SweepResult
     from axonnx.train.trained import Trained
 
 Mode = Literal["mfa", "sampled", "stochastic"]
@@ -355,7 +355,7 @@ class Run:
             AxonnxError: If a setting is wrong, or every run was stopped.
         """
         from axonnx.runtime.jobs.running import pool_for
-        from axonnx.train.sweep.search import sweep_runs
+        from axonnx.train.sweeping import sweep_runs
 
         folder = Path("runs") / f"sweep-{Path(configuration).stem}" if output is None else Path(output)
         tell = (progress or Progress()).note

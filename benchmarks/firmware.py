@@ -14,7 +14,7 @@ import numpy as np
 from axonnx.compiling import compile_to
 from axonnx.export.exporting import export_run
 from axonnx.runtime.model import load
-from axonnx.train.data.sets.registry import load_data_set
+from axonnx.train.data.registry import load_data_set
 from axonnx.train.run import train_run
 from benchmarks.timing import table
 

@@ -35,7 +35,7 @@ from axonnx.runtime.frame_pipeline import open_frames
 from axonnx.runtime.readers import write_npz
 from axonnx.train.build import prepare
 from axonnx.train.config.read import as_tree, check_config
-from axonnx.train.data.frames import Frames
+from axonnx.train.data.recordings import Frames
 from axonnx.train.loop import part_feed
 from axonnx.train.trained import open_run
 

@@ -25,8 +25,7 @@ import numpy as np
 import websockets
 
 from axonnx.base.files import write_text
-from axonnx.runtime.events.arrays import make_events
-from axonnx.runtime.events.records import to_records
+from axonnx.runtime.events.arrays import make_events, to_records
 from axonnx.runtime.model import load
 from benchmarks.networks import digits
 from benchmarks.timing import table

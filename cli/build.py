@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
 from axonnx.cli.guard import FAILED, FINE
+from axonnx.cli.live_view import picture_rows
 from axonnx.cli.options import Options, set_torch_threads
-from axonnx.cli.show.live_view import picture_rows
 from axonnx.loading import describe_data
 from axonnx.model import Model
 from axonnx.runtime.format.network_input import describe_input
-from axonnx.runtime.measure.ways import way_text
+from axonnx.runtime.measure.inspection import way_text
 from axonnx.trained_run import Run, import_network
 
 if TYPE_CHECKING:
     from axonnx.export.convert.importing import Imported
     from axonnx.runtime.format.contract import AccuracyContract, Contract, Way
-    from axonnx.train.data.sets.looking import Look
-    from axonnx.train.sweep.search import SweepPoint, SweepResult
+    from axonnx.train.looking import Look
+    from axonnx.train.sweeping import SweepPoint, SweepResult
 
 SHOWN = 4  # classes that are drawn in a terminal
 NOTABLE, BAD = 0.01, 0.05  # of the test samples
@@ -64,7 +64,7 @@ def train(options: Options) -> int:
 
 def _listing() -> str:
     from axonnx.train.config.read import shipped
-    from axonnx.train.data.sets.registry import available
+    from axonnx.train.data.registry import available
 
     lines = ["configurations:"]
     lines += [f"  {name:<28}{entry['about']}" for name, entry in shipped().items()]
@@ -306,7 +306,7 @@ def sweep(options: Options) -> int:
 
 def table(result: SweepResult) -> str:
     """Return a row for each combination, the best marked, and what was chosen on what."""
-    from axonnx.train.sweep.search import FIGURE, written
+    from axonnx.train.sweeping import FIGURE, written
 
     keys = list(result.axes)
     head = [*keys, "accuracy", "NLL", "seeds"]

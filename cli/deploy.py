@@ -13,21 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.files import replacing, write_text
-from axonnx.base.fingerprints import sha256_of
+from axonnx.base.files import replacing, sha256_of, write_text
 from axonnx.base.plain_text import escaped, raw_stream
 from axonnx.cli.guard import FAILED, FINE
+from axonnx.cli.live_view import show
 from axonnx.cli.options import Options
-from axonnx.cli.show.live_view import show
 from axonnx.model import Model, Stream, load
-from axonnx.runtime.jobs.answers import Question, Row, Summary, jobs_for, loaded
-from axonnx.runtime.jobs.journal import Journal
-from axonnx.runtime.jobs.recording_paths import find_recordings, names_many
-from axonnx.runtime.jobs.running import in_order, pool_for, run_jobs
+from axonnx.runtime.jobs.answers import Question, Row, Summary, find_recordings, jobs_for, loaded, names_many
+from axonnx.runtime.jobs.running import Journal, in_order, pool_for, run_jobs
 from axonnx.runtime.jobs.work import Outcome, named_fault
 from axonnx.runtime.measure.metrics import error_lines
+from axonnx.runtime.streams.adapt import Fit
 from axonnx.runtime.streams.decision import Decision, values_text
-from axonnx.runtime.streams.fit import Fit
 from axonnx.runtime.streams.pipeline import EventHistory, EventPipeline
 from axonnx.runtime.streams.sources import is_live
 

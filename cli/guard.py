@@ -14,7 +14,7 @@ from typing import TextIO, cast
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.plain_text import PlainStream, raw_stream
-from axonnx.base.stopping import requested, signals_handled
+from axonnx.base.progress import requested, signals_handled
 
 FINE, FAILED, WRONG_USE = 0, 1, 2
 OUR_FAULT = 70  # EX_SOFTWARE of sysexits.h

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
 from axonnx.cli.parsers import JSON, Shared, function_of, make_parser, parameters, split_words
-from axonnx.cli.show.terminal_progress import Shown
+from axonnx.cli.terminal_progress import Shown
 
 if TYPE_CHECKING:
     from axonnx.cli.command import Verb

@@ -15,14 +15,13 @@ from axonnx.cli.options import Options, set_torch_threads
 from axonnx.model import load, verify_file
 from axonnx.runtime.format.contract import AccuracyContract, Contract, LayerContract, describe_results
 from axonnx.runtime.format.network_input import describe_device, describe_input
-from axonnx.runtime.measure.agreement import agreement_of
+from axonnx.runtime.measure.comparison import agreement_of
 from axonnx.runtime.measure.engine_result import CompiledResult, EngineResult
 from axonnx.runtime.measure.evaluation import Evaluation, ValueEvaluation
-from axonnx.runtime.measure.inspection import Certificate, Inspection, inspect_file
+from axonnx.runtime.measure.inspection import Certificate, Inspection, inspect_file, way_text
 from axonnx.runtime.measure.metrics import error_lines
 from axonnx.runtime.measure.profile_result import DenseEnergy, Energy, ProfileResult
 from axonnx.runtime.measure.verify_result import Accuracy, VerifyResult
-from axonnx.runtime.measure.ways import way_text
 from axonnx.runtime.report.pictures import agreement_picture
 from axonnx.trained_run import Run
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from axonnx.cli.guard import FINE, guarded
-from axonnx.cli.show.terminal_progress import Shown
+from axonnx.cli.terminal_progress import Shown
 from axonnx.runtime.jobs.running import pool_for
 from experiments.perform import draw_again, perform
 from experiments.plan import plan_names, read_plan

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from axonnx.base.palette import SERIES, groups_of_series, save_figure
-from axonnx.train.sweep.store import Record
+from axonnx.train.shared_records import Record
 from experiments.plan import Plan
 from experiments.tables import attenuation, gradient_norms
 

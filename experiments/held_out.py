@@ -10,7 +10,7 @@ import numpy as np
 from axonnx.base.errors import AxonnxError
 from axonnx.train.build import prepare
 from axonnx.train.config.read import check_config, merged
-from axonnx.train.sweep.store import Job, Record
+from axonnx.train.shared_records import Job, Record
 from experiments.plan import Plan, Scale, jobs_of
 
 FEWEST_SEEDS = 3

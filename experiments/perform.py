@@ -9,8 +9,7 @@ from pathlib import Path
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
 from axonnx.runtime.jobs.work import Pool
-from axonnx.train.sweep.sharing import records_of
-from axonnx.train.sweep.store import Record, Store, read_results, write_results
+from axonnx.train.shared_records import Record, Store, read_results, records_of, write_results
 from experiments.figures import draw
 from experiments.held_out import groups_of, held_out_jobs, mean_over_groups
 from experiments.plan import Plan, Scale, jobs_of, read_plan, size_of

@@ -13,7 +13,7 @@ from pydantic import Field, PositiveInt
 from axonnx.base.errors import AxonnxError
 from axonnx.train.config.read import merged, shipped
 from axonnx.train.config.settings import Section
-from axonnx.train.sweep.store import Job, Tree
+from axonnx.train.shared_records import Job, Tree
 
 Scale = Literal["paper", "cpu", "quick"]
 

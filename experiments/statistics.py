@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
-from axonnx.train.sweep.store import Record
+from axonnx.train.shared_records import Record
 from experiments.plan import Claim
 
 Judgement = Literal["confirmed", "refuted", "left open"]

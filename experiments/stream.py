@@ -32,7 +32,7 @@ from axonnx.model import load
 from axonnx.runtime.events.arrays import concatenate_events
 from axonnx.runtime.model import Model
 from axonnx.runtime.readers import read_recordings
-from axonnx.runtime.streams.fit import Fit
+from axonnx.runtime.streams.adapt import Fit
 from axonnx.runtime.streams.sources import FileSource
 
 GAP_US = 1000  # between two recordings
@@ -212,7 +212,7 @@ def from_run(run: Path, part: str) -> list[Piece]:
     """Take the recordings of a part of a run's data."""
     from axonnx.train.build import prepare
     from axonnx.train.data.recordings import Recordings
-    from axonnx.train.output.run_folder import RunFolder
+    from axonnx.train.run_folder import RunFolder
 
     data = prepare(RunFolder(run).config().data).splits.parts[part]
     if not isinstance(data, Recordings) or data.groups is None:

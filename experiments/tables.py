@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from axonnx.train.sweep.store import Record, mean_and_std
+from axonnx.train.shared_records import Record, mean_and_std
 from experiments.plan import Plan
 from experiments.statistics import decide
 

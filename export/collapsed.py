@@ -11,9 +11,8 @@ from torch import Tensor, nn
 
 from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse.network import Mode, WeightChoice, collapse, needs_posterior
-from axonnx.export.graph.translate import check_operators
-from axonnx.export.grid.integers import to_integers
-from axonnx.export.grid.place import (
+from axonnx.export.graph.capture import Captured, Member, capture
+from axonnx.export.graph.grid import (
     DEFAULT_WEIGHTS,
     INTEGER_NETWORKS,
     Stored,
@@ -21,7 +20,8 @@ from axonnx.export.grid.place import (
     split_activities,
     width_of,
 )
-from axonnx.export.step.capture import Captured, Member, capture
+from axonnx.export.graph.integers import to_integers
+from axonnx.export.graph.translate import check_operators
 from axonnx.models import Network
 from axonnx.runtime.format.contract import (
     InputContract,

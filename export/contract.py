@@ -11,8 +11,8 @@ from axonnx.base.errors import AxonnxError
 from axonnx.base.plain_text import check_names
 from axonnx.export.collapsed import Collapsed
 from axonnx.export.graph.assemble import Form
-from axonnx.export.grid.place import width_of
-from axonnx.export.step.capture import Member, constant
+from axonnx.export.graph.capture import Member, constant
+from axonnx.export.graph.grid import width_of
 from axonnx.models.general import DirectReadout
 from axonnx.runtime.format.contract import (
     AccuracyContract,

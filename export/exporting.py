@@ -14,7 +14,7 @@ from axonnx.export.collapse.network import Mode
 from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
 from axonnx.export.contract import logits_of, make_contract
 from axonnx.export.graph.assemble import Form
-from axonnx.export.grid.place import DEFAULT_WEIGHTS, Stored
+from axonnx.export.graph.grid import DEFAULT_WEIGHTS, Stored
 from axonnx.export.ways import score_ways
 from axonnx.export.write import build_model, write_model
 from axonnx.models import Network, SpikingNetwork

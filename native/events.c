@@ -435,7 +435,7 @@ EXPORT void axonnx_change_frames(const uint8_t *frames, const int64_t *shape, co
 
 /* ---------------------------------------------------------------- recordings
 
-   A counter of few bits that is followed from block to block. Clock in runtime/readers/clock.py explains the rules. */
+   A counter of few bits that is followed from block to block. Clock in runtime/readers/binary.py explains the rules. */
 typedef struct {
     int64_t bits, known, last, turns;
 } counter;

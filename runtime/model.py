@@ -28,8 +28,8 @@ from axonnx.runtime.result import Floats, RunResult
 if TYPE_CHECKING:
     from axonnx.runtime.events.arrays import Events
     from axonnx.runtime.readers import Recording
+    from axonnx.runtime.streams.adapt import Fit
     from axonnx.runtime.streams.decision import Decision
-    from axonnx.runtime.streams.fit import Fit
     from axonnx.runtime.streams.session import Session
     from axonnx.runtime.streams.sources import FileSource
 
@@ -222,7 +222,7 @@ class Model:
             >>> decision.label in decision.classes, decision.outside.total
             (True, 0)
         """
-        from axonnx.runtime.streams.fit import Fit
+        from axonnx.runtime.streams.adapt import Fit
 
         session = self.session(seed=seed, every_bin=False, one_window=True)  # refuses networks that take no events
         target = self.contract.input.binning

@@ -24,13 +24,10 @@ from axonnx.runtime.format.network_input import merge_frames
 from axonnx.train import own
 from axonnx.train.config.own import OwnSource, own_source
 from axonnx.train.config.settings import Config, DataConfig, ModelConfig, ValidationConfig, VariantConfig
-from axonnx.train.data.frames import Frames
-from axonnx.train.data.quantities import Quantities, read_quantities
-from axonnx.train.data.recordings import Recordings
-from axonnx.train.data.sets.registry import load_data_set
+from axonnx.train.data.recordings import Frames, Recordings
+from axonnx.train.data.registry import load_data_set
 from axonnx.train.data.shaping import Shaping
-from axonnx.train.data.splits import DataSplits
-from axonnx.train.data.suggest import suggested_binning
+from axonnx.train.data.splits import DataSplits, Quantities, read_quantities
 from axonnx.train.noise import refuse_idle_noise
 
 
@@ -394,3 +391,26 @@ def _largest(config: Config, prepared: Prepared) -> int:
     parts = [data.frames for data in prepared.splits.parts.values() if isinstance(data, Frames)]
     values = [int(np.max(frames)) for frames in parts] + [int(np.min(frames)) for frames in parts]
     return max(1, *(abs(value - config.data.centre) for value in values))
+
+
+BINS = 20
+ROUND = (1, 1.5, 2, 3, 4, 5, 6, 8)  # of a duration's first digits
+
+
+def suggested_binning(data: Recordings, bins: int | None = None, duration_ms: float | None = None) -> dict[str, float]:
+    """Bins, and a duration that nine of ten recordings fit into."""
+    lengths = np.array([events["t"][-1] for events in map(data.__getitem__, range(len(data))) if len(events)], np.int64)
+    return binning_for(lengths, bins, duration_ms)
+
+
+def binning_for(
+    lengths_us: NDArray[np.int64], bins: int | None = None, duration_ms: float | None = None
+) -> dict[str, float]:
+    """``data.bins`` and ``data.duration_ms`` for recordings of these lengths: a round number that divides into bins."""
+    chosen = BINS if bins is None else bins
+    if duration_ms is None:
+        longest = float(np.quantile(lengths_us, 0.9)) / 1000 if len(lengths_us) else 1000.0
+        power = 10.0 ** np.floor(np.log10(max(longest, 1.0)))
+        wide = next((power * digit for digit in ROUND if power * digit >= 0.95 * longest), 10 * power)
+        duration_ms = -(-round(1000 * wide) // chosen) * chosen / 1000  # whole µs in each bin
+    return {"data.bins": chosen, "data.duration_ms": duration_ms}

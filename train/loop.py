@@ -29,11 +29,10 @@ from axonnx.train.data.splits import Data
 from axonnx.train.distributed import World
 from axonnx.train.evaluate import Predictions, Targets, predict_bayesian, predict_mean_field
 from axonnx.train.feed import Batch, Feed
-from axonnx.train.finite import refuse_non_finite, refuse_non_finite_weights
-from axonnx.train.health import median_sizes
+from axonnx.train.health import median_sizes, refuse_non_finite, refuse_non_finite_weights
 from axonnx.train.noise import fire_of_batch, looked_at, temper
 from axonnx.train.objective import Objective, ascend, cosine_rate
-from axonnx.train.output.progress import Epochs
+from axonnx.train.output_files import Epochs
 from axonnx.train.pieces import EpochMeans, Piece, Row, mean_squares, pieces_of, refuse_statistics_of_pieces
 
 AfterEpoch = Callable[["Training"], None]

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.models import MEAN_FIELD, Fire, Network, Sample, Variant
+from axonnx.train.checkpoint import SPREADS
 from axonnx.train.config.settings import Config
 from axonnx.train.feed import Batch, Feed
-from axonnx.train.output.checkpoint import SPREADS
 
 
 def refuse_idle_noise(config: Config, variant: Variant) -> None:

@@ -18,6 +18,7 @@ from axonnx.models import Network
 from axonnx.runtime.format.contract import InputContract
 from axonnx.train.build import Prepared, input_contract, make_network, prepare
 from axonnx.train.callbacks import Callback, Callbacks
+from axonnx.train.checkpoint import INDEX, Position, add_witness, load_checkpoint, load_start, save_checkpoint
 from axonnx.train.config.own import OwnSource, kept_source, own_source
 from axonnx.train.config.read import as_tree, check_config, fields, flat, merged, parse_config, read_config, to_toml
 from axonnx.train.config.settings import Config, ModelConfig
@@ -25,13 +26,11 @@ from axonnx.train.data.left_out import classes_left_out, left_out
 from axonnx.train.data.objects import options_of, write_objects
 from axonnx.train.distributed import World, world
 from axonnx.train.evaluate import Predictions
-from axonnx.train.finite import NonFiniteError
-from axonnx.train.health import new_warnings
+from axonnx.train.health import NonFiniteError, new_warnings
 from axonnx.train.loop import Training, final_predictions, fit, new_training
-from axonnx.train.output.checkpoint import INDEX, Position, add_witness, load_checkpoint, load_start, save_checkpoint
-from axonnx.train.output.curves import draw_curves
-from axonnx.train.output.run_folder import RunFolder
+from axonnx.train.output_files import draw_curves
 from axonnx.train.own import reference
+from axonnx.train.run_folder import RunFolder
 from axonnx.train.training_witness import circumstances, take_witness, written
 
 

@@ -15,12 +15,12 @@ from torch import Tensor
 from axonnx.base.plain_text import escaped, escaped_lines
 from axonnx.models import Network
 from axonnx.runtime.format.contract import InputContract, Provenance
-from axonnx.runtime.measure.sample_choice import choose_samples
+from axonnx.runtime.measure.samples import choose_samples
 from axonnx.train.build import Prepared, input_contract, make_variant
+from axonnx.train.checkpoint import read_index
 from axonnx.train.config.read import to_toml
 from axonnx.train.config.settings import Config
 from axonnx.train.loop import part_feed
-from axonnx.train.output.checkpoint import read_index
 from axonnx.train.run import restore_run
 
 

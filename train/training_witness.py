@@ -41,15 +41,15 @@ from torch import Tensor
 from axonnx import models, native
 from axonnx.models import MEAN_FIELD, Network, Sample, SpikingNetwork
 from axonnx.runtime.format import opset
-from axonnx.runtime.measure.sample_choice import choose_samples
+from axonnx.runtime.measure.samples import choose_samples
 from axonnx.train.build import Prepared
+from axonnx.train.checkpoint import SPREADS
 from axonnx.train.config.settings import Config
 from axonnx.train.data.batches import Batches
 from axonnx.train.distributed import World
 from axonnx.train.evaluate import Predictions
 from axonnx.train.feed import Batch, Feed
 from axonnx.train.loop import Training, evaluated_at_once, learn_feed, part_feed
-from axonnx.train.output.checkpoint import SPREADS
 
 PART = "test"
 SAMPLES = 16

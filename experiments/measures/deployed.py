@@ -12,8 +12,8 @@ from axonnx.runtime.engines.choose import measuring_engine
 from axonnx.runtime.measure.energy import Hardware
 from axonnx.runtime.measure.profile import profile
 from axonnx.runtime.program.compilation import compile_file
-from axonnx.train.sweep.store import Job, Record
-from axonnx.train.sweep.validation import trained_run
+from axonnx.train.shared_records import Job, Record
+from axonnx.train.sweeping import trained_run
 from axonnx.train.trained import Trained, open_run
 from experiments.measures.training import measure as measure_training
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from axonnx.models import BinaryNetwork, BinaryNeuron, Current, LinearReadout, Replay, Run, Variant
 from axonnx.models.maths.estimators import Estimator, StraightThrough, make_estimator
-from axonnx.train.sweep.store import Job, Record
+from axonnx.train.shared_records import Job, Record
 from experiments.measures.references import arm, exact_gradient, log_probability, ram, reinforce
 
 REFERENCES: dict[str, Callable[..., dict[str, Tensor]]] = {"reinforce": reinforce, "arm": arm, "ram": ram}

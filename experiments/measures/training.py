@@ -8,9 +8,9 @@ from typing import Any
 
 from axonnx.train.build import make_variant
 from axonnx.train.config.read import check_config
-from axonnx.train.output.run_folder import RunFolder
-from axonnx.train.sweep.store import Job, Record
-from axonnx.train.sweep.validation import FIGURES, trained_run
+from axonnx.train.run_folder import RunFolder
+from axonnx.train.shared_records import Job, Record
+from axonnx.train.sweeping import FIGURES, trained_run
 
 KEPT = ("epoch", "phase", "cross_entropy", "kl", "train_accuracy", "test_accuracy", "test_nll", "rate")
 

@@ -19,8 +19,8 @@ from axonnx.models import MEAN_FIELD, Sample
 from axonnx.runtime.measure.metrics import metrics_of
 from axonnx.runtime.streams.probabilities import entropy, mutual_information
 from axonnx.train.build import prepare
-from axonnx.train.sweep.store import Job, Record
-from axonnx.train.sweep.validation import trained_run
+from axonnx.train.shared_records import Job, Record
+from axonnx.train.sweeping import trained_run
 from axonnx.train.trained import Trained, open_run
 
 Floats = NDArray[np.float64]

@@ -85,7 +85,7 @@ class BayesianModule(nn.Module):
         return x.expand(self.repeats, *x.shape) if self.repeats else x
 
     def get_extra_state(self) -> dict[str, float]:
-        """The regulariser's weights, which a checkpoint keeps."""
+        """Return the regulariser's weights, which a checkpoint keeps."""
         return dict(self.multipliers)
 
     def set_extra_state(self, state: Mapping[str, float]) -> None:
@@ -162,7 +162,7 @@ def regulariser(
     target: float = TARGET,
     rate: float = RATE,
 ) -> Tensor:
-    """The regulariser of the last pass of ``net``, to be added to the loss.
+    """Return the regulariser of the last pass of ``net``, to be added to the loss.
 
     Args:
         net: What `bayesian` gave, or a module that holds it (a LightningModule, a wrapper of several devices).
@@ -203,7 +203,7 @@ regularizer = regulariser
 
 
 def network_of(plan: Plan, variant: Variant) -> Network:
-    """The plan's layers with its numbers; without time if all its neurons have none."""
+    """Return the plan's layers with its numbers; without time if all its neurons have none."""
     binary = bool(plan.made) and all(isinstance(neurons, BinaryNeuron) for neurons in plan.made.values())
     binary = binary and all(layer.kind != "neurons" or layer.name in plan.made for layer in plan.layers)
     plan = _with_readout(plan) if binary else plan
@@ -231,7 +231,7 @@ def _points(plan: Plan) -> dict[str, Any]:
 
 
 def _with_readout(plan: Plan) -> Plan:
-    """The plan of a network without time: its last weights are its read-out."""
+    """Return the plan of a network without time: its last weights are its read-out."""
     *before, last, _ = plan.layers
     if last.kind != "linear":
         raise AxonnxError(f"the last layer is {last.name!r} ({last.kind}); a network without time ends in nn.Linear")
@@ -259,7 +259,7 @@ def _source(module: nn.Module, shape: tuple[int, ...] | None) -> TorchSource:
 
 
 def _of_any_side(module: nn.Module) -> TorchSource:
-    """The module run on images of the first size that it takes; sizes that give the same layers are all one."""
+    """Run the module on images of the first size that it takes; every size that it takes has the same layers."""
     first = _convolutions(module)[0]
     free = any(isinstance(part, nn.AdaptiveAvgPool2d) for part in module.modules())
     if isinstance(first, nn.Conv2d) and not free and any(isinstance(part, nn.Linear) for part in module.modules()):

@@ -15,21 +15,20 @@ from torch import Tensor, nn
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
-from axonnx.export.convert.generated import write_images, write_samples
-from axonnx.export.convert.live import load_live
+from axonnx.export.convert.live import load_live, write_images, write_samples
+from axonnx.export.convert.nir_neurons import NIRS_OWN, Assumed, Reset, Tie
 from axonnx.export.convert.nir_source import NirSource, nir_source
 from axonnx.export.convert.plan import Plan, Rule
 from axonnx.export.convert.proof import Proof, prove
 from axonnx.export.convert.source import Seen, Source, torch_source
-from axonnx.export.convert.sources.nir_neurons import NIRS_OWN, Assumed, Reset, Tie
 from axonnx.export.convert.temperature import exact_scale, fitted_scale
 from axonnx.export.convert.witness import RECORDED, recorded, witnessed
 from axonnx.export.exporting import Exported, export_run
-from axonnx.export.grid.place import Stored
+from axonnx.export.graph.grid import Stored
 from axonnx.models import Network
 from axonnx.models.described import INPUT
 from axonnx.runtime.measure.metrics import metrics_of
-from axonnx.runtime.measure.sample_choice import choose_samples
+from axonnx.runtime.measure.samples import choose_samples
 from axonnx.runtime.streams.probabilities import softmax
 from axonnx.train.build import Prepared, make_network, prepare
 from axonnx.train.config.read import as_tree, check_config
@@ -43,7 +42,7 @@ Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 VARIANT = "sg-nbn-1"  # weights without noise; fine-tuning may choose another
 # An import is judged by its source, spike by spike, so its weights keep the finest grid: each rounding that is coarser
-# moves more membranes across their thresholds. Networks trained here are stored as export.grid.place says.
+# moves more membranes across their thresholds. Networks trained here are stored as export.graph.grid says.
 FITTED_ON = 512  # samples at most
 Decision = Literal["count", "sum", "mean", "last", "maximum"]
 RULES: dict[Decision, Rule] = {
@@ -215,7 +214,7 @@ def _scale(source: Source, rule: Rule, told: str, seen: tuple[Doubles, Integers]
 
 
 def fill(network: Network, plan: Plan) -> Network:
-    """The plan's numbers in a network of its layers; spreads, and layers that were made before, stay as they are."""
+    """Put the plan's numbers into a network of its layers; spreads and layers made before stay as they are."""
     kept = tuple(f"layers.{name}." for name in plan.made)
     wanted = {name: value for name, value in network.state_dict().items() if not name.startswith(kept)}
     missing = [name for name in wanted if name not in plan.tensors and not name.endswith(".log_std")]
@@ -276,7 +275,7 @@ def _witnessed(
 def _shape(
     source: nn.Module | str | Path, shape: Sequence[int] | None, given: Mapping[str, Any]
 ) -> tuple[int, ...] | None:
-    """The shape of a sample: as given, as the data has it, or as a network's first layer of weights tells."""
+    """Return the shape of a sample: the given one, that of the data, or what the first layer of weights takes."""
     if shape is not None:
         if len(shape) != 3 or min(shape) < 1:
             raise AxonnxError(f"shape is {tuple(shape)}; expected channels, height and width, e.g. (2, 34, 34)")
@@ -323,5 +322,5 @@ def _refuse_taken(folder: Path, overwrite: bool) -> None:
 
 
 def _some(folder: Path, samples: int) -> Tensor:
-    """Samples of the test part as the network is fed them, [T, N, …]."""
+    """Return samples of the test part as the network is fed them, [T, N, …]."""
     return torch.cat([x for x, _ in open_run(folder).data("test", samples)], 1)

@@ -22,7 +22,7 @@ from axonnx.export.convert.importing import grid_weights
 from axonnx.export.convert.proof import compare, of_file
 from axonnx.export.exporting import Exported, export_network
 from axonnx.export.graph.assemble import Form
-from axonnx.export.grid.place import DEFAULT_WEIGHTS, Stored
+from axonnx.export.graph.grid import DEFAULT_WEIGHTS, Stored
 from axonnx.export.verify.stages import VerifySettings, verify_origin
 from axonnx.export.verify.structure import open_subject
 from axonnx.models import GaussianPosterior, Network
@@ -30,8 +30,7 @@ from axonnx.models.variant import SG_NBN_1
 from axonnx.runtime.format.contract import InputContract, Provenance, unit_of
 from axonnx.runtime.format.model_file import read_model_file
 from axonnx.runtime.format.network_input import to_input
-from axonnx.runtime.measure.sample_choice import choose_samples
-from axonnx.runtime.measure.samples import Samples
+from axonnx.runtime.measure.samples import Samples, choose_samples
 from axonnx.runtime.measure.verify_result import Stage, VerifyResult
 
 Tell = Callable[[str], None]
@@ -136,7 +135,7 @@ def verify_module(
 
 
 def as_bayesian(net: nn.Module, shape: Sequence[int] | None = None) -> BayesianModule:
-    """What `bayesian` gave, found in whatever holds it; a plain module's weights become constants."""
+    """Return what `bayesian` gave, found in whatever holds it; a plain module's weights become constants."""
     inner = next((part for part in net.modules() if isinstance(part, BayesianModule)), None)
     return inner or bayesian(net, shape=shape, variant=SG_NBN_1)
 
@@ -167,7 +166,7 @@ class LiveNetwork:
         return [(x.index_select(time, some), y[some]) for some in chosen.split(BATCH)]
 
     def provenance(self) -> Provenance:
-        """The digest of its weights."""
+        """Return the digest of its weights."""
         return Provenance(checkpoint=digest_of(self.network))
 
 
@@ -181,7 +180,7 @@ def digest_of(network: Network) -> str:
 
 
 def arriving_of(module: BayesianModule, data: Any, largest: int | None = None) -> InputContract:
-    """What the network is fed, found from data: its shape, its steps, its unit and its largest value."""
+    """Find from data what the network is fed: its shape, its steps, its unit and its largest value."""
     shift, most, shape, steps = 0, 1.0, None, None
     for x, _ in _given(data, module):
         arranged = module.arranged(x)
@@ -205,7 +204,7 @@ def arriving_of(module: BayesianModule, data: Any, largest: int | None = None) -
 
 
 def _shift_of(x: Tensor) -> int:
-    """The least s so that x is a multiple of 2^−s."""
+    """Return the least s so that x is a multiple of 2^−s."""
     wide = x.detach().double()
     for shift in range(FINEST_SHIFT + 1):
         if torch.equal(units := wide / unit_of(shift), units.round()):
@@ -218,7 +217,7 @@ def _shift_of(x: Tensor) -> int:
 
 
 def _batches(module: BayesianModule, data: Any, arriving: InputContract) -> list[tuple[Tensor, Tensor]]:
-    """The data as the network takes it, held against what the file admits, with labels."""
+    """Return the data as the network takes it, held against what the file admits, with labels."""
     found: list[tuple[Tensor, Tensor | None]] = []
     for x, labels in _given(data, module, arriving):
         arranged = module.arranged(x).float().cpu()
@@ -267,12 +266,12 @@ _ARRAYS = (Tensor, np.ndarray)
 
 
 def _copied(module: BayesianModule) -> Network:
-    """The network by itself, on the CPU, in evaluation mode; the module goes on where it is."""
+    """Return the network by itself, on the CPU, in evaluation mode; the module goes on where it is."""
     return copy.deepcopy(module.network).cpu().float().eval()
 
 
 def _against_source(model: str | Path, origin: LiveNetwork, samples: int) -> Stage:
-    """The module that the network was made of, with the file's weights in it, spike by spike."""
+    """Return the module that the network was made of, with the file's weights in it, spike by spike."""
     assert origin.module.source is not None
     network = open_subject(model, origin).collapsed.network
     source = origin.module.source.with_weights(grid_weights(network))

@@ -29,7 +29,7 @@ class FlatGraph:
     heard: Mapping[str, tuple[str, ...]]
 
     def only(self, kind: str) -> str:
-        """The one node of a kind."""
+        """Return the one node of a kind."""
         found = [name for name, node in self.nodes.items() if type(node).__name__ == kind]
         if len(found) != 1:
             raise AxonnxError(f"the graph has {len(found)} nodes of the kind {kind}; expected one")
@@ -37,7 +37,7 @@ class FlatGraph:
 
 
 def nir_package() -> Any:
-    """The package nir, which reads and writes the files."""
+    """Return the package nir, which reads and writes the files."""
     if find_spec("nir") is None:
         raise AxonnxError("NIR files are read by the package nir, which is not installed: pip install 'axonnx[nir]'")
     import nir
@@ -103,7 +103,7 @@ def _check_counts(node: Any, path: Path) -> None:
 
 
 def flattened(graph: Any) -> FlatGraph:
-    """A graph without graphs in it; inner inputs and outputs are gone."""
+    """Return the graph without graphs in it; inner inputs and outputs are gone."""
     nodes, edges = _opened(graph, "")
     borders = [name for name, node in nodes.items() if "." in name and type(node).__name__ in ("Input", "Output")]
     for border in borders:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import replacing
 from axonnx.export.convert.nir_graph import nir_package
-from axonnx.export.convert.sources.nir_neurons import NIRS_OWN, Assumed
+from axonnx.export.convert.nir_neurons import NIRS_OWN, Assumed
 from axonnx.runtime.format.names import DELAYED, SPIKES
 from axonnx.runtime.format.opset import READOUTS
 from axonnx.runtime.model import load
@@ -69,7 +69,7 @@ class Writing:
         self.resets: dict[Assumed, str] = {}  # how neurons reset -> the first layer that does so
 
     def graph(self) -> Any:
-        """The whole graph."""
+        """Return the whole graph."""
         contract = self.program.contract
         if contract.kind != "spiking" or contract.collapse.members != 1 or contract.collapse.mode == "stochastic":
             raise self._refused("a spiking network with one set of weights and no noise is what NIR has a form for")
@@ -209,7 +209,7 @@ class Writing:
             raise self._refused(f"{i.spike_op}: its neurons are leaky integrate-and-fire neurons", i.layer)
 
     def _filtered(self, i: Neurons, alpha: Doubles, current: str) -> None:
-        """The synaptic current of neurons is part of their node; a leaky integrator is one by itself."""
+        """Keep a leaky current for the neurons that hear it; if anything else hears it, make it a node of its own."""
         self.filters[i.writes[0]] = alpha
         self.made[i.writes[0]] = self.made[current]
         heard = [other for other in self.program.instructions if i.writes[0] in other.reads]
@@ -218,7 +218,7 @@ class Writing:
             self._integrator(i.layer, alpha, current, i.writes[0])
 
     def _readout(self, i: Neurons, beta: Doubles, current: str) -> None:
-        """The output is what is read out; its mean, last or largest value over time is for the reader to take."""
+        """Add the read-out as the output; whoever reads the graph takes its mean, last or largest value over time."""
         if np.any(beta != 0):
             self._integrator(i.layer, beta, current, i.writes[0])
             current = i.writes[0]

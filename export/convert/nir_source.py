@@ -12,13 +12,12 @@ import torch
 from torch import Tensor
 
 from axonnx.base.errors import AxonnxError
-from axonnx.export.convert.nir_delays import Late, delay_steps, put_together, taken_apart
-from axonnx.export.convert.nir_equations import Equations
+from axonnx.export.convert.neuron import wide
+from axonnx.export.convert.nir_equations import Equations, Late, delay_steps, put_together, taken_apart
 from axonnx.export.convert.nir_graph import FlatGraph, read_graph
+from axonnx.export.convert.nir_neurons import FIRING, KINDS, NIRS_OWN, Assumed, assumed_of, neuron_of
 from axonnx.export.convert.plan import SYNAPSES, Plan
 from axonnx.export.convert.source import Seen
-from axonnx.export.convert.sources.neuron import wide
-from axonnx.export.convert.sources.nir_neurons import FIRING, KINDS, NIRS_OWN, Assumed, assumed_of, neuron_of
 from axonnx.models.described import INPUT
 
 MOST_INPUTS = 10**7
@@ -53,7 +52,7 @@ class NirSource:
         return Seen(spikes, outputs.flatten(2).float())
 
     def with_weights(self, weights: Mapping[str, Tensor]) -> NirSource:
-        """The same graph with a file's weights and biases."""
+        """Return the same graph with a file's weights and biases."""
         found: dict[str, tuple[Tensor, Tensor]] = {}
         for layer in self.plan.layers:
             source = self.plan.sources[layer.name]
@@ -78,7 +77,7 @@ class NirSource:
 
 
 def nir_source(path: Path, dt: float | None, assumed: Assumed = NIRS_OWN) -> NirSource:
-    """The network of a NIR file; ``dt`` in seconds."""
+    """Return the network of a NIR file; ``dt`` in seconds."""
     graph = read_graph(path)
     if dt is not None and not 0.0 < dt < float("inf"):
         raise AxonnxError(f"the time step is {dt}; expected seconds, e.g. 1e-3")
@@ -87,7 +86,7 @@ def nir_source(path: Path, dt: float | None, assumed: Assumed = NIRS_OWN) -> Nir
 
 
 def recurrent_of(graph: FlatGraph, neuron: str) -> str | None:
-    """The node of weights through which neurons hear themselves."""
+    """Return the node of weights through which neurons hear themselves."""
     weights = [name for name in graph.heard[neuron] if type(graph.nodes[name]).__name__ in WEIGHTS]
     return next((name for name in weights if graph.heard[name] == (neuron,)), None)
 
@@ -202,7 +201,7 @@ class _Reading:
         return self.made.synapse(name, weight, bias, of, shape, groups=int(node.groups), **how)
 
     def _delay(self, name: str, node: Any, of: str) -> str:
-        """A delay line; where neurons have delays of their own, weights behind it choose among all of them."""
+        """Add a delay line; if neurons have delays of their own, weights behind it choose among all of them."""
         if of in self.made.currents:
             raise AxonnxError(f"{name}: delays a current; delay the spikes before the weights, which is the same")
         shape = self.made.shapes[of]

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from axonnx.base.errors import AxonnxError
-from axonnx.export.convert.integrators import through_integrator
-from axonnx.export.convert.sources.neuron import Neuron, uniform, wide
+from axonnx.export.convert.neuron import Neuron, uniform, wide
 from axonnx.models.described import INPUT, Layer
 from axonnx.models.pooling import FilledPool2d
 
@@ -44,7 +43,7 @@ class Plan:
     read: int = 0  # which of the values that the last layer of neurons returns is the output
 
     def layer(self, name: str) -> Layer:
-        """The layer of that name."""
+        """Return the layer of that name."""
         if name in self.gone:
             raise AxonnxError(
                 f"{self.sources[name]}: is heard twice, by {self.gone[name]!r} and by another; an integrator between "
@@ -74,7 +73,7 @@ class Plan:
         return name
 
     def pool(self, source: str, how: str, of: str, window: tuple[int, int]) -> str:
-        """A pool over windows side by side; what they do not cover is left out, as torch does.
+        """Add a pool over windows side by side; what they do not cover is left out, as torch does.
 
         A mean over sides that are no powers of two is a sum over windows that zeros fill up to the next ones, and the
         rest of the factor goes into the weights behind it.
@@ -124,14 +123,14 @@ class Plan:
         return name
 
     def fold(self, name: str, scale: Tensor, shift: Tensor) -> None:
-        """a (W x + b) + s, in the weights themselves."""
+        """Put a (W x + b) + s into the weights themselves."""
         weight, bias = (self.tensors[f"layers.{name}.{part}"] for part in ("posterior.raw_mean", "norm.bias"))
         rows = scale.double().reshape(-1, *(1,) * (weight.dim() - 1))
         weight.copy_((weight.double() * rows).float())
         bias.copy_((bias.double() * scale.double() + shift.double()).float())
 
     def neurons(self, source: str, neuron: Neuron, of: str) -> str:
-        """A layer of neurons; a leaky integrator is a current that leaks, twice where it has a synaptic one."""
+        """Add a layer of neurons; a leaky integrator becomes a leaky current, or two if it has a synaptic one."""
         shape = self.shapes[of]
         self.notes += neuron.notes
         if neuron.bias is not None:
@@ -157,13 +156,13 @@ class Plan:
         return name
 
     def own(self, source: str, neurons: nn.Module, of: str) -> str:
-        """A layer of our own neurons, with all that it learns."""
+        """Add a layer of our own neurons, with all that it learns."""
         name = self.add(source, "neurons", (of,), self.shapes[of])
         self.made[name] = neurons
         return name
 
     def readout(self, of: str, decay: float = 0.0) -> None:
-        """The mean over time of what a layer gives; of several positions the layer must be flat."""
+        """Read out the mean over time of what a layer gives; several positions are made flat first."""
         if len(self.shapes[of]) != 1:
             of = self.add("", "flatten", (of,), (int(torch.Size(self.shapes[of]).numel()),))
         name = self.add("readout", "readout", (of,), self.shapes[of], decay=decay)
@@ -229,7 +228,7 @@ def _square(weight: Tensor, shape: tuple[int, ...], source: str) -> Tensor:
 
 
 def _fitting(value: Tensor, shape: tuple[int, ...], source: str) -> Tensor:
-    """A constant for all neurons, or in a shape that broadcasts to them."""
+    """Return a constant for all neurons, or in a shape that broadcasts to them."""
     if value.numel() == 1:
         return value.reshape(())
     if value.dim() > len(shape) and value.shape[: value.dim() - len(shape)].numel() == 1:
@@ -247,3 +246,67 @@ def _told(constants: Mapping[str, Tensor], shape: tuple[int, ...], source: str) 
     """Constants as a description has them: numbers, or shapes where they differ from neuron to neuron."""
     fitting = {name: _fitting(value, shape, source) for name, value in constants.items()}
     return {name: float(wide(v)) if v.dim() == 0 else list(v.shape) for name, v in fitting.items()}
+
+
+if TYPE_CHECKING:
+    from axonnx.export.convert.plan import Plan
+
+
+def through_integrator(plan: Plan, source: str, weight: Tensor, bias: Tensor | None, of: str) -> str:
+    """W₂ LI(W₁ x + b₁) + b₂ = LI(W₂ W₁ x + W₂ b₁) + b₂, where all integrators leak alike; the layer that gives it.
+
+    An integrator's output is any real number: weights behind it would add up such numbers, in an order that shows.
+    """
+    root, leaks = _before(plan, of)
+    alone = sum(layer.of.count(each.name) for layer in plan.layers for each in (root, *leaks)) == len(leaks)
+    if not leaks or not alone or root.kind != "linear" or weight.dim() != 2:
+        raise AxonnxError(
+            f"{source}: hears the current of {plan.sources[of]!r}, any real number, so that sums over its weights "
+            f"depend on their order. Between two synapses there must be neurons that fire, or a leaky integrator with "
+            f"one decay between two dense layers and nothing beside them (or merge the two into one layer)"
+        )
+    first, shift = (plan.tensors[f"layers.{root.name}.{part}"].double() for part in ("posterior.raw_mean", "norm.bias"))
+    first = first / plan.taken_in.pop(root.name, 1.0)  # which the new synapse takes in again
+    second, names = weight.detach().double(), f"{plan.sources[root.name]}_{source}"
+    _remove(plan, (root, *leaks), source)
+    start = plan.synapse(names, (second @ first).float(), (second @ shift).float(), root.of[0], (len(second),))
+    _take_over(plan, root.name, start)
+    found, biased = start, None
+    for leak in reversed(leaks):
+        decay = leak.options["decay"]
+        found = plan.add(f"{names}_{leak.name}", "leak", (found,), (len(second),), decay=decay)
+        plan.tensors[f"layers.{found}.decay"] = torch.tensor(decay)
+    if bias is not None and bool(bias.any()):  # b₂ is added behind the integrator: by a synapse of zeros
+        zeros = torch.zeros(len(second), first.shape[1])
+        biased = plan.synapse(f"{source}_bias", zeros, bias, root.of[0], (len(second),))
+        plan.sources[biased] = ""
+        found = plan.add("", "add", (found, biased), (len(second),))
+    plan.merged[start] = source, biased
+    plan.notes.append(f"{source}: stands in the weights before {plan.sources[of]!r}, which leaks for all alike")
+    return found
+
+
+def _before(plan: Plan, of: str) -> tuple[Layer, list[Layer]]:
+    """Return what integrators hear, and the integrators, the last one first."""
+    leaks, root = [], plan.layer(of)
+    while root.kind == "leak":
+        leaks.append(root)
+        root = plan.layer(root.of[0])
+    return root, leaks
+
+
+def _remove(plan: Plan, layers: tuple[Layer, ...], source: str) -> None:
+    plan.layers = [layer for layer in plan.layers if layer not in layers]
+    for layer in layers:
+        plan.gone[layer.name] = source
+        for key in [key for key in plan.tensors if key.startswith(f"layers.{layer.name}.")]:
+            del plan.tensors[key]
+
+
+def _take_over(plan: Plan, before: str, after: str) -> None:
+    """Note for a merged synapse what was done to the weights that became part of it."""
+    plan.sources[after] = plan.sources[before]
+    if before in plan.gains:
+        plan.gains[after] = plan.gains.pop(before)
+    if before in plan.folded:
+        plan.folded[after] = plan.folded.pop(before)

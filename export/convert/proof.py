@@ -180,7 +180,7 @@ def of_network(network: Network, x: Tensor) -> Ours:
 
 
 def of_file(path: str, x: Tensor, network: Network) -> Ours:
-    """The file, in the engine that runs it; what is read out is found from its read-out's membrane."""
+    """Return the file, in the engine that runs it; what is read out is found from its read-out's membrane."""
     engine, readout = load(path).engine, readout_of(network)
     (membrane,) = (name.replace(TOTAL, MEMBRANE, 1) for name in engine.program.totals)
     state, held = engine.initial_state(x.shape[1]), [torch.zeros(())]

@@ -11,10 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from axonnx.base.errors import AxonnxError
+from axonnx.export.convert.known_neurons import NAMES, StandIn, holds_neurons, library_of, with_stand_ins
 from axonnx.export.convert.plan import SYNAPSES, Plan
 from axonnx.export.convert.running import Form, find_form, run
-from axonnx.export.convert.sources.known import NAMES, holds_neurons, library_of
-from axonnx.export.convert.sources.own_neurons import StandIn, with_stand_ins
 from axonnx.export.convert.wiring import Wiring
 from axonnx.models.neurons import Neurons
 
@@ -61,10 +60,10 @@ class Source(Protocol):
         """What equality with it proves, if that is not the network itself."""
 
     def observe(self, x: Tensor) -> Seen:
-        """What it does on [T, B, C, H, W], from rest."""
+        """Run it on [T, B, C, H, W], from rest."""
 
     def with_weights(self, weights: Mapping[str, Tensor]) -> Source:
-        """A copy with the weights and biases of our synapses (by name in the plan) in its own."""
+        """Return a copy that has the weights and biases of our synapses, by their names in the plan."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ class TorchSource:
         return TorchSource(network, self.form, self.plan)
 
     def _put_merged(self, network: nn.Module, name: str, source: str, weights: Mapping[str, Tensor]) -> None:
-        """The product of two dense layers in the first; the second passes on what it hears, with its bias."""
+        """Put the product of two dense layers into the first; the second passes on what it hears, with its bias."""
         behind, biased = self.plan.merged[name]
         outputs, inputs = weights[f"{name}.weight"].shape
         _replace(network, source, nn.Linear(inputs, outputs))
@@ -151,7 +150,7 @@ class TorchSource:
 
 
 def torch_source(network: nn.Module, shape: tuple[int, ...], output: int = 0) -> TorchSource:
-    """A live module, run on a few steps of input of ``shape`` to see what it does."""
+    """Run a live module on a few steps of input of ``shape`` to see what it does."""
     if not any(isinstance(module, Neurons) or holds_neurons(module) for module in network.modules()):
         raise AxonnxError(
             f"{type(network).__name__}: has no layer of neurons of snnTorch, SpikingJelly or Norse that is known here"

@@ -10,11 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from axonnx.base.errors import AxonnxError
+from axonnx.export.convert.known_neurons import LIBRARIES, NAMES, StandIn, holds_neurons, library_of, neuron_of
+from axonnx.export.convert.neuron import wide
 from axonnx.export.convert.plan import SYNAPSES, Plan, Rule
-from axonnx.export.convert.sources.known import LIBRARIES, NAMES, holds_neurons, library_of, neuron_of
-from axonnx.export.convert.sources.neuron import wide
-from axonnx.export.convert.sources.own_neurons import StandIn
-from axonnx.export.convert.trace import Call, Origin, Trace
+from axonnx.export.convert.running import Call, Origin, Trace
 from axonnx.models.described import INPUT
 
 # Functions that put the outputs of time steps together; what they are of decides.
@@ -46,7 +45,7 @@ class Wiring:
                     self.uses[key] = self.uses.get(key, 0) + 1
 
     def run(self, output: Tensor, last_only: bool) -> Plan:
-        """The plan of the network whose classes are ``output``."""
+        """Return the plan of the network whose classes are ``output``."""
         call, number = self._gathered(output, last_only)
         if call.module is not None and holds_neurons(call.module) and number > 0:
             self.done[id(call), number] = self._membrane(call, call.module, number)
@@ -65,7 +64,7 @@ class Wiring:
         return self.plan.neurons(call.name, replace(neuron, fires=False), self._heard(call))
 
     def _gathered(self, output: Tensor, last_only: bool) -> tuple[Call, int]:
-        """The layer whose outputs over time the result is made of."""
+        """Return the layer whose outputs over time the result is made of."""
         waiting, seen, how = [self.trace.origin(output)], set(), set[str]()
         found: dict[tuple[str, int], list[Call]] = {}
         while waiting:
@@ -105,7 +104,7 @@ class Wiring:
         return last, number
 
     def _value(self, origin: Origin | None, tensor: Tensor | None = None) -> str:
-        """The name of the layer that gives a tensor."""
+        """Return the name of the layer that gives a tensor."""
         if origin is None:
             if tensor is None or tensor.untyped_storage().data_ptr() == self.x.untyped_storage().data_ptr():
                 return self.input
@@ -121,7 +120,7 @@ class Wiring:
         return self.done[key]
 
     def _heard(self, call: Call, number: int = 0) -> str:
-        """What a call's first (or other) tensor comes from."""
+        """Return what a call's first (or other) tensor comes from."""
         return self._value(call.sources[number], call.inputs[number])
 
     def _module(self, call: Call, module: nn.Module) -> str:
@@ -186,7 +185,7 @@ class Wiring:
         return call.sources[0] is None and call.inputs[0] is self.x
 
     def _reshaped(self, call: Call) -> str:
-        """Maps made flat; a time axis folded into the batch, and the like, is nothing."""
+        """Follow a reshape: maps made flat count, a time axis folded into the batch does not."""
         of = self._heard(call)
         before, after = self.plan.shapes[of], tuple(call.outputs[0].shape)
         flat = int(torch.Size(before).numel())
@@ -293,7 +292,7 @@ def _conv(w: Wiring, call: Call, module: Any) -> str:
 
 
 def _batch_norm(w: Wiring, call: Call, module: Any) -> str:
-    """a = γ/√(v + ε) and β − μ a, in the weights of the synapse before."""
+    """Put a = γ/√(v + ε) and β − μ a into the weights of the synapse before."""
     of, source = w._heard(call), call.sources[0]
     single = source is not None and w.uses[id(source.call), source.output] == 1
     if w.plan.layers and of != INPUT and w.plan.layer(of).kind in SYNAPSES and single and module.track_running_stats:

@@ -50,7 +50,7 @@ class Witnessed:
         return 0
 
     def observe(self, x: Tensor) -> Seen:
-        """What the module does, by the names of the file's plan."""
+        """Return what the module does, by the names of the file's plan."""
         seen = self.witness.observe(x)
         spikes = {
             layer.name: seen.spikes[self.same[layer.name]].reshape(*x.shape[:2], *self.plan.shapes[layer.name])
@@ -60,7 +60,7 @@ class Witnessed:
         return replace(seen, spikes=spikes)
 
     def with_weights(self, weights: Mapping[str, Tensor]) -> Witnessed:
-        """The module with the file's weights."""
+        """Return the module with the file's weights."""
         named = (name.rpartition(".") for name in weights)
         theirs = {f"{self.same[layer]}.{part}": weights[f"{layer}.{part}"] for layer, _, part in named}
         return Witnessed(self.witness.with_weights(theirs), self.file, self.same)

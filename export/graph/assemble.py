@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from axonnx.export.graph.capture import Member
+from axonnx.export.graph.step_module import Signature, Slot
 from axonnx.export.graph.translate import Body, Translation
-from axonnx.export.step.capture import Member
-from axonnx.export.step.module import Signature, Slot
 from axonnx.runtime.format.contract import METADATA_KEY, Contract
 from axonnx.runtime.format.names import CLOCK, FINAL, INITIAL, INPUT, NEXT, NOW_TRACE, TOTAL, TRACE
 from axonnx.runtime.format.opset import DOMAIN, IR_VERSION, ONNX_OPSET, VERSION, function

@@ -19,7 +19,7 @@ from torch import fx
 
 from axonnx.base.errors import AxonnxError
 from axonnx.export.collapse.ops import operator_of
-from axonnx.export.step.capture import Captured, constant, operands
+from axonnx.export.graph.capture import Captured, constant, operands
 from axonnx.models import Network
 from axonnx.runtime.format.opset import DOMAIN, OPS
 

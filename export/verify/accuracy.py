@@ -9,15 +9,18 @@ from typing import Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
+from axonnx.export.verify.constants_check import fold, over_rows, through_time
 from axonnx.export.verify.free_running import draw_noise, engines
 from axonnx.export.verify.observe import of_engine
-from axonnx.export.verify.plain.counting import count
-from axonnx.export.verify.rounding import round_weights
+from axonnx.export.verify.plain_figures import count
 from axonnx.export.verify.structure import Findings, Subject
 from axonnx.export.ways import Sampled, score_ways
-from axonnx.models import MEAN_FIELD, Network, Replay, Sample
+from axonnx.models import MEAN_FIELD, LeakyReadout, LinearReadout, Network, Replay, Sample
+from axonnx.models.neurons import Neurons
+from axonnx.models.normalisation import ChannelScale
+from axonnx.models.synapses import Synapse
 from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.format.contract import AccuracyContract, MeasuredOn
 from axonnx.runtime.format.names import NOISE
@@ -75,7 +78,7 @@ def compare_values(subject: Subject, members: Mapping[str, Network], data: Sampl
 
 
 def check_decisions(scores: list[Accuracy], paired: Paired, found: Findings) -> None:
-    """The file is neither better nor worse than the training network beyond chance."""
+    """Check that the file is neither better nor worse than the training network beyond chance."""
     told = (
         f"{paired.samples:,} samples: {paired.only_file} right in the file alone, {paired.only_training} in the "
         f"training network alone (McNemar's exact test: p = {paired.p_value:.2g})"
@@ -145,7 +148,7 @@ def _counted_apart(
 
 
 def _with_its_own_noise(subject: Subject, engine: Engine, data: Sampled, seed: int) -> Iterator[str]:
-    """What the generator that ships makes of the decisions of a stochastic file, beside a generator of torch."""
+    """Compare the decisions of a stochastic file with the generator that ships and with a generator of torch."""
     timed, torchs = subject.contract.kind == "spiking", torch.Generator().manual_seed(seed)
     done = 0
 
@@ -175,7 +178,7 @@ def _with_its_own_noise(subject: Subject, engine: Engine, data: Sampled, seed: i
 
 
 def _agrees(stated: AccuracyContract, again: AccuracyContract, exact: bool) -> bool:
-    """The file's own figure to the sample; the others within their interval, as torch rounds as processors do."""
+    """Whether a figure is found again: ``exact`` to the sample, otherwise within its interval."""
     if (stated.samples, stated.draws) != (again.samples, again.draws) or not _consistent(stated):
         return False
     if exact:
@@ -194,7 +197,7 @@ def _told(entry: AccuracyContract) -> str:
 
 
 def as_trained(subject: Subject, members: Mapping[str, Network], *, rounded: bool) -> dict[str, Network]:
-    """The reference networks in the float32 of training; if ``rounded``, with their weights on the file's grids."""
+    """Return the reference networks in the float32 of training, ``rounded`` with weights on the file's grids."""
     grids = {entry.weight: entry.grid for entry in subject.contract.synapses}
     networks = {prefix: copy.deepcopy(member) for prefix, member in members.items()}
     for prefix, network in networks.items():
@@ -223,3 +226,37 @@ def _accuracy(
         right=right,
         nll=float(-chosen.log().mean()),
     )
+
+
+def round_weights(network: Network, grids: Mapping[str, int]) -> None:
+    """w ← round(w · 2^s) · 2^−s of every weight and bias, scale and bias folded in."""
+
+    def rounded(value: Tensor, weight: str) -> Tensor:
+        return torch.round(value * 2.0 ** grids[weight]) * 2.0 ** -grids[weight]
+
+    for name, module in network.named_modules():
+        if isinstance(module, Synapse):
+            _round_synapse(module, f"{name}.weight", rounded)
+        elif isinstance(module, Neurons) and module.recurrent is not None:
+            mean = module.recurrent.posterior.raw_mean
+            mean.copy_(rounded(mean, f"{name}.recurrent_weight"))
+        elif isinstance(module, LeakyReadout | LinearReadout):
+            module.weight.copy_(rounded(module.weight, f"{name}.weight"))
+            module.bias.copy_(rounded(module.bias, f"{name}.weight"))
+
+
+def _round_synapse(synapse: Synapse, weight: str, rounded: Callable[[Tensor, str], Tensor]) -> None:
+    mean = synapse.posterior.raw_mean
+    if through_time(synapse):
+        mean.copy_(rounded(mean, weight))
+        return
+    scale, bias, _ = fold(synapse)
+    mean.copy_(rounded(mean * over_rows(scale, mean), weight))
+    if bias is not None:
+        plain = ChannelScale(len(mean)).double().requires_grad_(False)
+        plain.bias.copy_(rounded(bias, weight))
+        synapse.norm = plain
+    if synapse.posterior.log_std is not None:
+        log_std = synapse.posterior.log_std.expand_as(mean) + torch.log(over_rows(scale, mean).abs())
+        synapse.posterior.granularity = "weight"
+        synapse.posterior.log_std = nn.Parameter(log_std, requires_grad=False)

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from axonnx.export.verify.expected import FEW, UNIT, fold, over_rows, through_time
+from axonnx.export.verify.constants_check import FEW, UNIT, fold, over_rows, through_time
 from axonnx.models import MEAN_FIELD, Forced, LeakyReadout, LinearReadout, Network, SpikingNetwork
 from axonnx.models.general import DirectReadout, LeakyCurrent
 from axonnx.models.maths.current import Current
@@ -74,7 +74,7 @@ class Bounding:
 
     @torch.no_grad()
     def of(self, x: Tensor, output: Output, noise: Mapping[str, Tensor]) -> Bounds:
-        """The bounds for input ``x`` where layers fire as in ``output``, with this ``noise``."""
+        """Return the bounds for input ``x`` where layers fire as in ``output``, with this ``noise``."""
         spikes = {name: seen.spikes for name, seen in output.observations.items()}
         error, size = (network(x, Forced(spikes, MEAN_FIELD)) for network in (self.errors, self.sizes))
         timed = isinstance(self.reference, SpikingNetwork)
@@ -93,7 +93,7 @@ class Bounding:
         return Bounds(layers, error.logits + times * unit * size.logits)
 
     def _layer(self, name: str, given: Mapping[str, Inexact], timed: bool) -> LayerBounds:
-        """A layer's operators over all time steps, from rest."""
+        """Return a layer's operators over all time steps, from rest."""
         neuron = self.reference.get_submodule(name)
         assert isinstance(neuron, Neurons)
         ops = [OPS[op] for op in neuron.operators("noise" in given)]
@@ -114,7 +114,7 @@ class Bounding:
 
 
 def exact(value: Tensor) -> Inexact:
-    """A number without an error."""
+    """Return a number without an error."""
     return Inexact(value.double(), torch.zeros_like(value, dtype=torch.float64))
 
 
@@ -140,7 +140,7 @@ def _product(a: Inexact, b: Inexact) -> Inexact:
 
 
 def _rounded(value: Tensor, error: Tensor) -> Inexact:
-    """A result of float32: what it inherits, and half a unit in the last place of what is rounded."""
+    """Return a result of float32: what it inherits, and half a unit in the last place of what is rounded."""
     return Inexact(value, error + UNIT * (value.abs() + error))
 
 
@@ -156,7 +156,7 @@ OPERATIONS: dict[str, Callable[..., Inexact]] = {
 
 
 def _steps(given: Mapping[str, Inexact]) -> Iterator[dict[str, Inexact]]:
-    """The values of each time step."""
+    """Return the values of each time step."""
     for t in range(len(given["current"].value)):
         yield {key: Inexact(part.value[t], part.error[t]) for key, part in given.items()}
 
@@ -178,7 +178,7 @@ def _half_step(grids: Mapping[str, int], name: str) -> float:
 
 @torch.no_grad()
 def _amounts(reference: Network, amount: Amount, errors: bool) -> Network:
-    """A copy that carries amounts instead of weights, and keeps what reaches its neurons."""
+    """Return a copy that carries amounts instead of weights, and keeps what reaches its neurons."""
     network = copy.deepcopy(reference)
     network.keeps_currents = True
     for name, module in network.named_modules():

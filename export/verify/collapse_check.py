@@ -7,24 +7,23 @@ training network's own wherever the membrane is farther than that from its thres
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from axonnx.export.verify.bounds import Bounding, Bounds
-from axonnx.export.verify.constants_check import check_constants
-from axonnx.export.verify.deviation import Deviation, Place
-from axonnx.export.verify.expected import UNIT, expected_constants
+from axonnx.export.verify.constants_check import UNIT, Deviation, Place, check_constants, expected_constants
 from axonnx.export.verify.forced_file import ForcedFile, Seen
 from axonnx.export.verify.grids import coarsest, probe
-from axonnx.export.verify.reference import references
-from axonnx.models import MEAN_FIELD, Network, Replay
+from axonnx.models import MEAN_FIELD, GaussianPosterior, Network, Replay
+from axonnx.models.collapsing import hold
 from axonnx.models.network import Output
 from axonnx.models.neurons import Neurons
-from axonnx.runtime.format.contract import InputContract
+from axonnx.runtime.format.contract import CollapseContract, InputContract
 from axonnx.runtime.format.model_file import ModelFile
 from axonnx.runtime.format.names import NOISE
 
@@ -140,3 +139,62 @@ class CollapseCheck:
 
     def _place(self, offset: int) -> Place:
         return Place(1 if self.file.contract.kind == "spiking" else 0, offset)
+
+
+@torch.no_grad()
+def references(network: Network, how: CollapseContract, thresholds: Mapping[str, Tensor]) -> dict[str, Network]:
+    """Return what each member of the file must agree with, by the prefix of its names: copies of the training network.
+
+    Nothing here calls the collapse, and nothing is taken from the file but which steps it declares. Each step (a weight
+    set drawn from the posterior, weights removed, thresholds moved) is done again here, plainly, to a copy of the
+    network as it was trained, in double precision; the copy then runs by the code of ``models/`` alone.
+    """
+    generator = torch.Generator().manual_seed(how.seed or 0)
+    found: dict[str, Network] = {}
+    for prefix in prefixes(how.members):
+        member = copy.deepcopy(network).cpu().double().eval().requires_grad_(False)
+        for posterior in posteriors(member):
+            keep = None if how.prune is None else worth_keeping(posterior, how.prune)
+            if how.mode == "sampled":
+                draw(posterior, generator)
+            if keep is not None:
+                remove(posterior, keep)
+        for name, threshold in thresholds.items():
+            hold(member.get_submodule(name), threshold=threshold.double())
+        found[prefix] = member
+    return found
+
+
+def prefixes(members: int) -> list[str]:
+    """Return what the names of each member of a file begin with."""
+    return [""] if members == 1 else [f"member{number}/" for number in range(members)]
+
+
+def posteriors(network: nn.Module) -> Iterator[GaussianPosterior]:
+    """Every posterior, in the order in which layers were assigned: the order in which weight sets are drawn."""
+    return (module for module in network.modules() if isinstance(module, GaussianPosterior))
+
+
+def draw(posterior: GaussianPosterior, generator: torch.Generator) -> None:
+    """m ← m + σ ε in float32, where a weight set is drawn: m and σ ε may cancel, and their rounding then shows."""
+    if posterior.log_std is not None:
+        noise = torch.randn(posterior.raw_mean.shape, generator=generator)
+        posterior.raw_mean.copy_(posterior.raw_mean.float() + torch.exp(posterior.log_std.float()) * noise)
+
+
+def worth_keeping(posterior: GaussianPosterior, least: float) -> Tensor | None:
+    """1 where |m| ≥ least · σ, in the float32 of training; None where there is no σ."""
+    if posterior.log_std is None:
+        return None
+    mean = posterior.raw_mean.float()
+    mean = mean if posterior.mask is None else mean * posterior.mask.float()
+    return (mean.abs() >= least * torch.exp(posterior.log_std.float())).double()
+
+
+def remove(posterior: GaussianPosterior, keep: Tensor) -> None:
+    """Weights that are not kept are gone, and so is their noise."""
+    assert posterior.log_std is not None
+    posterior.log_std = nn.Parameter(posterior.log_std.expand_as(posterior.raw_mean).clone(), requires_grad=False)
+    posterior.granularity = "weight"
+    posterior.mask = keep if posterior.mask is None else keep * posterior.mask
+    posterior.existing = int(posterior.mask.sum())

@@ -61,7 +61,7 @@ class ForcedFile:
         self._outputs = [value.name for value in graph.output]
 
     def run(self, x: Floats, spikes: Mapping[str, Floats], noise: Mapping[str, Floats]) -> Seen:
-        """The whole of ``x`` with every layer firing ``spikes``."""
+        """Run the whole of ``x`` with every layer firing ``spikes``."""
         if self.contract.kind == "binary":
             given = {
                 self.contract.input.name: x,
@@ -108,7 +108,7 @@ class ForcedFile:
 
 
 def _step(file: ModelFile) -> tuple[onnx.GraphProto, dict[str, str]]:
-    """The graph of one step, and what its inputs are called outside."""
+    """Return the graph of one step, and what its inputs are called outside."""
     graph = onnx.GraphProto()
     scans = [node for node in file.proto.graph.node if node.op_type == "Scan"]
     if file.contract.kind == "binary" or file.contract.form == "step":

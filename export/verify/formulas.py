@@ -70,7 +70,7 @@ def _recurrent_activity(v: Any) -> tuple[Tensor, ...]:
 
 
 def _kept(v: Any, membrane: Tensor, of: str = "") -> Tensor:
-    """What a leak leaves of an integer membrane, in float64: all these numbers are exact there."""
+    """Return what a leak leaves of an integer membrane, in float64: all these numbers are exact there."""
     lost, scale, above, below, least = (
         getattr(v, of + name).double() for name in ("lost", "scale", "round_above", "round_below", "least")
     )

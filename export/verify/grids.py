@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from axonnx.export.verify.expected import Expected, through_time
+from axonnx.export.verify.constants_check import Expected, through_time
 from axonnx.models import MEAN_FIELD, Forced, LeakyReadout, LinearReadout, Network, SpikingNetwork
 from axonnx.models.delays import DelayLine
 from axonnx.models.network import Output
@@ -26,7 +26,7 @@ from axonnx.models.neurons import Neurons
 from axonnx.models.synapses import Synapse
 from axonnx.runtime.format.contract import InputContract
 
-# The collapse has both numbers too, in runtime/format/values.py and export/grid/rounding.py. They stand here again, and
+# The collapse has both numbers too, in runtime/format/values.py and export/graph/grid.py. They stand here again, and
 # so do the formulas below, on purpose: what verifies shares nothing with what it verifies.
 UNITS = 2.0**24
 FINEST = 30
@@ -80,7 +80,7 @@ def probe(network: Network, arriving: InputContract, output: Output) -> Probe:
 
 
 def coarsest(expected: Mapping[str, Expected], seen: Probe, stored: str, weight: str, prefix: str = "") -> int:
-    """The coarsest s that a file may have for ``weight``."""
+    """Return the coarsest s that a file may have for ``weight``."""
     group = _added_together(weight, seen, prefix, expected)
     parts = [(expected[name], _reached(name, seen, prefix)) for name in group]
     bits = max(reached.bits for _, reached in parts)
@@ -95,7 +95,7 @@ def coarsest(expected: Mapping[str, Expected], seen: Probe, stored: str, weight:
 
 
 def _floor_log2(value: float) -> int:
-    """The largest s with 2^s < value."""
+    """Return the largest s with 2^s < value."""
     return math.ceil(math.log2(value)) - 1 if value > 0 else -math.inf  # type: ignore[return-value]
 
 
@@ -115,7 +115,7 @@ def _reached(weight: str, seen: Probe, prefix: str) -> Reached:
 
 
 def _added_together(weight: str, seen: Probe, prefix: str, expected: Mapping[str, Expected]) -> list[str]:
-    """A recurrent sum and the sum of the synapse before it share an accumulator, and so a grid."""
+    """Return the weights that share an accumulator and a grid: a recurrent sum and that of the synapse before it."""
     kind = weight.rpartition(".")[2]
     if kind not in ("weight", "recurrent_weight", "spread", "recurrent_spread"):
         return [weight]

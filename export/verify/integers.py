@@ -21,11 +21,10 @@ import torch.nn.functional as nnf
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from axonnx.export.verify.constants_check import constants_of
-from axonnx.export.verify.expected import FEW, UNIT, fold, over_rows
+from axonnx.export.verify.accuracy import round_weights
+from axonnx.export.verify.collapse_check import references
+from axonnx.export.verify.constants_check import FEW, UNIT, constants_of, fold, over_rows
 from axonnx.export.verify.formulas import FORMULAS
-from axonnx.export.verify.reference import references
-from axonnx.export.verify.rounding import round_weights
 from axonnx.export.verify.structure import Findings, Subject
 from axonnx.models import LeakyReadout, LinearReadout, Network
 from axonnx.models.maths.current import Current
@@ -75,7 +74,7 @@ def _heard(program: Program, current: str) -> Iterator[str]:
 
 @torch.no_grad()
 def integer_members(subject: Subject, found: Findings | None = None) -> dict[str, Network]:
-    """The training network of each member in whole numbers; ``found`` hears where the file has other constants."""
+    """Return the training network of each member in whole numbers; ``found`` notes where the file differs."""
     trained, how = subject.trained, subject.contract.collapse
     held, placed = constants_of(subject.file.proto), units_of(subject)
     grids = {stated.weight: stated.grid for stated in subject.contract.synapses if stated.weight not in placed}
@@ -93,7 +92,7 @@ def integer_members(subject: Subject, found: Findings | None = None) -> dict[str
 
 
 def round_last(network: Network, grids: Mapping[str, int]) -> None:
-    """The weights of a last layer without neurons are on a grid, as in every file."""
+    """Put the weights of a last layer without neurons on a grid, as in every file."""
     for name, module in network.named_modules():
         if isinstance(module, LinearReadout) and f"{name}.weight" in grids:
             holder = nn.ModuleDict({"one": module})
@@ -185,7 +184,7 @@ class _Writer:
             synapse.norm = plain
 
     def _leak(self, layer: str, decay: Tensor, of: str = "") -> dict[str, Tensor]:
-        """The leak of the stated scale, rounded to the nearest as membranes are."""
+        """Return the leak of the stated scale, rounded to the nearest as membranes are."""
         held = {key: self.held.get(f"{self.prefix}{layer}.{of}{key}") for key in LEAK}
         if held["scale"] is None:
             self.found.fail(f"layer {self.prefix}{layer}: constant '{of}scale' is missing from the file")

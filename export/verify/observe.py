@@ -46,7 +46,7 @@ class Observed:
 def of_torch(
     name: str, networks: Mapping[str, Network], x: Floats, noise: Mapping[str, Floats], gaps: bool
 ) -> Observed:
-    """A torch network's own pass (several: an ensemble, by prefix); the training code tells gaps, not membranes."""
+    """Run a torch network (several: an ensemble, by prefix); training code keeps gaps, not membranes."""
     spikes, membranes, logits = {}, {}, []
     for prefix, network in networks.items():
         drawn = {layer.removeprefix(NOISE + prefix): torch.from_numpy(value) for layer, value in noise.items()}
@@ -78,7 +78,7 @@ def of_engine(engine: Engine, x: Floats, noise: Mapping[str, Floats]) -> Observe
 
 
 def of_file(name: str, run: Any, contract: Contract, x: Floats, noise: Mapping[str, Floats]) -> Observed:
-    """A stock runtime on the file as it is: its outputs, and traces where the file has them.
+    """Run a stock runtime on the file as it is: its outputs, and traces if the file has them.
 
     ``run(feeds)`` gives a mapping from output names to arrays.
     """

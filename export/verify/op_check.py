@@ -92,7 +92,7 @@ def integer_constants(random: np.random.Generator, size: int) -> dict[str, Float
 
 
 def one_op_model(name: str, feeds: dict[str, Floats]) -> onnx.ModelProto:
-    """A model of this operator alone."""
+    """Return a model of this operator alone."""
     inputs = [helper.make_tensor_value_info(key, TensorProto.FLOAT, value.shape) for key, value in feeds.items()]
     outputs = [helper.make_tensor_value_info(key, TensorProto.FLOAT, None) for key in OPS[name].outputs]
     node = helper.make_node(name, list(OPS[name].inputs), list(OPS[name].outputs), domain=DOMAIN)

@@ -16,15 +16,15 @@ import torch
 from numpy.typing import NDArray
 
 from axonnx.export.verify.observe import of_torch
-from axonnx.export.verify.plain.bins import check_borders
+from axonnx.export.verify.plain_events import check_borders
 from axonnx.export.verify.structure import Findings, Subject
 from axonnx.runtime.binning.settings import INT64_MAX
 from axonnx.runtime.frame_pipeline import FramePipeline
-from axonnx.runtime.measure.sample_choice import choose_samples
+from axonnx.runtime.measure.samples import choose_samples
 from axonnx.runtime.model import Model, load
 from axonnx.runtime.readers import write_npz
+from axonnx.runtime.streams.adapt import Fit
 from axonnx.runtime.streams.decision import Decision
-from axonnx.runtime.streams.fit import Fit
 from axonnx.runtime.streams.frame_files import read_frames
 from axonnx.runtime.streams.probabilities import mean_probabilities
 from axonnx.runtime.streams.session import Session
@@ -38,7 +38,7 @@ LARGEST_PIECE = 5000  # events
 
 
 def check_recordings(subject: Subject, prepared: Prepared, part: str, count: int, seed: int, found: Findings) -> None:
-    """Some samples of a part of the data set, chosen as everywhere, from their file to a decision."""
+    """Follow some samples of a part of the data set, chosen as everywhere, from their file to a decision."""
     data = prepared.splits.parts[part]
     chosen = choose_samples(data.labels, count)
     model = load(subject.file.path)
@@ -86,7 +86,7 @@ def _trained(subject: Subject, model: Model, part: str, count: int, seed: int) -
 def _deployed(
     subject: Subject, data: Data, model: Model, chosen: NDArray[np.int64], seed: int, folder: Path
 ) -> Iterator[tuple[Decision, ...]]:
-    """What the file says of each sample: at once, and of events that come in pieces."""
+    """Return what the file says of each sample: at once, and of events that come in pieces."""
     if isinstance(data, Recordings):
         random = np.random.default_rng(seed)
         for index in chosen:
@@ -116,7 +116,7 @@ def _at_once(model: Model, place: Place, seed: int) -> Decision:
 
 
 def _in_pieces(model: Model, place: Place, seed: int, random: np.random.Generator) -> Decision:
-    """The decision of the first window, with the events pushed in pieces of random length."""
+    """Return the decision of the first window if the events are pushed in pieces of random length."""
     session, events = _opened(model, place, seed)
     decisions: list[Decision] = []
     start, largest = 0, 2 + min(LARGEST_PIECE, len(events) // 4)  # several pieces of every recording
@@ -128,7 +128,7 @@ def _in_pieces(model: Model, place: Place, seed: int, random: np.random.Generato
 
 
 def _opened(model: Model, place: Place, seed: int) -> tuple[Session, NDArray[np.void]]:
-    """A session, which begins where the sample was cut, and the sample's events on the network's sensor."""
+    """Return a session, which begins where the sample was cut, and the sample's events on the network's sensor."""
     entering, source = model.contract.input, FileSource(str(place.path), place.read())
     assert entering.binning is not None
     adapter = Fit().adapter(source, entering.binning.sensor, entering.fit)

@@ -17,15 +17,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from axonnx.export.step.capture import Member
-from axonnx.export.verify.plain.bins import entering_plainly, plainly
-from axonnx.export.verify.plain.normal_noise import QUANTILES, plain_normal
+from axonnx.export.graph.capture import Member
+from axonnx.export.verify.plain_events import QUANTILES, entering_plainly, plain_normal, plainly
 from axonnx.export.verify.structure import Findings, Subject
 from axonnx.models import MEAN_FIELD, Replay, SpikingNetwork
 from axonnx.runtime.binning.settings import Binning
 from axonnx.runtime.events.arrays import Events
 from axonnx.runtime.format.names import NOISE
-from axonnx.runtime.measure.sample_choice import choose_samples
+from axonnx.runtime.measure.samples import choose_samples
 from axonnx.runtime.model import Model, load
 from axonnx.runtime.streams.decision import Decision
 from axonnx.runtime.streams.session import Session
@@ -70,7 +69,7 @@ def check_runtime(subject: Subject, prepared: Prepared, part: str, seed: int, fo
 
 
 def wrong_noise(subject: Subject, model: Model, seed: int) -> Iterator[str]:
-    """The first number of each noisy layer that another generator draws otherwise."""
+    """Return the first number of each noisy layer that another generator draws otherwise."""
     samples, first = [0, 1, 2**32 - 1], 5
     for layer in (entry for entry in subject.contract.layers if entry.noise):
         name, count = str(layer.noise), math.prod(layer.shape)
@@ -89,7 +88,7 @@ def wrong_noise(subject: Subject, model: Model, seed: int) -> Iterator[str]:
 
 
 def _windows(data: Recordings, binning: Binning) -> list[Events]:
-    """The events of some recordings, each in a window of its own, the first bin and the last one with an event."""
+    """Return the events of some recordings, each in a window of its own with events in the first and the last bin."""
     length, found = binning.bins * binning.bin_us, list[Events]()
     for index in choose_samples(data.labels, WINDOWS):
         events = data[int(index)].copy()
@@ -114,7 +113,7 @@ class Stream:
     compared: int = 0
 
     def faults(self) -> Iterator[str]:
-        """The first decision of each kind of session that is not what must be said."""
+        """Return the first decision of each kind of session that is not what must be said."""
         if not self.windows:
             return
         expected = list(self._expected())
@@ -130,7 +129,7 @@ class Stream:
 
     @torch.no_grad()
     def _expected(self) -> Iterator[Said]:
-        """The collapsed network through every window from rest."""
+        """Return the collapsed network through every window from rest."""
         length, binning = self._binning.bins, self._binning.model_copy(update={"origin": "zero"})
         frames = plainly(np.concatenate(list(self.windows)), binning, whole=True)
         for window, seen in enumerate(np.split(frames, len(frames) // length)):
@@ -142,7 +141,7 @@ class Stream:
                 yield Said(window * length + step, logits, step + 1 == length, early=False)
 
     def _running(self, member: Member, x: torch.Tensor, noise: dict[str, Floats]) -> list[Floats]:
-        """The running means of one member's logits, [classes] after each step."""
+        """Return the running means of one member's logits, [classes] after each step."""
         prefix, network = member.prefix, cast(SpikingNetwork, member.network)
         drawn = {name.removeprefix(NOISE + prefix): torch.from_numpy(value) for name, value in noise.items()}
         fire, state, found = Replay(drawn) if drawn else MEAN_FIELD, None, []
@@ -153,7 +152,7 @@ class Stream:
         return found
 
     def _early(self, expected: Sequence[Said]) -> tuple[float, list[Said]]:
-        """A probability that ends some windows early, and what must be said with it."""
+        """Return a probability that ends some windows early, and what must be said with it."""
         length = self._binning.bins
         surest = [max(plain_probabilities(said.logits)) for said in expected]
         middle = np.sort(surest)[len(surest) // 3 : 2 * len(surest) // 3 + 2]
@@ -169,7 +168,7 @@ class Stream:
         return stop_at, found
 
     def _in_pieces(self, stop_at: float | None) -> list[Decision]:
-        """What a session says that is saved after each piece, and whose time is advanced within open bins."""
+        """Return what a session says if it is saved after each piece and its time is advanced within open bins."""
         events = np.concatenate(list(self.windows))
         random, bin_us = np.random.default_rng(self.seed), self._binning.bin_us
         cuts = np.sort(random.integers(0, len(events), 3 * len(self.windows)))
@@ -199,7 +198,7 @@ class Stream:
             yield f"{what}: {len(found)} decisions; expected {len(expected)}"
 
     def _wrong(self, decision: Decision, said: Said) -> str | None:
-        """What is wrong with a decision."""
+        """Return what is wrong with a decision."""
         stated = decision.bin, decision.final, decision.early
         if stated != (expected := (said.bin, said.final, said.early)):
             return f"the decision has (bin, final, early) = {stated}; expected {expected}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from axonnx.base.fingerprints import sha256_of
+from axonnx.base.files import sha256_of
 from axonnx.export.verify.stages import verify_file
 from axonnx.runtime.jobs.running import Watch, all_results
 from axonnx.runtime.jobs.work import FileTask, Job, Pool
@@ -31,6 +31,6 @@ def verify_in_shards(
 
 
 def verified(task: FileTask, settings: dict[str, Any]) -> str:
-    """A job: one shard."""
+    """Return a job: one shard."""
     task.check()
     return verify_file(task.model, task.data, **settings).model_dump_json()

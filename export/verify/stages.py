@@ -31,7 +31,8 @@ from axonnx.export.verify.accuracy import (
     compare_decisions,
     compare_values,
 )
-from axonnx.export.verify.collapse_check import CollapseCheck
+from axonnx.export.verify.calibration_check import CALIBRATED_ON, check_calibration
+from axonnx.export.verify.collapse_check import CollapseCheck, references
 from axonnx.export.verify.free_running import (
     check_ensemble_results,
     check_operators,
@@ -39,9 +40,7 @@ from axonnx.export.verify.free_running import (
     draw_noise,
 )
 from axonnx.export.verify.integers import integer_members
-from axonnx.export.verify.plain.calibration import CALIBRATED_ON, check_calibration
 from axonnx.export.verify.recordings_check import check_recordings
-from axonnx.export.verify.reference import references
 from axonnx.export.verify.runtime_check import check_runtime
 from axonnx.export.verify.structure import Findings, Subject, check_structure, open_subject, other_network
 from axonnx.export.verify.training_check import check_training

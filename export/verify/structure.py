@@ -15,15 +15,15 @@ from axonnx.base.errors import AxonnxError
 from axonnx.export.calibrate import SAMPLES, calibrated_thresholds
 from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
 from axonnx.export.contract import make_contract
-from axonnx.export.grid.place import Stored
+from axonnx.export.graph.grid import Stored
 from axonnx.export.verify.constants_check import constants_of
-from axonnx.export.verify.statements import wrong_statements
 from axonnx.export.write import build_model
-from axonnx.runtime.format.contract import Contract
+from axonnx.runtime.format.contract import Contract, LayerContract
 from axonnx.runtime.format.model_file import ModelFile, read_model_file
 from axonnx.runtime.format.names import TRACE
+from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.program.compilation import compile_program
-from axonnx.runtime.program.instructions import Program
+from axonnx.runtime.program.instructions import Neurons, Program
 from axonnx.train.config.read import parse_config, to_toml
 from axonnx.train.trained import Origin
 
@@ -80,7 +80,7 @@ def _weights(contract: Contract) -> Stored:
 
 
 def check_structure(subject: Subject, found: Findings) -> None:
-    """The contract field by field, then the graph byte for byte."""
+    """Compare the contract field by field, then the graph byte for byte."""
     contract = subject.contract
     found.lines.append(f"operator bodies and {len(contract.synapses)} grid certificates hold")
     trained = subject.trained
@@ -123,7 +123,7 @@ def other_network(subject: Subject) -> str | None:
 
 
 def present_config(text: str | None) -> str | None:
-    """A file's configuration as it is written today: settings that came after the file have their defaults."""
+    """Return a file's configuration as it is written today: settings that came after the file have their defaults."""
     try:
         return None if text is None else to_toml(parse_config(text, "the file's configuration"))
     except AxonnxError:
@@ -149,7 +149,7 @@ def _short(value: Any) -> str:
 
 
 def _graph_differences(expected: onnx.ModelProto, found: onnx.ModelProto) -> list[str]:
-    """What makes the graph another one than the run's."""
+    """Return what makes the graph another one than the run's."""
     lines, ours, theirs = [], constants_of(expected), constants_of(found)
     for name in sorted(set(ours) | set(theirs)):
         if name not in ours or name not in theirs:
@@ -173,3 +173,38 @@ def _other_part(expected: onnx.ModelProto, found: onnx.ModelProto) -> str:
     names = sorted(field.name for field in onnx.ModelProto.DESCRIPTOR.fields)
     parts = [name for name in names if getattr(expected, name) != getattr(found, name)]
     return f"the graph is the run's; what the file holds beside it is not: {', '.join(parts) or 'its encoding'}"
+
+
+STATED = ("threshold", "decay")
+
+
+def wrong_statements(program: Program) -> Iterator[str]:
+    """Every statement about a layer that is not what its node computes with."""
+    nodes = {node.layer: node for node in program.instructions if isinstance(node, Neurons)}
+    for layer in program.contract.layers:
+        node = nodes.get(layer.name)
+        held = _without_node(layer) if node is None else _of_node(node, program)
+        for key in ("op", "reset", *STATED):
+            stated, computes = getattr(layer, key), held.get(key)
+            if stated != computes:
+                yield f"layer {layer.name!r}: the contract states {key} {stated!r}, its node has {computes!r}"
+    named = {layer.name for layer in program.contract.layers}
+    yield from (f"layer {name!r} is in the graph and not in the contract" for name in nodes.keys() - named)
+
+
+def _without_node(layer: LayerContract) -> dict[str, Any]:
+    """Describe a layer that has no node: a delay line keeps frames as its state, a read-out without memory does not."""
+    return {"op": "DelayLine" if layer.states == (f"delayed/{layer.name}",) else "Gemm"}
+
+
+def _of_node(node: Neurons, program: Program) -> dict[str, Any]:
+    parameters = dict(node.parameters)
+    if node.op == "LeakyCurrent":  # a layer by itself
+        parameters["decay"] = parameters["synaptic_decay"]
+    spans = {key: _span(program.constants[parameters[key]]) for key in STATED if key in parameters}
+    return {"op": node.op, "reset": OPS[node.op].reset, **spans}
+
+
+def _span(values: np.ndarray) -> float | tuple[float, float]:
+    low, high = float(values.min()), float(values.max())
+    return low if low == high else (low, high)

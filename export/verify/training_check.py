@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from axonnx.base.errors import AxonnxError
-from axonnx.export.verify.plain.recomputed_figures import recomputed, wrong_figures
+from axonnx.export.verify.plain_figures import recomputed, wrong_figures
 from axonnx.export.verify.structure import Findings
 from axonnx.models import MEAN_FIELD
 from axonnx.runtime.measure.metrics import wilson_interval
-from axonnx.train.output.checkpoint import load_witness
+from axonnx.train.checkpoint import load_witness
 from axonnx.train.trained import Trained
 from axonnx.train.training_witness import (
     PART,
@@ -47,7 +47,7 @@ NONE = (
 
 
 def check_training(trained: Trained, limit: int | None, found: Findings) -> None:
-    """What the training process left, against the data and the checkpoint; about ``limit`` decisions are made again."""
+    """Check what training left against the data and the checkpoint; make about ``limit`` decisions again."""
     taken = load_witness(trained.folder / "checkpoint")
     if taken is None:
         found.lines.append(NONE)
@@ -101,7 +101,7 @@ class _Replay:
         return f"sample {int(self.held['samples'][place])} of {PART!r}"
 
     def _labels(self) -> Iterator[str]:
-        """The labels of the samples, of a batch that was learned, and of every decision, one by one."""
+        """Check the labels of the samples, of a batch that was learned, and of every decision."""
         parts = {name.removeprefix("truth/"): name for name in self.held if name.startswith("truth/")}
         whole = {name: self.trained.prepared.splits.parts[_part(name)].labels for name in parts}
         pairs = [(PART, self.held["samples"].numpy(), self.held["labels"])]
@@ -119,7 +119,7 @@ class _Replay:
                 )
 
     def _input(self) -> Iterator[str]:
-        """The input of the samples, number by number."""
+        """Check the input of the samples, number by number."""
         x, seen = self._made(PART, self.held["samples"].numpy()), input_of(self.held)
         if x.shape != seen.shape:
             yield f"the input of {PART!r} is {list(x.shape)}; the training process fed {list(seen.shape)}"
@@ -132,7 +132,7 @@ class _Replay:
             )
 
     def _learned(self) -> Iterator[str]:
-        """The input of a batch that was learned, where nothing augmented it."""
+        """Check the input of a batch that was learned, if nothing augmented it."""
         if "learned/input" not in self.held:
             return
         samples = self.held["learned/samples"].numpy()
@@ -143,7 +143,7 @@ class _Replay:
             yield f"input of {where} is not what was learned ({told})"
 
     def _looked_at(self) -> Iterator[str]:
-        """The samples that something was fitted on: none may be of the test part."""
+        """Check the samples that something was fitted on: none may be of the test part."""
         seen = {name.removeprefix("looked_at/"): x for name, x in self.held.items() if name.startswith("looked_at/")}
         if self.trained.config.noise.temper and "noise.temper" not in seen:
             self.notes.append("which samples noise.temper looked at is not known: the run was resumed after it")
@@ -221,7 +221,7 @@ class _Replay:
                 yield f"metrics.json states for {name!r} other firing rates than the training process measured"
 
     def _rows(self) -> Iterator[str]:
-        """The rows and curves of all epochs as the training process wrote them; the last row follows from decisions."""
+        """Check all rows and curves against those of the training process, and the last row by its decisions."""
         folder, kept = self.trained.folder, self.held.get("written/results.csv")
         if kept is None:
             self.notes.append("results.csv and curves.png have no witness: an earlier version trained this run")
@@ -262,7 +262,7 @@ class _Replay:
 
     @torch.no_grad()
     def _decisions(self, limit: int | None) -> Iterator[str]:
-        """The decisions behind the test figures, made again in the batches of training."""
+        """Make the decisions behind the test figures again, in the batches of training."""
         batches = batches_of(self.trained.prepared, self.trained.config, PART)
         if limit is not None:
             size = len(batches[0])
@@ -315,7 +315,7 @@ class _Replay:
 
 
 def _first(again: Tensor, seen: Tensor) -> tuple[int, int, str] | None:
-    """The first time step and sample [T, N] that differ, and how many do."""
+    """Return the first time step and sample [T, N] that differ, and how many do."""
     if again.shape != seen.shape:
         raise IndexError(f"hashes {list(seen.shape)}, expected {list(again.shape)}")
     different = (again != seen).nonzero()

@@ -16,7 +16,7 @@ from axonnx.runtime.binning.recordings import BatchBinned, Binned, bin_batch, bi
 from axonnx.runtime.binning.rules import Outside
 from axonnx.runtime.binning.settings import Binning
 from axonnx.runtime.binning.stream import Binner, BinnerState
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import Sensor
 
 __all__ = [
     "BatchBinned",

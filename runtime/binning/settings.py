@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import Sensor
 
 INT64_MAX = 2**63 - 1
 MOST_BINS = 2**20  # in one recording or window

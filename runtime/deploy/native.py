@@ -1,10 +1,11 @@
-"""Write a network as C99 for a desktop, or for a microcontroller with a board that runs in qemu."""
+"""The folders that ``axonnx compile`` writes: C for desktops and microcontrollers, JavaScript for browsers."""
 
 from __future__ import annotations
 
 from importlib import resources
 
 from axonnx.runtime.codegen.c.network_source import READ_CLASS, READ_VALUES, c_source, state_bytes
+from axonnx.runtime.codegen.js.module_text import library, module_text
 from axonnx.runtime.deploy.origin import RECORD, Origin
 from axonnx.runtime.format.contract import results_of
 from axonnx.runtime.program.instructions import Program
@@ -70,3 +71,36 @@ def _told(readme: str, program: Program, origin: Origin, memory: int) -> dict[st
 
 def _file(name: str) -> str:
     return resources.files("axonnx.runtime.deploy").joinpath("files", name).read_text("utf-8")
+
+
+README = """\
+# {name} as JavaScript
+
+A {kind} network for {results}, with the same bits as its ONNX file.{page}
+`node run.mjs RECORDING` prints a decision. Your own program needs only `network.js`:
+
+    import {{ create, contract }} from './network.js';
+    const network = create();
+    for (const frame of frames) network.step(frame);   // counts, or the events {{x, y, p}} of one time bin
+    console.log(network.decision().{told});             // after any step; network.run({{t, x, y, p}}) takes them all
+
+A stream goes through `follow()`, also exported: `push(events)` returns the decisions of complete windows. `selftest()`
+throws if this is not the network of the file.
+
+"""
+
+
+def browser_files(program: Program, origin: Origin) -> dict[str, str]:
+    """Return the text of each file by name."""
+    contract = program.contract
+    page = " Try it on the page `index.html`." if contract.units is None else ""
+    field = "label" if contract.units is None else "text "
+    told = README.format(name=program.name, kind=contract.kind, results=results_of(contract), page=page, told=field)
+    return {
+        "network.js": module_text(program, origin.selftest),
+        "recordings.js": f"{library('recordings.js')}\nexport {{ fitRecording, readRecording }};\n",
+        "run.mjs": library("run.mjs"),
+        "package.json": '{ "type": "module" }\n',
+        "README.md": told + origin.sentence(program),
+        RECORD: origin.record(program),
+    }

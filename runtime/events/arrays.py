@@ -1,10 +1,13 @@
-"""The project's only event type: time in microseconds, pixel column, pixel row and polarity."""
+"""Events as numpy arrays, the sensor that they come from, and 16-byte records for pipes and datagrams."""
+
+from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from pydantic import BaseModel, ConfigDict, Field
 
 from axonnx.base.errors import AxonnxError
 
@@ -115,3 +118,52 @@ def _refuse(name: str, values: NDArray, wrong: NDArray[np.bool_], expected: str)
         f"events: {name}[{first}] is {found}; expected {expected}. {np.count_nonzero(wrong)} of"
         f" {wrong.size} values are wrong: correct or drop them before making events."
     )
+
+
+class Sensor(BaseModel):
+    """The sensor that recorded the events: columns, rows, and 1 or 2 polarities."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    width: int = Field(ge=1, le=65536, description="columns")
+    height: int = Field(default=1, ge=1, le=65536, description="rows")
+    polarities: Literal[1, 2] = Field(default=2, description="1: events have no sign")
+
+
+RECORD: Final = np.dtype({"names": ["t", "x", "y", "p", "zero"], "formats": ["<i8", "<u2", "<u2", "u1", ("u1", 3)]})
+FIELDS = ("t", "x", "y", "p")
+
+
+def to_records(events: Events) -> bytes:
+    """Convert events to bytes.
+
+        bytes  0–7   t, microseconds, int64
+        bytes  8–9   x, uint16
+        bytes 10–11  y, uint16
+        byte  12     p, uint8
+        bytes 13–15  zero
+
+    All fields are little-endian; records follow each other without a header. A value other than zero in bytes 13–15
+    shows that the reader has lost the beginning of the records.
+    """
+    records = np.zeros(len(check_events(events)), RECORD)
+    for name in FIELDS:
+        records[name] = events[name]
+    return records.tobytes()
+
+
+def from_records(data: bytes, where: str, first: int = 0) -> Events:
+    """Convert whole records to events; errors count the records from ``first``."""
+    assert len(data) % RECORD.itemsize == 0, "whole records"
+    records = np.frombuffer(data, RECORD)
+    wrong = records["zero"].any(axis=1)
+    if wrong.any():
+        number = int(np.argmax(wrong))
+        raise AxonnxError(
+            f"{where}: record {first + number}: bytes 13 to 15 are {records['zero'][number].tolist()}; expected zeros. "
+            f"A record has {RECORD.itemsize} bytes: t int64, x uint16, y uint16, p uint8, three zeros, little-endian"
+        )
+    events = np.empty(len(records), EVENT)
+    for name in FIELDS:
+        events[name] = records[name]
+    return events

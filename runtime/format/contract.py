@@ -25,7 +25,7 @@ from pydantic import (
 from axonnx.base.errors import AxonnxError
 from axonnx.base.plain_text import LONGEST_NAME, check_plain, check_plain_lines
 from axonnx.runtime.binning.settings import MOST_BINS, Binning
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import Sensor
 from axonnx.runtime.format.opset import READOUTS
 from axonnx.runtime.format.values import UNITS
 

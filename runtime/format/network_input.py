@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning.settings import Binning
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import Sensor
 from axonnx.runtime.format.contract import MOST_SCALED, Contract, InputContract, MergingContract
 
 Floats = NDArray[np.float32]

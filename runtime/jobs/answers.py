@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,8 @@ from axonnx.runtime.measure.metrics import value_metrics, wilson_interval
 from axonnx.runtime.measure.samples import numbers_of, true_values
 from axonnx.runtime.model import Model, load
 from axonnx.runtime.readers import Recording, read_recordings
-from axonnx.runtime.streams.fit import Fit
+from axonnx.runtime.readers.formats import SUFFIXES, is_meant_as_recording
+from axonnx.runtime.streams.adapt import Fit
 from axonnx.runtime.streams.frame_files import read_frames, read_labels
 from axonnx.runtime.streams.opening import open_stream
 from axonnx.runtime.streams.reorder import OnDisorder
@@ -180,3 +182,58 @@ def _true(path: str, label: int | None, contract: Contract) -> str | dict[str, f
 
 def _named_values(values: Iterable[float], contract: Contract) -> dict[str, float]:
     return dict(zip(contract.classes, map(float, values), strict=True))
+
+
+def names_many(sources: Sequence[str]) -> bool:
+    """Return whether the sources may be several files: a folder, a glob, ``@`` and a list's name, or several names."""
+    return len(sources) > 1 or any(_is_list(text) or _is_glob(text) or Path(text).is_dir() for text in sources)
+
+
+def find_recordings(sources: Iterable[str]) -> list[Path]:
+    """Return the files of all sources, each once; the files of a folder or glob are sorted by name.
+
+    Raises:
+        AxonnxError: If a source holds or matches no recording.
+    """
+    return list(dict.fromkeys(path for text in sources for path in _files(text)))
+
+
+def _files(text: str) -> Iterator[Path]:
+    if _is_list(text):
+        for line in _lines(Path(text[1:])):
+            yield from _files(line)
+        return
+    path = Path(text)
+    if path.is_dir():
+        found = sorted(each for each in path.rglob("*") if _is_recording(each, path))
+    elif _is_glob(text):
+        found = sorted(Path(each) for each in glob.glob(text, recursive=True) if Path(each).is_file())
+    else:
+        found = [path]  # the reader reports a missing file by name
+    if not found:
+        what = "matches no file" if _is_glob(text) else f"holds no recording ({' '.join(sorted(SUFFIXES))})"
+        raise AxonnxError(
+            f"{text}: {what}; expected a folder of recordings, a glob such as 'data/**/*.npz', or @list.txt"
+        )
+    yield from found
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise AxonnxError(f"{path}: cannot be read as a list of recordings: {fault}") from None
+    return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+
+
+def _is_list(text: str) -> bool:
+    return text.startswith("@") and not Path(text).exists()
+
+
+def _is_glob(text: str) -> bool:
+    return glob.has_magic(text) and not Path(text).exists()
+
+
+def _is_recording(path: Path, folder: Path) -> bool:
+    hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+    return not hidden and is_meant_as_recording(path)

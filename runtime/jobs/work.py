@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.fingerprints import sha256_of
-from axonnx.runtime.streams.fit import Fit
+from axonnx.base.files import sha256_of
+from axonnx.runtime.streams.adapt import Fit
 
 _ONE_AT_A_TIME = threading.Lock()
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from axonnx.base.fingerprints import sha256_of
+from axonnx.base.files import sha256_of
 from axonnx.runtime.codegen.layout import LANES, Layout
 from axonnx.runtime.codegen.plan import Plan
 from axonnx.runtime.engines.numpy_engine import NumpyEngine

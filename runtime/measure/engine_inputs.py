@@ -13,8 +13,7 @@ from axonnx.runtime.engines.state import State
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.format.names import MEMBRANE
 from axonnx.runtime.format.network_input import to_input
-from axonnx.runtime.measure.sample_choice import choose_samples
-from axonnx.runtime.measure.samples import Samples
+from axonnx.runtime.measure.samples import Samples, choose_samples
 from axonnx.runtime.program.instructions import Neurons, Program
 
 Floats = NDArray[np.float32]

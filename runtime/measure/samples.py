@@ -18,19 +18,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.fingerprints import sha256_of, sha256_of_files
+from axonnx.base.files import sha256_of, sha256_of_files
 from axonnx.base.numpy_files import checked_arrays
 from axonnx.runtime.binning.recordings import bin_events
 from axonnx.runtime.binning.rules import Outside
 from axonnx.runtime.events.arrays import as_events
 from axonnx.runtime.format.contract import Contract, describe_results
 from axonnx.runtime.format.network_input import describe_input, window_length
-from axonnx.runtime.measure.sample_choice import choose_samples
 from axonnx.runtime.readers import Recording, read_recordings
-from axonnx.runtime.streams.fit import Fit
+from axonnx.runtime.streams.adapt import Fit
 from axonnx.runtime.streams.frame_files import FRAMES, LABELS, as_steps, read_frames, read_labels
 from axonnx.runtime.streams.sources import FileSource
 
@@ -372,3 +371,38 @@ def batched(samples: Iterator[tuple[NDArray[np.integer], int]]) -> Iterator[Batc
 def _few(names: tuple[str, ...] | list[str], most: int = 12) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+Indices = NDArray[np.int64]
+
+
+def choose_samples(labels: ArrayLike, count: int | None, seed: int = 0) -> Indices:
+    """Rising indices of ``count`` samples, or of all; every class gives its share, rounded.
+
+    The choice follows from labels, count and seed alone, on every machine. A larger count holds the smaller choice.
+    """
+    given = np.asarray(labels)
+    if count is not None and count < 1:
+        raise AxonnxError(f"a choice of {count} samples; expected 1 or more")
+    if count is None or count >= len(given):
+        return np.arange(len(given))
+    return np.sort(_stratified_order(given, seed)[:count])
+
+
+def _stratified_order(labels: NDArray[np.generic], seed: int) -> Indices:
+    """All samples so that every beginning of the list is stratified.
+
+    Sample k of the n of class c stands at (k + u)/n, with u = (c + ½)/classes: systematic sampling, class by class.
+    Samples, and the classes by their first ones, come in the order of a hash of their numbers.
+    """
+    hashed = np.array([hashlib.sha256(f"{seed}:{number}".encode()).hexdigest() for number in range(len(labels))])
+    ranked = [_ranked(np.flatnonzero(labels == label), hashed) for label in np.unique(labels)]
+    ranked.sort(key=lambda members: hashed[members[0]])
+    place = np.zeros(len(labels))
+    for c, members in enumerate(ranked):
+        place[members] = (np.arange(len(members)) + (c + 0.5) / len(ranked)) / len(members)
+    return np.argsort(place, kind="stable")
+
+
+def _ranked(members: Indices, hashed: NDArray[np.str_]) -> Indices:
+    return members[np.argsort(hashed[members], kind="stable")]

@@ -10,9 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.readers.binary import read_head
+from axonnx.runtime.readers.binary import read_head, within_memory
 from axonnx.runtime.readers.blocks import OpenRecording
-from axonnx.runtime.readers.budget import within_memory
 from axonnx.runtime.readers.formats import FORMATS, Format, format_of, known_formats
 from axonnx.runtime.readers.npz import write_npz
 from axonnx.runtime.readers.recording import Recording

@@ -24,10 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.events.arrays import Events
-from axonnx.runtime.events.sensor import Sensor
-from axonnx.runtime.readers.binary import header_lines, read_bytes, require_magic, whole_records
-from axonnx.runtime.readers.clock import unwrap
+from axonnx.runtime.events.arrays import Events, Sensor
+from axonnx.runtime.readers.binary import header_lines, read_bytes, require_magic, unwrap, whole_records
 from axonnx.runtime.readers.recording import Recording, events_from
 
 MAGIC = b"#!AER-DAT2.0"

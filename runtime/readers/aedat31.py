@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.events.arrays import pick_events
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import Sensor, pick_events
 from axonnx.runtime.readers.binary import header_lines, read_bytes, require_magic
 from axonnx.runtime.readers.recording import Recording, events_from
 

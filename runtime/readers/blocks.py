@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.events.arrays import EVENT, RAW, Events
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import EVENT, RAW, Events, Sensor
 from axonnx.runtime.readers.binary import HEAD_BYTES, header_lines, read_head
 from axonnx.runtime.readers.recording import Recording
 

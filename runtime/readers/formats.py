@@ -7,7 +7,7 @@ from pathlib import Path
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.numpy_files import NPY_MAGIC, NPZ_MAGIC
-from axonnx.runtime.readers import aedat2, aedat31, csv_text, dat, evt2, nmnist, npz, seconds_text, shd, through_faery
+from axonnx.runtime.readers import aedat2, aedat31, confined, csv_text, nmnist, npz, prophesee, shd
 from axonnx.runtime.readers.blocks import OpenRecording
 from axonnx.runtime.readers.prophesee import evt_version, read_header
 from axonnx.runtime.readers.recording import Recording
@@ -28,14 +28,14 @@ def _single(read: Callable[[Path], Recording]) -> Callable[[Path], list[Recordin
 
 
 def _faery(name: str) -> Callable[[Path], list[Recording]]:
-    return _single(partial(through_faery.read, format_name=name))
+    return _single(partial(confined.read_by_faery, format_name=name))
 
 
 FORMATS: dict[str, Format] = {
     "npz": Format("numpy archive", (".npz",), npz.read_npz),
     "npy": Format("numpy structured array", (".npy",), npz.read_npy),
     "csv": Format("text, columns t,x,y,p", (".csv",), _single(csv_text.read), csv_text.open_blocks),
-    "txt": Format("text, lines t x y p in seconds", (".txt",), _single(seconds_text.read), seconds_text.open_blocks),
+    "txt": Format("text, lines t x y p in seconds", (".txt",), _single(csv_text.read_seconds), csv_text.open_seconds),
     "nmnist": Format("N-MNIST and gesture events, 5 bytes each", (".bin", ".bs2"), _single(nmnist.read)),
     "aedat2": Format("AEDAT 2.0, chip from the header", (".aedat", ".aedat2"), _single(aedat2.read)),
     **{
@@ -43,8 +43,8 @@ FORMATS: dict[str, Format] = {
         for chip in aedat2.CHIPS
     },
     "aedat3.1": Format("AEDAT 3.1", (".aedat", ".aedat3"), _single(aedat31.read)),
-    "evt2": Format("Prophesee EVT 2.0", (".raw",), _single(evt2.read), evt2.open_blocks),
-    "dat": Format("Prophesee DAT", (".dat",), _single(dat.read), dat.open_blocks),
+    "evt2": Format("Prophesee EVT 2.0", (".raw",), _single(prophesee.read_evt2), prophesee.open_evt2),
+    "dat": Format("Prophesee DAT", (".dat",), _single(prophesee.read_dat), prophesee.open_dat),
     "shd": Format("Spiking Heidelberg Digits HDF5", (".h5", ".hdf5"), shd.read_shd),
     "aedat4": Format("AEDAT 4.0, by faery", (".aedat4", ".aedat"), _faery("aedat4")),
     "evt3": Format("Prophesee EVT 3.0, by faery", (".raw",), _faery("evt3")),
@@ -71,7 +71,7 @@ def is_meant_as_recording(path: Path) -> bool:
     Text must begin like events, because notes are text, too.
     """
     suffix = path.suffix.lower()
-    return suffix in SUFFIXES and path.is_file() and (suffix != ".txt" or seconds_text.begins_like_events(path))
+    return suffix in SUFFIXES and path.is_file() and (suffix != ".txt" or csv_text.begins_like_events(path))
 
 
 def known_formats() -> str:

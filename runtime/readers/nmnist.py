@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from axonnx.runtime.events.arrays import pick_events
-from axonnx.runtime.readers.binary import read_bytes, whole_records
-from axonnx.runtime.readers.clock import unwrap
+from axonnx.runtime.readers.binary import read_bytes, unwrap, whole_records
 from axonnx.runtime.readers.recording import Recording, events_from
 
 TIME_BITS = 23

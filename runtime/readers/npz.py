@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import replacing
 from axonnx.base.numpy_files import NPY_MAGIC, NPZ_MAGIC, checked_arrays, most_bytes
-from axonnx.runtime.events.arrays import EVENT, Events, check_events
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import EVENT, Events, Sensor, check_events
 from axonnx.runtime.readers.binary import read_head, require_magic
 from axonnx.runtime.readers.recording import Recording, events_from
 

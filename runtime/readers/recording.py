@@ -6,8 +6,7 @@ from pathlib import Path
 from numpy.typing import ArrayLike
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.events.arrays import Events, is_sorted, make_events
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import Events, Sensor, is_sorted, make_events
 
 
 @dataclass(frozen=True)

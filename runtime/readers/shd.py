@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import Sensor
 from axonnx.runtime.readers.binary import read_head, require_magic
 from axonnx.runtime.readers.confined import read_confined
 from axonnx.runtime.readers.recording import Recording, events_from

@@ -7,9 +7,24 @@ from typing import TypeVar
 
 from axonnx.runtime.measure.profile_result import Energy, ProfileResult
 from axonnx.runtime.report.charts import Bar, Series, bar_chart, count_axis, curves, linear_axis, rates, stacked_bar
-from axonnx.runtime.report.markup import Html, card, cards, element, folded, missing, section, table, tile
+from axonnx.runtime.report.markup import (
+    Html,
+    card,
+    cards,
+    count,
+    element,
+    energy,
+    folded,
+    missing,
+    number,
+    percent,
+    section,
+    short,
+    size,
+    table,
+    tile,
+)
 from axonnx.runtime.report.material import Material
-from axonnx.runtime.report.numbers import count, energy, number, percent, short, size
 
 Value = TypeVar("Value")
 

@@ -11,10 +11,23 @@ from dataclasses import dataclass
 
 from axonnx.runtime.format.network_input import describe_input
 from axonnx.runtime.program.instructions import Conv
-from axonnx.runtime.report.markup import Content, Html, card, element, missing, section, table
+from axonnx.runtime.report.markup import (
+    DASH,
+    Content,
+    Html,
+    card,
+    count,
+    element,
+    missing,
+    number,
+    percent,
+    power_of_two,
+    section,
+    short,
+    table,
+)
 from axonnx.runtime.report.material import Material
 from axonnx.runtime.report.model_view import INPUT, Kind, LayerView, ModelView, Wire, wires
-from axonnx.runtime.report.numbers import DASH, count, number, percent, power_of_two, short
 
 LANES = 6  # beside the boxes; more connections at one place share a lane
 LEAD = "From the input down. The bar in a box is the layer's firing rate."

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from axonnx.base.palette import SERIES, groups_of_series
-from axonnx.runtime.report.markup import Content, Html, element, joined
-from axonnx.runtime.report.numbers import known, number
+from axonnx.runtime.report.markup import Content, Html, element, joined, known, number
 
 Write = Callable[[float], str]
 

@@ -23,7 +23,7 @@ from axonnx.runtime.readers import read_events
 from axonnx.runtime.report.markup import Html, cut, element, svg_file
 from axonnx.runtime.report.measure import measure
 from axonnx.runtime.report.pictures import data_uri, faded, picture_levels
-from axonnx.runtime.streams.fit import Fit
+from axonnx.runtime.streams.adapt import Fit
 from axonnx.runtime.streams.frame_files import read_frames
 
 WIDTH, HEIGHT, SIDE, PAD = 640, 300, 240, 24

@@ -27,10 +27,22 @@ from axonnx.runtime.report.charts import (
     share_axis,
     shares,
 )
-from axonnx.runtime.report.markup import Content, Html, card, cards, element, missing, section, table
+from axonnx.runtime.report.markup import (
+    Content,
+    Html,
+    card,
+    cards,
+    count,
+    element,
+    known,
+    missing,
+    number,
+    percent,
+    section,
+    table,
+)
 from axonnx.runtime.report.material import Material, Right
 from axonnx.runtime.report.measure import Measured
-from axonnx.runtime.report.numbers import count, known, number, percent
 
 
 def decisions_section(material: Material) -> Html:

@@ -14,13 +14,13 @@ from pathlib import Path
 from pydantic import Field, RootModel
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.fingerprints import sha256_of
+from axonnx.base.files import sha256_of
 from axonnx.runtime.format.contract import AccuracyContract, Way
+from axonnx.runtime.measure.inspection import collapse_text, way_text
 from axonnx.runtime.measure.metrics import value_metrics, wilson_interval
 from axonnx.runtime.measure.profile_result import ProfileResult
 from axonnx.runtime.measure.result_files import Found, read_result
 from axonnx.runtime.measure.verify_result import VerifyResult
-from axonnx.runtime.measure.ways import collapse_text, way_text
 from axonnx.runtime.report.measure import Measured
 from axonnx.runtime.report.model_view import ModelView
 

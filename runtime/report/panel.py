@@ -14,9 +14,8 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.codegen.js.module_text import library, script_text
 from axonnx.runtime.format.contract import Contract
 from axonnx.runtime.program.instructions import Program
-from axonnx.runtime.report.markup import Html, document, element, missing, odds, player, section
+from axonnx.runtime.report.markup import Html, document, element, missing, odds, player, section, size
 from axonnx.runtime.report.material import Material
-from axonnx.runtime.report.numbers import size
 
 MOST_BYTES = 3_000_000  # of a network's script in a page
 ODDS = 24  # classes with a row of their own

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.base.palette import LIGHT
-from axonnx.runtime.measure.agreement import Agreement
+from axonnx.runtime.measure.comparison import Agreement
 from axonnx.runtime.report.markup import Html, cut, element, svg_file
 
 LEVELS = 8  # of each polarity

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.runtime.report.charts import Key, canvas, legend, linear_axis
-from axonnx.runtime.report.markup import Content, Html, element, missing, odds, player, section
+from axonnx.runtime.report.markup import Content, Html, element, missing, number, odds, percent, player, section
 from axonnx.runtime.report.material import Material
 from axonnx.runtime.report.measure import Sample
-from axonnx.runtime.report.numbers import number, percent
 from axonnx.runtime.report.pictures import photograph, sprite
 from axonnx.runtime.streams.decision import values_text
 

@@ -11,20 +11,28 @@ from axonnx.runtime.measure.comparison import Difference
 from axonnx.runtime.measure.verify_result import Implementation, VerifyResult
 from axonnx.runtime.report.charts import Axis, Series, count_axis, curves, finite, nothing, positive, rates, shares
 from axonnx.runtime.report.markup import (
+    DASH,
     Content,
     Html,
     card,
     cards,
+    count,
     element,
+    energy,
     folded,
+    interval,
     listing,
     missing,
+    number,
+    percent,
     section,
+    short,
+    si,
+    size,
     table,
     tile,
 )
 from axonnx.runtime.report.material import Material, PartMetrics, Row, RunFiles
-from axonnx.runtime.report.numbers import DASH, count, energy, interval, number, percent, short, si, size
 
 MODES = {
     "mfa": "posterior means",

@@ -20,8 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
 
-from axonnx.runtime.serve.counters import Metrics
-from axonnx.runtime.serve.limits import Limits
+from axonnx.runtime.serve.limits import Limits, Metrics
 
 PIECE = 2**13  # bytes that are parsed in one turn of the event loop: at most 4,096 frames
 MESSAGES = 64  # messages that wait for the stream, however small they are

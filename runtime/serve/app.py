@@ -23,8 +23,7 @@ from starlette.websockets import WebSocket
 
 from axonnx.base.palette import colour_variables
 from axonnx.runtime.serve.connection import follow
-from axonnx.runtime.serve.counters import CONTENT_TYPE
-from axonnx.runtime.serve.limits import resident_bytes
+from axonnx.runtime.serve.limits import CONTENT_TYPE, resident_bytes
 from axonnx.runtime.serve.service import Service
 from axonnx.runtime.serve.watching import watch
 

@@ -11,8 +11,7 @@ from itertools import chain, islice
 from time import monotonic
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.events.arrays import Events
-from axonnx.runtime.events.records import RECORD, from_records
+from axonnx.runtime.events.arrays import RECORD, Events, from_records
 from axonnx.runtime.serve.messages import MALFORMED, NotSavedError, RefusedError, decision_message, message
 from axonnx.runtime.serve.outbox import Outbox
 from axonnx.runtime.serve.view import View

@@ -18,7 +18,7 @@ from typing import Any
 import uvicorn
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.stopping import SIGNALS
+from axonnx.base.progress import SIGNALS
 from axonnx.runtime.serve.admission import DoorConfig, HttpProtocol, WebSocketProtocol, limit_logs
 from axonnx.runtime.serve.app import LOOPBACK, make_app
 from axonnx.runtime.serve.limits import make_room_for_files

@@ -23,11 +23,10 @@ from axonnx.runtime.format.network_input import window_length
 from axonnx.runtime.model import Model
 from axonnx.runtime.serve.admission import Door
 from axonnx.runtime.serve.client_stream import Stream
-from axonnx.runtime.serve.counters import Metrics
-from axonnx.runtime.serve.limits import Limits, resident_bytes
+from axonnx.runtime.serve.limits import Limits, Metrics, resident_bytes
 from axonnx.runtime.serve.messages import LATER, NOT_ALLOWED, STOPPING, NotSavedError, RefusedError
 from axonnx.runtime.serve.saved import SavedSessions
-from axonnx.runtime.streams.fit import Fit
+from axonnx.runtime.streams.adapt import Fit
 from axonnx.runtime.streams.live_sources import LiveSource
 from axonnx.runtime.streams.session import Session
 from axonnx.runtime.streams.session_state import SessionState

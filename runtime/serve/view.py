@@ -9,8 +9,7 @@ from threading import Lock
 
 import numpy as np
 
-from axonnx.runtime.events.arrays import Events
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import Events, Sensor
 from axonnx.runtime.streams.decision import Decision
 
 SIDE = 64  # cells on the picture's longer side; one cell of a larger sensor is a square of pixels

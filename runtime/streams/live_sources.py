@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.stopping import deferred, requested
-from axonnx.runtime.events.arrays import Events
-from axonnx.runtime.events.records import RECORD, from_records
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.base.progress import deferred, requested
+from axonnx.runtime.events.arrays import RECORD, Events, Sensor, from_records
 from axonnx.runtime.readers.csv_text import FIELDS, parse_header, parse_rows
 
 STDIN = Path("standard input")

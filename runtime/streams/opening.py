@@ -7,7 +7,7 @@ from typing import Literal
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.interface import Engine
 from axonnx.runtime.format.network_input import window_length
-from axonnx.runtime.streams.fit import Fit
+from axonnx.runtime.streams.adapt import Fit
 from axonnx.runtime.streams.pipeline import EventHistory, EventPipeline
 from axonnx.runtime.streams.reorder import OnDisorder, Reorder, count_late
 from axonnx.runtime.streams.session import Session

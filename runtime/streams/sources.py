@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.events.arrays import Events, sort_events
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import Events, Sensor, sort_events
 from axonnx.runtime.readers import Recording, opener, read_recordings
 from axonnx.runtime.readers.blocks import OpenRecording, gathered
 from axonnx.runtime.streams.live_sources import CsvSource, RecordSource

@@ -15,9 +15,8 @@ from contextlib import suppress
 import numpy as np
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.stopping import requested
-from axonnx.runtime.events.arrays import EVENT, Events, concatenate_events
-from axonnx.runtime.events.records import RECORD, from_records
+from axonnx.base.progress import requested
+from axonnx.runtime.events.arrays import EVENT, RECORD, Events, concatenate_events, from_records
 from axonnx.runtime.streams.live_sources import PATIENCE, READ, LiveSource
 
 BUFFER = 2**24  # receive buffer requested from the system, in bytes

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.fingerprints import sha256_of
+from axonnx.base.files import sha256_of
 from axonnx.compiling import TARGETS, compile_to
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import Sensor
 from axonnx.runtime.format.network_input import describe_device
 from axonnx.runtime.model import load
 from axonnx.runtime.readers import write_npz

@@ -17,7 +17,7 @@ from axonnx.runtime.doctor import findings
 from axonnx.runtime.doctor.findings import NETWORKS, Diagnosis, examine_engines
 from axonnx.runtime.engines.choose import ENGINES
 from axonnx.runtime.model import load
-from axonnx.train.data.sets.registry import DATA_SETS
+from axonnx.train.data.registry import DATA_SETS
 
 ROOT = Path(__file__).parents[2]
 

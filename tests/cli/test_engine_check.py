@@ -10,7 +10,7 @@ import pytest
 from onnx import numpy_helper
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.fingerprints import sha256_of
+from axonnx.base.files import sha256_of
 from axonnx.cli import main
 from axonnx.runtime.engines import numpy_engine
 from axonnx.runtime.engines.native_engine import NativeEngine

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import axonnx
-from axonnx.base.fingerprints import sha256_of
+from axonnx.base.files import sha256_of
 from axonnx.cli import main
 from axonnx.evaluating import evaluate_model
 from axonnx.runtime.binning.recordings import bin_events

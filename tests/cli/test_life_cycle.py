@@ -14,9 +14,7 @@ import numpy as np
 import psutil
 import pytest
 
-from axonnx.runtime.events.arrays import make_events
-from axonnx.runtime.events.records import to_records
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import Sensor, make_events, to_records
 from axonnx.runtime.readers import write_npz
 
 pytest.importorskip("joblib", reason="several processes need joblib")

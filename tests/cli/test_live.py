@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from axonnx.cli import main
-from axonnx.cli.show.live_view import bar_rows, picture_rows, show
+from axonnx.cli.live_view import bar_rows, picture_rows, show
 from axonnx.runtime.binning.recordings import bin_events
 from axonnx.runtime.events.arrays import EVENT
 from axonnx.runtime.readers import write_npz

@@ -8,8 +8,7 @@ import pytest
 
 from axonnx.cli import main
 from axonnx.runtime.binning import Sensor
-from axonnx.runtime.events.arrays import make_events
-from axonnx.runtime.events.records import to_records
+from axonnx.runtime.events.arrays import make_events, to_records
 from axonnx.runtime.model import Model
 from axonnx.runtime.readers import write_npz
 from axonnx.runtime.streams.session import Session

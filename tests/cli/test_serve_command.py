@@ -13,8 +13,7 @@ pytest.importorskip("uvicorn", reason="serving needs uvicorn: pip install 'axonn
 from websockets.sync.client import connect
 
 from axonnx.cli import main
-from axonnx.runtime.events.arrays import make_events
-from axonnx.runtime.events.records import to_records
+from axonnx.runtime.events.arrays import make_events, to_records
 from axonnx.runtime.serve import server as serving
 from axonnx.runtime.serve.server import listen, read_token
 

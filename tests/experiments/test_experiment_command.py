@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from axonnx.train.finite import NonFiniteError
-from axonnx.train.sweep import validation
+from axonnx.train import sweeping
+from axonnx.train.health import NonFiniteError
 from experiments.__main__ import main
 from experiments.measures import deployed, training
 from experiments.plan import plan_names
@@ -89,7 +89,7 @@ def test_a_run_that_was_stopped_counts_as_no_figure(capsys, monkeypatch):
 
 def test_cases_that_train_alike_are_trained_once(tmp_path, monkeypatch):
     trained = []
-    monkeypatch.setattr(validation, "train_run", counting(validation.train_run, trained))
+    monkeypatch.setattr(sweeping, "train_run", counting(sweeping.train_run, trained))
     assert run("recipes", "--scale", "quick", "-o", "here", "--quiet") == 0
     assert len(trained) == 2 * 4  # sampled serves three of six recipes
     assert deployed.trained_run is training.trained_run

@@ -8,7 +8,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from axonnx.base.palette import FIGURE_STYLE, LIGHT, SERIES
-from axonnx.train.sweep.store import read_results
+from axonnx.train.shared_records import read_results
 from experiments.figures import case_groups, make_figure
 from experiments.plan import read_plan
 

@@ -7,7 +7,7 @@ import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.train import build
-from axonnx.train.data.frames import Frames
+from axonnx.train.data.recordings import Frames
 from axonnx.train.data.splits import DataSplits
 from experiments import held_out
 from experiments.__main__ import main

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from axonnx.train.sweep.store import mean_and_std
+from axonnx.train.shared_records import mean_and_std
 from experiments.plan import Claim
 from experiments.statistics import decide, holm, values_of
 

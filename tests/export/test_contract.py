@@ -12,7 +12,7 @@ from axonnx.export.contract import make_contract
 from axonnx.export.write import build_model, write_model
 from axonnx.models import LIFSettings, RecurrentSNN, SpikingMLP
 from axonnx.runtime.binning import Binning
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import Sensor
 from axonnx.runtime.format.contract import (
     METADATA_KEY,
     AccuracyContract,

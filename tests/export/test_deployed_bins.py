@@ -12,7 +12,7 @@ from axonnx.runtime.model import load
 from axonnx.runtime.readers import write_npz
 from axonnx.train.config.read import check_config
 from axonnx.train.data.cache import binned
-from axonnx.train.data.sets.registry import load_data_set
+from axonnx.train.data.registry import load_data_set
 from axonnx.train.run import train_run
 from axonnx.train.trained import open_run
 

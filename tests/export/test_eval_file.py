@@ -16,7 +16,7 @@ from axonnx.runtime.format.contract import InputContract, MergingContract
 from axonnx.runtime.measure.metrics import metrics_of
 from axonnx.runtime.model import load
 from axonnx.train.config.read import check_config
-from axonnx.train.data.sets.registry import load_data_set
+from axonnx.train.data.registry import load_data_set
 from axonnx.train.run import train_run
 from axonnx.train.trained import open_run
 

@@ -12,7 +12,7 @@ import pytest
 
 from axonnx.cli import main
 from axonnx.export.verify.constants_check import constants_of
-from axonnx.train.output.checkpoint import read_index
+from axonnx.train.checkpoint import read_index
 from axonnx.train.trained import open_run
 
 from .tiny_runs import STEPS, contract_of

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from axonnx.export.collapse.ops import OPERATORS, operator_of
-from axonnx.export.grid.ranges import SPIKE_OP_RANGES
+from axonnx.export.graph.ranges import SPIKE_OP_RANGES
 from axonnx.export.verify.formulas import FORMULAS
 from axonnx.runtime.codegen import rows
 from axonnx.runtime.engines import numpy_engine
@@ -15,7 +15,7 @@ from axonnx.runtime.program.rules import SPIKE_RULES
 PARTS: dict[str, Mapping] = {
     "the training code's formula: FORMULAS in export/verify/formulas.py": FORMULAS,
     "a torch operator: OPERATORS in export/collapse/ops.py": OPERATORS,
-    "a range of its outputs: SPIKE_OP_RANGES in export/grid/ranges.py": SPIKE_OP_RANGES,
+    "a range of its outputs: SPIKE_OP_RANGES in export/graph/ranges.py": SPIKE_OP_RANGES,
     "a rule for programs: SPIKE_RULES in runtime/program/rules.py": SPIKE_RULES,
     "a kernel in numpy: KERNELS in runtime/engines/numpy_engine.py": numpy_engine.KERNELS,
 }

@@ -16,7 +16,7 @@ import pytest
 from axonnx.runtime.format.contract import METADATA_KEY
 from axonnx.runtime.measure.metrics import wilson_interval
 from axonnx.train.evaluate import Predictions
-from axonnx.train.output.run_folder import RunFolder
+from axonnx.train.run_folder import RunFolder
 from axonnx.train.trained import Trained
 from tests.faults.bench import Bench, Ended, ends
 

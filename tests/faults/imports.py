@@ -20,8 +20,7 @@ import onnx
 import pytest
 import torch
 
-from axonnx.export.convert import importing
-from axonnx.export.convert.sources import neuron
+from axonnx.export.convert import importing, neuron
 from tests.faults.bench import Bench, Ended, Plant, ends
 
 NETWORK = dedent('''

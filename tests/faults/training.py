@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 
 from axonnx.models import delays, neurons, normalisation
-from axonnx.train import loop
+from axonnx.train import checkpoint, loop
 from axonnx.train import noise as tempering
 from axonnx.train.data import batches, cache
-from axonnx.train.output import checkpoint
 from tests.faults.bench import IMAGES, Bench, Ended, Plant, ends
 
 WITNESS = "training process"

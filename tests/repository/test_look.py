@@ -15,7 +15,7 @@ DRAWN = (
     *ROOT.glob("runtime/serve/*"),
     *ROOT.glob("experiments/*"),
 )
-PLOTTED = (ROOT / "train/output/curves.py", ROOT / "cli/prove.py")
+PLOTTED = (ROOT / "train/output_files.py", ROOT / "cli/prove.py")
 SOURCES = [path for path in (*DRAWN, *PLOTTED) if path.suffix in (".svg", ".py", ".js", ".css", ".html")]
 NAMES = "aqua|black|blue|brown|cyan|gr[ae]y|green|magenta|navy|orange|pink|purple|red|teal|violet|white|yellow"
 LITERAL = re.compile(

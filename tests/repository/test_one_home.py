@@ -63,7 +63,7 @@ def products_with_logarithms(tree: ast.AST) -> Iterator[str]:
             yield ast.unparse(node)
 
 
-PLAIN = "export/verify/plain/ensembles.py"  # shares no formula with what it judges, on purpose
+PLAIN = "export/verify/plain_figures.py"  # shares no formula with what it judges, on purpose
 # rule -> what gives a copy away, its home, and where the same signs mean something else
 HOMES = {
     "softmax": (

@@ -24,7 +24,7 @@ def test_every_folder_with_modules_is_packaged():
     spec.loader.exec_module(setup)
     mapped = setup.package_folders()
     assert set(mapped.values()) == here
-    assert {"axonnx", "axonnx.base", "axonnx.runtime.serve", "axonnx.export.convert.sources"} <= set(mapped)
+    assert {"axonnx", "axonnx.base", "axonnx.runtime.serve", "axonnx.export.convert"} <= set(mapped)
     assert not any("experiments" in name or name.startswith("axonnx.api") for name in mapped)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from axonnx.train.sweep.store import read_results
+from axonnx.train.shared_records import read_results
 from experiments.perform import filled
 from experiments.plan import jobs_of, plan_names, read_plan
 from experiments.tables import block

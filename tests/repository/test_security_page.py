@@ -5,8 +5,8 @@ from pathlib import Path
 
 from axonnx.base import numpy_files
 from axonnx.cli import guard
-from axonnx.export.convert import nir_delays, nir_graph, nir_source
-from axonnx.runtime.readers import blocks, budget, confined, confined_child
+from axonnx.export.convert import nir_equations, nir_graph, nir_source
+from axonnx.runtime.readers import binary, blocks, confined, confined_child
 from axonnx.runtime.serve.limits import Limits
 from axonnx.runtime.streams import epochs, reorder, udp_source, windows
 from axonnx.runtime.streams import live_sources as stream_sources
@@ -34,11 +34,11 @@ def test_the_stated_limits_hold():
     assert f"{udp_source.BUFFER >> 20} MiB" in row("receive buffer")
     assert (epochs.BACK, epochs.CONFIRM) == (1_000_000, 64)
     assert "1 s; 64" in row("a step back")
-    assert (budget.DECODED, blocks.LONGEST_LINE) == (8, 2**20)
+    assert (binary.DECODED, blocks.LONGEST_LINE) == (8, 2**20)
     assert "8 × its size" in row("a recording that is decoded")
     assert "1 MiB" in row("a line of a csv file")
     assert f"{confined_child.MOST_OBJECTS:,}; {nir_graph.MOST_EDGES:,}; 10⁷; 10⁷" in row("groups and data sets")
-    assert nir_source.MOST_INPUTS == nir_delays.MOST_KEPT == 10**7
+    assert nir_source.MOST_INPUTS == nir_equations.MOST_KEPT == 10**7
     most = Limits()
     sizes = f"{most.memory_bytes >> 30} GiB; {most.message_bytes >> 10} KiB"
     assert f"{most.clients:,}; {sizes}; {most.saved:,}; {most.watchers}" in row("streams of a server")

@@ -15,8 +15,7 @@ from pathlib import Path
 import torch
 
 from axonnx.cli.command import run_verb
-from axonnx.train import loop, run
-from axonnx.train.output import checkpoint
+from axonnx.train import checkpoint, loop, run
 
 main = partial(run_verb, "train")
 

@@ -11,8 +11,8 @@ from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.format.contract import MergingContract
 from axonnx.train.build import make_variant, prepare
 from axonnx.train.config.settings import VariantConfig
+from axonnx.train.data import registry
 from axonnx.train.data.recordings import Recordings, join_events
-from axonnx.train.data.sets import registry
 from axonnx.train.data.splits import DataSplits
 
 from .tiny_runs import tiny_config, tiny_network

@@ -11,7 +11,7 @@ import pytest
 
 from axonnx.cli.command import run_verb
 from axonnx.train.callbacks import Callback, Callbacks, LightningLogger, MLflow, TensorBoard, WandB, has_tensorboard
-from axonnx.train.finite import NonFiniteError
+from axonnx.train.health import NonFiniteError
 from axonnx.train.run import train_run
 
 from .tiny_runs import rows_of, tiny_config, write_data

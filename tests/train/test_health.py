@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from axonnx.cli.show.terminal_progress import Shown
+from axonnx.cli.terminal_progress import Shown
 from axonnx.models import BinaryMLP, Sample, SpikingMLP, variant
 from axonnx.train.health import median_sizes, new_warnings
 from axonnx.train.run import train_run

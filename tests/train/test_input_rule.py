@@ -7,7 +7,7 @@ import torch
 from axonnx.runtime.format.contract import InputContract
 from axonnx.runtime.format.network_input import to_input
 from axonnx.train.data.batches import Batches
-from axonnx.train.data.frames import Frames
+from axonnx.train.data.recordings import Frames
 from axonnx.train.feed import Feed
 
 

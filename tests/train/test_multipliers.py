@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from axonnx.base.errors import AxonnxError
 from axonnx.models import BinaryMLP, Regulariser, Sample
 from axonnx.train import loop
+from axonnx.train.checkpoint import read_index
 from axonnx.train.config.read import check_config
 from axonnx.train.objective import LARGEST, SMALLEST, START, Objective, ascend
-from axonnx.train.output.checkpoint import read_index
-from axonnx.train.output.run_folder import RunFolder
 from axonnx.train.run import train_run
+from axonnx.train.run_folder import RunFolder
 
 from .tiny_runs import rows_of, same_bits, tiny_config, tiny_network, tiny_tree, weights_of, without_time
 

@@ -10,10 +10,10 @@ import torch
 from axonnx.cli import main as axonnx
 from axonnx.cli.command import run_verb
 from axonnx.train import loop
-from axonnx.train.finite import NonFiniteError
+from axonnx.train.checkpoint import load_checkpoint, read_index
+from axonnx.train.health import NonFiniteError
 from axonnx.train.loop import fit
-from axonnx.train.output.checkpoint import load_checkpoint, read_index
-from axonnx.train.output.run_folder import RunFolder
+from axonnx.train.run_folder import RunFolder
 
 from .tiny_runs import rows_of, same_bits, tiny_config, tiny_network, weights_of
 

@@ -7,7 +7,7 @@ import torch
 from axonnx.models import BinaryMLP, LIFSettings, Linear, SpikingMLP, variant
 from axonnx.train.build import Prepared
 from axonnx.train.config.settings import Config
-from axonnx.train.data.frames import Frames
+from axonnx.train.data.recordings import Frames
 from axonnx.train.data.splits import DataSplits
 from axonnx.train.loop import final_predictions, fit
 

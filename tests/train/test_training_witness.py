@@ -2,7 +2,7 @@
 
 import torch
 
-from axonnx.train.output.checkpoint import Position, load_witness, save_checkpoint
+from axonnx.train.checkpoint import Position, load_witness, save_checkpoint
 from axonnx.train.run import restore_run, train_run
 from axonnx.train.training_witness import batches_of, hashes, input_of, made_again, passes
 

@@ -10,9 +10,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from axonnx.train.build import Prepared, make_network, prepare
+from axonnx.train.checkpoint import read_index
 from axonnx.train.config.read import check_config
 from axonnx.train.config.settings import Config
-from axonnx.train.output.checkpoint import read_index
 
 CLASSES, SIDE, STEPS = 3, 4, 5
 

@@ -21,7 +21,7 @@ from pydantic import (
 
 from axonnx.runtime.binning.settings import MOST_BINS
 from axonnx.train.data.augment import Augmentation
-from axonnx.train.data.windows import Windows
+from axonnx.train.data.shaping import Windows
 
 
 def _plain(value: Any, place: str = "") -> Any:

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axonnx.native import address_of, find_function
-from axonnx.runtime.events.arrays import EVENT, RAW, concatenate_events, pick_events
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import EVENT, RAW, Sensor, concatenate_events, pick_events
 from axonnx.runtime.program.layer_noise import coefficients, to_normal
 from axonnx.train.data import draws
 from axonnx.train.data.augment import Augmentation

@@ -16,8 +16,7 @@ from axonnx.runtime.binning import Binning, bin_batch
 from axonnx.train.data.augment import Augmentation
 from axonnx.train.data.augment_events import augment_events
 from axonnx.train.data.augment_frames import augment_frames
-from axonnx.train.data.frames import Frames
-from axonnx.train.data.recordings import Recordings
+from axonnx.train.data.recordings import Frames, Recordings
 from axonnx.train.data.splits import Data, kind_of
 
 ORDER = 0  # the stream of random numbers that an epoch's order is drawn from

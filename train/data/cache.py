@@ -15,9 +15,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.base.files import replacing
 from axonnx.base.numpy_files import mapped_array, read_arrays
 from axonnx.runtime.binning import BatchBinned, Binning, Outside, bin_batch
-from axonnx.train.data.digest import digest_of
-from axonnx.train.data.frames import Frames
-from axonnx.train.data.recordings import Recordings
+from axonnx.train.data.recordings import Frames, Recordings, digest_of
 
 log = logging.getLogger(__name__)
 

@@ -1,12 +1,17 @@
-"""Recordings converted once and kept on disk: for data sets of very many files, or larger than memory."""
+"""Files of data sets: where they are looked for, and recordings converted once and kept on disk.
+
+Converted recordings are for data sets of very many files, or larger than memory.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,8 +23,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.base.numpy_files import read_arrays
 from axonnx.runtime.binning import Sensor
 from axonnx.runtime.events.arrays import EVENT
-from axonnx.train.data.digest import digest_of
-from axonnx.train.data.recordings import Recordings
+from axonnx.train.data.recordings import Recordings, digest_of
 
 log = logging.getLogger(__name__)
 
@@ -167,3 +171,50 @@ def _mapped(place: Path, count: int) -> NDArray[np.void]:
     if size != count * EVENT.itemsize:
         raise AxonnxError(f"{path}: {size} bytes; expected {count * EVENT.itemsize}")
     return np.memmap(path, EVENT, mode="r") if count else np.zeros(0, EVENT)
+
+
+ROOT_VARIABLE = "AXONNX_DATA"
+
+
+def data_root(root: str | Path | None, data_set: str) -> Path:
+    """Return the folder that holds data sets: the argument, else the environment variable AXONNX_DATA."""
+    chosen = root if root is not None else os.environ.get(ROOT_VARIABLE)
+    advice = f"pass its root or set {ROOT_VARIABLE} to the folder that holds the data"
+    if not chosen:
+        raise AxonnxError(f"{data_set}: no data folder given; {advice}", options=("data_root",))
+    folder = Path(chosen).expanduser()
+    if not folder.is_dir():
+        raise AxonnxError(f"{data_set}: {folder} is not a folder; {advice}", options=("data_root",))
+    return folder
+
+
+def find_files(
+    root: str | Path | None, names: Sequence[str], *, folders: Sequence[str] = (".",), data_set: str, how: str
+) -> list[Path]:
+    """Return the paths of all `names`, in the first of the folders below the data folder that holds every one."""
+    places = [data_root(root, data_set) / folder for folder in folders]
+    for place in places:
+        if all((place / name).is_file() for name in names):
+            return [place / name for name in names]
+    nearest = max(places, key=lambda place: sum((place / name).is_file() for name in names))
+    missing = [name for name in names if not (nearest / name).is_file()]
+    raise missing_files(data_set, names, places, f"{how}\n  still missing in {nearest}: {', '.join(missing)}")
+
+
+def missing_files(data_set: str, expected: Iterable[object], looked_in: Iterable[object], how: str) -> AxonnxError:
+    """Return an error that says which files are expected, where they were looked for and how to get them."""
+    return AxonnxError(
+        f"{data_set}: data files are missing"
+        f"\n  expected: {', '.join(map(str, expected))}"
+        f"\n  looked in: {', '.join(map(str, looked_in))}"
+        f"\n  how to get them: {how}"
+    )
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Faults found inside the block are reported with the file they were found in."""
+    try:
+        yield
+    except AxonnxError as error:
+        raise AxonnxError(f"{path}: {error}") from error

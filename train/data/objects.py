@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import replacing
-from axonnx.runtime.events.arrays import make_events
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import Sensor, make_events
 from axonnx.runtime.readers import write_npz
 
 PARTS = ("train", "test")

@@ -1,7 +1,9 @@
-"""Labelled event recordings, kept as one array."""
+"""Labelled data: recordings of events, kept as one array, and frames; rules for labels; fingerprints of contents."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -14,12 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning.recordings import bin_batch
 from axonnx.runtime.binning.settings import Binning, Origin
-from axonnx.runtime.events.arrays import EVENT, check_events, concatenate_events, sort_events
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import EVENT, Sensor, check_events, concatenate_events, sort_events
 from axonnx.runtime.format.contract import FitContract
 from axonnx.runtime.readers import Recording, read_recordings
-from axonnx.train.data.digest import Pieces, digest_of
-from axonnx.train.data.labels import check_groups, check_labels
 
 # Events looked at in one go when a whole data set is checked; it may be larger than memory.
 BLOCK = 1 << 22
@@ -213,3 +212,111 @@ def _refuse(bad: NDArray[np.bool_], first: int, data: Recordings, what: str) -> 
         recording = int(np.searchsorted(data.offsets, event, side="right")) - 1
         place = event - data.offsets[recording]
         raise AxonnxError(f"recordings: event {place} of recording {recording} {what} ({data.events[event]})")
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """N samples of small integers: sequences [N, T, C, H, W] or images [N, C, H, W].
+
+    `groups`, when known, says who was recorded (a speaker, a user).
+    """
+
+    frames: NDArray[np.uint8]
+    labels: NDArray[np.int64]
+    classes: tuple[str, ...]
+    groups: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        check_labels(self.labels, self.classes, "frames")
+        check_groups(self.groups, len(self.labels), "frames")
+        shape = self.frames.shape
+        if self.frames.dtype != np.uint8:
+            raise AxonnxError(
+                f"frames: values are {self.frames.dtype}; expected uint8 (whole numbers keep every sum exact)"
+            )
+        if len(shape) not in (4, 5) or 0 in shape[1:]:
+            raise AxonnxError(f"frames: shape {shape}; expected [N, T, C, H, W] or [N, C, H, W], none of them empty")
+        if shape[0] != len(self.labels):
+            raise AxonnxError(f"frames: {shape[0]} samples but {len(self.labels)} labels")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def is_sequence(self) -> bool:
+        """Whether samples have a time axis."""
+        return self.frames.ndim == 5
+
+    @property
+    def channels(self) -> int:
+        """The number of channels of a frame."""
+        return int(self.frames.shape[-3])
+
+    def subset(self, indices: ArrayLike) -> Frames:
+        """Take these samples only, in this order."""
+        chosen = np.asarray(indices, dtype=np.int64)
+        groups = None if self.groups is None else self.groups[chosen]
+        return Frames(self.frames[chosen], self.labels[chosen], self.classes, groups)
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 of everything in here."""
+        return digest_of(self.classes, self.labels, self.groups, self.frames)
+
+
+def as_labels(values: ArrayLike) -> NDArray[np.int64]:
+    """Labels, groups or offsets of a file as int64; anything but whole numbers is refused."""
+    found = np.asarray(values)
+    if found.dtype.kind not in "iu":
+        raise AxonnxError(f"labels are {found.dtype}; expected whole numbers")
+    return found.astype(np.int64)
+
+
+def check_labels(labels: NDArray[np.int64], classes: tuple[str, ...], where: str) -> None:
+    """Refuse labels that are no 1-d int64 array of indices into `classes`."""
+    if labels.dtype != np.int64 or labels.ndim != 1:
+        raise AxonnxError(f"{where}: labels are {labels.dtype} of shape {labels.shape}; expected int64 of shape (N,)")
+    if len(set(classes)) != len(classes) or not classes:
+        raise AxonnxError(f"{where}: classes must be different names, one at least; got {classes}")
+    bad = np.flatnonzero((labels < 0) | (labels >= len(classes)))
+    if bad.size:
+        raise AxonnxError(
+            f"{where}: label {labels[bad[0]]} of sample {bad[0]} has no class; "
+            f"there are {len(classes)}, numbered 0 to {len(classes) - 1}"
+        )
+
+
+def check_groups(groups: NDArray[np.int64] | None, samples: int, where: str) -> None:
+    """Refuse groups that are not one int64 for every sample."""
+    if groups is not None and (groups.dtype != np.int64 or groups.shape != (samples,)):
+        raise AxonnxError(
+            f"{where}: groups are {groups.dtype} of shape {groups.shape}; {samples} samples need int64 ({samples},)"
+        )
+
+
+# Bytes hashed in one go; a memory-mapped array need not fit into memory.
+BYTES_AT_ONCE = 1 << 26
+
+
+class Pieces(NamedTuple):
+    """An array of this type and shape that comes in pieces, one after the other along its first axis."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    parts: Iterable[NDArray[Any]]
+
+
+def digest_of(description: Any, *arrays: NDArray[Any] | Pieces | None) -> str:
+    """sha256 of a JSON-like description and of the arrays' types, shapes and contents."""
+    state = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
+    for array in arrays:
+        state.update(b"none" if array is None else f"{array.dtype.descr}{array.shape}".encode())
+        for part in array.parts if isinstance(array, Pieces) else () if array is None else (array,):
+            _feed(state, part)
+    return state.hexdigest()
+
+
+def _feed(state: Any, array: NDArray[Any]) -> None:
+    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    for start in range(0, len(flat), BYTES_AT_ONCE):
+        state.update(flat[start : start + BYTES_AT_ONCE])

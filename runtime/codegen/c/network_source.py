@@ -21,7 +21,7 @@ from axonnx.runtime.codegen.layout import LANES
 from axonnx.runtime.codegen.order import Order
 from axonnx.runtime.codegen.plan import Plan
 from axonnx.runtime.codegen.rows import DENSE_FROM, header
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import Sensor
 from axonnx.runtime.format.contract import FitContract, results_of
 from axonnx.runtime.format.names import MEMBRANE, SPIKES
 from axonnx.runtime.format.network_input import describe_device

@@ -116,12 +116,12 @@ def test_a_network_without_neurons_is_refused():
 
 def test_a_wrong_import_fails(tmp_path, monkeypatch):
     """Were a decay read wrongly, the proof would say so, and verify of the file would not."""
-    from axonnx.export.convert.sources import snntorch_neurons
+    from axonnx.export.convert import known_neurons
 
-    read = snntorch_neurons.neuron_of
+    read = known_neurons.snntorch_neuron
     monkeypatch.setattr(
-        "axonnx.export.convert.sources.known.LIBRARIES",
-        {"snntorch": (snntorch_neurons.KINDS, lambda *given: _changed(read(*given)))},
+        "axonnx.export.convert.known_neurons.LIBRARIES",
+        {"snntorch": (known_neurons.KINDS_OF_SNNTORCH, lambda *given: _changed(read(*given)))},
     )
     torch.manual_seed(0)
     network = Two(snntorch.Leaky(beta=0.5), spikes)

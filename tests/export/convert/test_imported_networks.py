@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from axonnx.export.convert import known_neurons
 from axonnx.export.convert.importing import fill
 from axonnx.export.convert.proof import compare, of_network, unexplained
 from axonnx.export.convert.source import torch_source
-from axonnx.export.convert.sources import known
 from axonnx.models import variant
 from axonnx.models.described import DescribedNetwork
 
@@ -51,8 +51,8 @@ def test_every_spike_is_the_sources(name):
 
 def read_as(library, **changes):
     """The libraries, of which one is read wrongly."""
-    kinds, read = known.LIBRARIES[library]
-    return {**known.LIBRARIES, library: (kinds, lambda *given: replace(read(*given), **changes))}
+    kinds, read = known_neurons.LIBRARIES[library]
+    return {**known_neurons.LIBRARIES, library: (kinds, lambda *given: replace(read(*given), **changes))}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def read_as(library, **changes):
     ],
 )
 def test_a_layer_that_is_read_wrongly_is_no_rounding(name, changes, monkeypatch):
-    monkeypatch.setattr(known, "LIBRARIES", read_as(name.partition("-")[0], **changes))
+    monkeypatch.setattr(known_neurons, "LIBRARIES", read_as(name.partition("-")[0], **changes))
     source, ours, shape = imported(name)
     x = events(shape)
     assert unexplained(ours, source.observe(x), x) > 0

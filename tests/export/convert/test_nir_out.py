@@ -9,9 +9,9 @@ from axonnx import load
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main
 from axonnx.export.convert.importing import fill, grid_weights
+from axonnx.export.convert.nir_neurons import Assumed
 from axonnx.export.convert.nir_out import write_nir
 from axonnx.export.convert.nir_source import nir_source
-from axonnx.export.convert.sources.nir_neurons import Assumed
 from axonnx.export.exporting import export_network
 from axonnx.models import LIFSettings, SpikingMLP, variant
 from axonnx.models.described import DescribedNetwork

@@ -10,7 +10,7 @@ from torch import nn
 from axonnx.export import collapsed as collapsing
 from axonnx.export.collapse.layers import ConstantSynapse, OperatorNeurons
 from axonnx.export.collapse.network import WeightChoice
-from axonnx.export.grid import place
+from axonnx.export.graph import grid
 from axonnx.models import DelayLine, LeakyReadout, LinearReadout, Network
 
 READOUTS = (LeakyReadout, LinearReadout)
@@ -82,8 +82,8 @@ def _double_std(patch: pytest.MonkeyPatch) -> None:
 
 
 def _coarse_grid(patch: pytest.MonkeyPatch) -> None:
-    finest = place.finest_grid
-    patch.setattr(place, "finest_grid", lambda *given: finest(*given) - 12)
+    finest = grid.finest_grid
+    patch.setattr(grid, "finest_grid", lambda *given: finest(*given) - 12)
 
 
 def _prune_the_others(patch: pytest.MonkeyPatch) -> None:

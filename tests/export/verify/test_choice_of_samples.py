@@ -9,7 +9,7 @@ from axonnx import evaluating
 from axonnx.cli import main
 from axonnx.loading import samples_for
 from axonnx.runtime.measure.metrics import wilson_interval
-from axonnx.runtime.measure.sample_choice import choose_samples
+from axonnx.runtime.measure.samples import choose_samples
 from axonnx.runtime.program.compilation import compile_file
 from axonnx.runtime.report.model_view import view_model
 from axonnx.train.trained import open_run

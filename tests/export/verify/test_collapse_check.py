@@ -9,9 +9,8 @@ import torch
 
 from axonnx.export.collapsed import CollapseSettings, collapse_network
 from axonnx.export.contract import make_contract
-from axonnx.export.verify.collapse_check import CollapseCheck
+from axonnx.export.verify.collapse_check import CollapseCheck, posteriors
 from axonnx.export.verify.grids import coarsest, probe
-from axonnx.export.verify.reference import posteriors
 from axonnx.export.write import build_model
 from axonnx.models import Network
 from axonnx.runtime.format.contract import InputContract

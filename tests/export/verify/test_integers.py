@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import axonnx.export.grid.integers as integers
+import axonnx.export.graph.integers as integers
 
 WEIGHTS = ("--weights", "integer8")
 

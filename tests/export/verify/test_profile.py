@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.fingerprints import sha256_of
+from axonnx.base.files import sha256_of
 from axonnx.cli import main
 from axonnx.evaluating import profile_model
 from axonnx.export.collapsed import CollapseSettings, collapse_network
@@ -22,8 +22,8 @@ from axonnx.runtime.measure.energy import Hardware, read_hardware
 from axonnx.runtime.measure.profile import profile
 from axonnx.runtime.program.compilation import compile_file
 from axonnx.runtime.readers import write_npz
-from axonnx.train.data.sets.registry import load_data_set
-from axonnx.train.output.checkpoint import read_index
+from axonnx.train.checkpoint import read_index
+from axonnx.train.data.registry import load_data_set
 
 
 def some_input(program, batch=5, seed=0):

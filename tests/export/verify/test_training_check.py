@@ -10,7 +10,7 @@ import torch
 from axonnx.base.errors import AxonnxError
 from axonnx.export.verify.structure import Findings
 from axonnx.export.verify.training_check import NONE, check_training
-from axonnx.train.output.checkpoint import Position, add_witness, load_witness, save_checkpoint
+from axonnx.train.checkpoint import Position, add_witness, load_witness, save_checkpoint
 from axonnx.train.run import train_run
 from axonnx.train.trained import open_run
 from tests.train.tiny_runs import tiny_config, write_data

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from axonnx.runtime.events.arrays import Events
-from axonnx.runtime.events.records import to_records
+from axonnx.runtime.events.arrays import Events, to_records
 from axonnx.runtime.model import Model
 from axonnx.runtime.serve.app import make_app
 from axonnx.runtime.serve.limits import Limits

@@ -22,11 +22,11 @@ from axonnx.base.errors import AxonnxError
 from axonnx.cli.command import run_verb
 from axonnx.export.convert.importing import import_network
 from axonnx.runtime.report.material import read_run
+from axonnx.train.checkpoint import INDEX, _index_hash
 from axonnx.train.config.read import _write_table
 from axonnx.train.loop import new_training
-from axonnx.train.output.checkpoint import INDEX, _index_hash
-from axonnx.train.output.run_folder import RunFolder
 from axonnx.train.run import _restore, restore_run
+from axonnx.train.run_folder import RunFolder
 from tests.fuzz.campaigns.nir_files import DT, write_graphs
 from tests.fuzz.contract_mutations import changed
 from tests.fuzz.harness import shared_folder

@@ -8,8 +8,7 @@ import numpy as np
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.engines.interface import Engine
-from axonnx.runtime.events.arrays import Events
-from axonnx.runtime.events.records import RECORD, to_records
+from axonnx.runtime.events.arrays import RECORD, Events, to_records
 from axonnx.runtime.streams.adapt import Adapter
 from axonnx.runtime.streams.live_sources import CsvSource, LiveSource, RecordSource
 from axonnx.runtime.streams.pipeline import EventPipeline

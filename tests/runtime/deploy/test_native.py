@@ -15,7 +15,7 @@ from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.format.contract import FitContract, InputContract
 from axonnx.runtime.format.network_input import describe_device
 from axonnx.runtime.model import load
-from axonnx.train.data.sets.registry import load_data_set
+from axonnx.train.data.registry import load_data_set
 
 from ...compilers import find_compiler, needs_compiler
 from ..readers.event_files import csv_bytes

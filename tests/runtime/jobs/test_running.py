@@ -6,10 +6,9 @@ import signal
 import pytest
 
 from axonnx.base.errors import AxonnxError
-from axonnx.base.fingerprints import sha256_of
+from axonnx.base.files import sha256_of
 from axonnx.runtime.jobs.answers import Summary
-from axonnx.runtime.jobs.journal import Journal
-from axonnx.runtime.jobs.running import DIED, Pace, in_order, make_pool, run_jobs
+from axonnx.runtime.jobs.running import DIED, Journal, Pace, in_order, make_pool, run_jobs
 from axonnx.runtime.jobs.work import Job, Outcome, check_submitted
 
 from .some_jobs import counted, crash, die, fail, once_only, slow_square, square, squares

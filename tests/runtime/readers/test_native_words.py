@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axonnx.runtime.events.arrays import EVENT
-from axonnx.runtime.readers import dat, evt2
+from axonnx.runtime.readers import prophesee
 
 from ..no_core import needs_core, without_core
 
@@ -81,7 +81,7 @@ def blocks_of(draw, words, dtype="<u4"):
 @given(st.data(), st.lists(EVT2_WORDS, max_size=60))
 def test_evt2_in_three_ways(data, words):
     """Silence, words of all kinds, events before any time, clocks that wrap and come back."""
-    plain, fast = pair(evt2.Decoder)
+    plain, fast = pair(prophesee.Evt2Decoder)
     found = []
     for block in blocks_of(data.draw, words):
         events = plain(block)
@@ -101,13 +101,13 @@ def test_evt2_in_three_ways(data, words):
 @OFTEN
 @given(st.data(), st.lists(st.tuples(readings(32), st.integers(0, 2**32 - 1)), max_size=60), st.sampled_from([1, 2]))
 def test_dat_in_three_ways(data, records, version):
-    (plain, fast), naive, found = pair(lambda: dat.Decoder(version)), NaiveClock(32), []
+    (plain, fast), naive, found = pair(lambda: prophesee.DatDecoder(version)), NaiveClock(32), []
     for block in blocks_of(data.draw, [t << 32 | word for t, word in records], "<u8"):
-        rows = np.empty(len(block), dat.RECORD)
+        rows = np.empty(len(block), prophesee.RECORD)
         rows["t"], rows["data"] = block >> np.uint64(32), block & np.uint64(2**32 - 1)
         events = plain(rows)
         assert events.tobytes() == fast(rows).tobytes()
         assert shown(plain.clock) == shown(fast.clock)
         found += events.tolist()
-    x, y = (2**bits for bits in dat.BITS[version])
+    x, y = (2**bits for bits in prophesee.BITS[version])
     assert found == [(naive.at(t), w % x, w // x % y, w // (x * y) % 2) for t, w in records]

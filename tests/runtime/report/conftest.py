@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from axonnx.base.fingerprints import sha256_of
+from axonnx.base.files import sha256_of
 from axonnx.cli import main
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.format.contract import Contract

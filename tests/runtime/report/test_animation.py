@@ -9,8 +9,7 @@ import pytest
 
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main
-from axonnx.runtime.events.arrays import make_events
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import Sensor, make_events
 from axonnx.runtime.model import load
 from axonnx.runtime.readers import write_npz
 from axonnx.runtime.report.clip import MOST_STEPS, Clip, animation, decision_clip

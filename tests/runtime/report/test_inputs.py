@@ -10,7 +10,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.measure.comparison import Difference
 from axonnx.runtime.measure.profile_result import ProfileResult
 from axonnx.runtime.measure.result_files import read_result
-from axonnx.runtime.measure.sample_choice import choose_samples
+from axonnx.runtime.measure.samples import choose_samples
 from axonnx.runtime.measure.verify_result import VerifyResult
 from axonnx.runtime.report.material import read_run
 from axonnx.runtime.report.model_view import view_model

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from axonnx.runtime.report import numbers
+from axonnx.runtime.report import markup
 from axonnx.runtime.report.markup import Html, element, joined
 
 from .html_check import Page
@@ -56,24 +56,24 @@ def test_the_check_of_pages_lets_the_harmless_pass():
 @pytest.mark.parametrize(
     ("write", "value", "text"),
     [
-        (numbers.percent, 0.12345, "12.3 %"),
-        (numbers.percent, math.nan, "–"),
-        (numbers.percent, None, "–"),
-        (numbers.interval, (0.9, 0.95), "90.0 – 95.0 %"),
-        (numbers.interval, (0.9, math.nan), "–"),
-        (numbers.count, 1234567, "1,234,567"),
-        (numbers.count, None, "–"),
-        (numbers.short, 1680.6, "1,681"),
-        (numbers.short, 12.345, "12.3"),
-        (numbers.short, 123456, "123 k"),
-        (numbers.short, math.inf, "–"),
-        (numbers.energy, 840.2, "840 nJ"),
-        (numbers.energy, 999.9, "1.00 µJ"),
-        (numbers.energy, 0.0, "0 J"),
-        (numbers.energy, None, "–"),
-        (numbers.size, 341915, "342 kB"),
-        (numbers.number, 0.00012345, "0.0001234"),
-        (numbers.power_of_two, -17, "2⁻¹⁷"),
+        (markup.percent, 0.12345, "12.3 %"),
+        (markup.percent, math.nan, "–"),
+        (markup.percent, None, "–"),
+        (markup.interval, (0.9, 0.95), "90.0 – 95.0 %"),
+        (markup.interval, (0.9, math.nan), "–"),
+        (markup.count, 1234567, "1,234,567"),
+        (markup.count, None, "–"),
+        (markup.short, 1680.6, "1,681"),
+        (markup.short, 12.345, "12.3"),
+        (markup.short, 123456, "123 k"),
+        (markup.short, math.inf, "–"),
+        (markup.energy, 840.2, "840 nJ"),
+        (markup.energy, 999.9, "1.00 µJ"),
+        (markup.energy, 0.0, "0 J"),
+        (markup.energy, None, "–"),
+        (markup.size, 341915, "342 kB"),
+        (markup.number, 0.00012345, "0.0001234"),
+        (markup.power_of_two, -17, "2⁻¹⁷"),
     ],
 )
 def test_numbers_for_people(write, value, text):

@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 import axonnx
-from axonnx.base.fingerprints import sha256_of
+from axonnx.base.files import sha256_of
 from axonnx.cli import main
 from axonnx.reporting import other_weights
 from axonnx.runtime.report.model_view import view_model

@@ -9,7 +9,7 @@ from urllib.request import Request, urlopen
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from axonnx.runtime.events.records import to_records
+from axonnx.runtime.events.arrays import to_records
 from axonnx.runtime.model import load
 from axonnx.runtime.serve.server import Access, listen, make_server
 from axonnx.runtime.serve.service import Service

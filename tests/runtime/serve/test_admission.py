@@ -15,8 +15,7 @@ from starlette.requests import HTTPConnection
 from websockets.sync.client import connect
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.events.arrays import make_events
-from axonnx.runtime.events.records import to_records
+from axonnx.runtime.events.arrays import make_events, to_records
 from axonnx.runtime.serve.admission import LOG_LINES, RateLimited
 from axonnx.runtime.serve.app import is_known_host
 from axonnx.runtime.serve.limits import Limits, resident_bytes

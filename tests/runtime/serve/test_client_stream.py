@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from axonnx.runtime.events.arrays import make_events
-from axonnx.runtime.events.records import to_records
+from axonnx.runtime.events.arrays import make_events, to_records
 from axonnx.runtime.serve import client_stream
 from axonnx.runtime.serve.client_stream import Stream
 from axonnx.runtime.streams.adapt import Adapter

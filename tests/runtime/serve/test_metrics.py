@@ -7,7 +7,7 @@ import numpy as np
 
 from axonnx.runtime.events.arrays import make_events
 from axonnx.runtime.model import load
-from axonnx.runtime.serve.counters import KEPT, Metrics
+from axonnx.runtime.serve.limits import KEPT, Metrics
 
 from .live import follow, serving
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from axonnx.runtime.events.records import to_records
+from axonnx.runtime.events.arrays import to_records
 from axonnx.runtime.serve.limits import Limits
 from axonnx.runtime.serve.messages import NotSavedError, RefusedError
 from axonnx.runtime.serve.outbox import KEPT_BYTES, Outbox

@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 from websockets.sync.client import connect
 
-from axonnx.runtime.events.arrays import make_events
-from axonnx.runtime.events.records import to_records
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import Sensor, make_events, to_records
 from axonnx.runtime.serve.app import page_text
 from axonnx.runtime.serve.limits import Limits
 from axonnx.runtime.serve.view import View

@@ -10,8 +10,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.events.arrays import make_events
-from axonnx.runtime.events.records import to_records
+from axonnx.runtime.events.arrays import make_events, to_records
 from axonnx.runtime.model import load
 from axonnx.runtime.serve.limits import Limits
 from axonnx.runtime.serve.messages import RefusedError, read_order

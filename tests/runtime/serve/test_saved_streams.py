@@ -6,8 +6,7 @@ from socket import SO_RCVBUF, SOL_SOCKET, socket
 import numpy as np
 import pytest
 
-from axonnx.runtime.events.arrays import make_events
-from axonnx.runtime.events.records import to_records
+from axonnx.runtime.events.arrays import make_events, to_records
 from axonnx.runtime.serve.limits import Limits
 from axonnx.runtime.serve.saved import SavedSessions
 from axonnx.runtime.serve.service import Rules
@@ -66,8 +65,8 @@ def test_a_client_whose_connection_broke_sends_again_from_where_it_saved(engines
 
 
 def test_the_counts_of_what_was_dropped_go_on_too(files, tmp_path):
-    from axonnx.runtime.events.sensor import Sensor
-    from axonnx.runtime.streams.fit import Fit
+    from axonnx.runtime.events.arrays import Sensor
+    from axonnx.runtime.streams.adapt import Fit
 
     events, fit = busy(width=16), Fit(Sensor(width=16, height=6), crop=(4, 0))
     with serving(files["plain"], Rules(fit=fit), sessions=tmp_path, limits=Limits(handover_s=30)) as live:

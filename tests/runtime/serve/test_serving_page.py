@@ -4,8 +4,7 @@ import re
 import sys
 from pathlib import Path
 
-from axonnx.runtime.events.arrays import make_events
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import Sensor, make_events
 from axonnx.runtime.readers import write_npz
 from axonnx.runtime.serve import admission, messages
 from axonnx.runtime.serve.limits import RESERVED, Limits

@@ -6,12 +6,10 @@ from socket import SO_RCVBUF, SOL_SOCKET, socket
 import numpy as np
 import pytest
 
-from axonnx.runtime.events.arrays import make_events
-from axonnx.runtime.events.records import to_records
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import Sensor, make_events, to_records
 from axonnx.runtime.serve.client_stream import BLOCK
 from axonnx.runtime.serve.service import Rules
-from axonnx.runtime.streams.fit import Fit
+from axonnx.runtime.streams.adapt import Fit
 from axonnx.runtime.streams.session import Session
 
 from .live import HOST, everything, follow, serving, told

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from axonnx.export.verify.plain.bins import entering_plainly
+from axonnx.export.verify.plain_events import entering_plainly
 from axonnx.runtime.binning import bin_events
 from axonnx.runtime.engines.state import State
 from axonnx.runtime.program.layer_noise import stream_noise

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning import Sensor
-from axonnx.runtime.events.arrays import EVENT, make_events
-from axonnx.runtime.events.records import RECORD, from_records, to_records
+from axonnx.runtime.events.arrays import EVENT, RECORD, from_records, make_events, to_records
 from axonnx.runtime.readers import blocks, write_npz
 from axonnx.runtime.streams import sources
 from axonnx.runtime.streams.live_sources import CsvSource, RecordSource

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.events.arrays import make_events
-from axonnx.runtime.events.records import to_records
+from axonnx.runtime.events.arrays import make_events, to_records
 from axonnx.runtime.streams import udp_source
 from axonnx.runtime.streams.adapt import Adapter
 from axonnx.runtime.streams.pipeline import EventPipeline

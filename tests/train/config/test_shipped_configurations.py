@@ -14,7 +14,7 @@ from axonnx.runtime.binning import Sensor
 from axonnx.train.build import Prepared, make_binning, make_network, make_variant
 from axonnx.train.config.read import read_config, shipped
 from axonnx.train.config.settings import Config, RegulariserConfig
-from axonnx.train.data.sets.registry import available
+from axonnx.train.data.registry import available
 
 main = partial(run_verb, "train")
 

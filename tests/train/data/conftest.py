@@ -8,8 +8,8 @@ import pytest
 
 from axonnx.runtime.binning import Sensor
 from axonnx.runtime.events.arrays import make_events
+from axonnx.train.data.digits import load_saccade
 from axonnx.train.data.recordings import Recordings, join_events
-from axonnx.train.data.sets.digits import load_saccade
 
 BESIDE = Path(__file__).resolve().parents[4] / "shared" / "data"
 REAL = Path(os.environ.get("AXONNX_DATA") or BESIDE)

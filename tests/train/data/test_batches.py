@@ -9,7 +9,7 @@ from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning import Binning, Sensor, bin_batch
 from axonnx.train.data.augment import Augmentation
 from axonnx.train.data.batches import Batches
-from axonnx.train.data.frames import Frames
+from axonnx.train.data.recordings import Frames
 
 
 def images(count, shape=(3, 4, 5)):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from axonnx.base.errors import AxonnxError
-from axonnx.train.data.frames import Frames
+from axonnx.train.data.recordings import Frames
 
 LABELS = np.array([0, 1, 1])
 

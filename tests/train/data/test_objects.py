@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from axonnx.base.errors import AxonnxError
 from axonnx.train.config.settings import DataConfig
 from axonnx.train.data.objects import write_objects
-from axonnx.train.data.sets.registry import load_data_set
+from axonnx.train.data.registry import load_data_set
 from axonnx.train.run import restore_run, train_run
 
 SETTINGS = {"model.network": "spiking-mlp", "model.hidden": [6], "optimiser.epochs": 1, "eval_samples": 1}

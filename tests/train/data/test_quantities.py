@@ -13,13 +13,11 @@ import axonnx
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main
 from axonnx.runtime.doctor.findings import find_compiler
-from axonnx.runtime.events.arrays import make_events
-from axonnx.runtime.events.records import to_records
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import Sensor, make_events, to_records
 from axonnx.runtime.measure.metrics import value_metrics
 from axonnx.runtime.readers import write_npz
-from axonnx.runtime.report.numbers import number as shown_number
-from axonnx.train.data.quantities import read_quantities
+from axonnx.runtime.report.markup import number as shown_number
+from axonnx.train.data.splits import read_quantities
 
 ANGLES = (0.0, 22.5, 45.0, 67.5, 90.0)
 SETTINGS = {

@@ -5,9 +5,8 @@ from hypothesis import strategies as st
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning import Sensor
-from axonnx.train.data.frames import Frames
-from axonnx.train.data.split import stratified_split
-from axonnx.train.data.splits import DataSplits
+from axonnx.train.data.recordings import Frames
+from axonnx.train.data.splits import DataSplits, stratified_split
 
 
 def images(count, classes=("a", "b"), side=2, groups=None):

@@ -11,11 +11,10 @@ import pytest
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning import Binning, bin_events
 from axonnx.runtime.codegen.js.module_text import library
-from axonnx.runtime.events.arrays import EVENT
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import EVENT, Sensor
 from axonnx.runtime.format.contract import FitContract
 from axonnx.runtime.readers import Recording, read_events, write_npz
-from axonnx.runtime.streams.fit import Fit
+from axonnx.runtime.streams.adapt import Fit
 from axonnx.runtime.streams.sources import FileSource
 
 from ...readers.event_files import csv_bytes, dat_bytes, evt2_bytes, nmnist_bytes, random_events

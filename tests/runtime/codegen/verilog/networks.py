@@ -3,7 +3,7 @@
 import numpy as np
 
 from axonnx.runtime.binning.settings import Binning
-from axonnx.runtime.events.sensor import Sensor
+from axonnx.runtime.events.arrays import Sensor
 from axonnx.runtime.format.contract import CollapseContract, Contract, InputContract, LayerContract
 from axonnx.runtime.format.opset import OPS
 from axonnx.runtime.format.values import SPIKES, graded

@@ -1,1 +1,0 @@
-"""What a person sees: decisions, tables, progress, pictures in the terminal, advice."""

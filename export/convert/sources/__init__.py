@@ -1,1 +1,0 @@
-"""What single layers of other libraries are in ours."""

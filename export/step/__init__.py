@@ -1,1 +1,0 @@
-"""One time step of a collapsed network as a flat list of torch operators."""

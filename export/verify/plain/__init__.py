@@ -1,1 +1,0 @@
-"""What a file promises, done again in the plainest way: neither the exporter's code nor the engines' is asked."""

@@ -1,1 +1,0 @@
-"""The data sets, one module each, and the registry that knows them by name."""

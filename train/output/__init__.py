@@ -1,1 +1,0 @@
-"""What a run leaves and shows: its folder, checkpoints, curves, progress."""

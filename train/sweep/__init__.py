@@ -1,1 +1,0 @@
-"""Train many settings and seeds, share the work, keep the records, name the best."""
