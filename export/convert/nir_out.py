@@ -198,7 +198,7 @@ class Writing:
         current = i.operands["current"]
         if i.spike_op == "LeakyCurrent":
             self._filtered(i, p["synaptic_decay"], current)
-        elif i.spike_op in READOUTS:
+        elif i.spike_op in READOUTS and "decay" in p:
             self._readout(i, p["decay"], current)
         elif i.spike_op in ("GeneralLIF", "LIFToZero", "LIF"):
             spikes = next(name for name in i.writes if SPIKES in name)

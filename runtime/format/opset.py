@@ -108,6 +108,7 @@ __all__ = ["DOMAIN", "IR_VERSION", "ONNX_OPSET", "OPS", "READOUTS", "VERSION", "
 # How each read-out makes one number of those of all time steps; those that add divide by the number of steps.
 READOUTS: dict[str, Literal["mean", "last", "maximum"]] = {
     "LeakySum": "mean",
+    "IntegerSum": "mean",
     "LeakyLast": "last",
     "LeakyMaximum": "maximum",
 }

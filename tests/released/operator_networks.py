@@ -193,6 +193,18 @@ class Resonators(SpikingNetwork):
         return self.readout(self.tuned(self.flat(maps.flatten(-3), run), run), run)
 
 
+class Chosen(SpikingNetwork):
+    """A read-out that decides by one time step: the last one, or that of the largest membrane."""
+
+    def __init__(self, rule: str) -> None:
+        super().__init__()
+        self.up, self.fire, self.down = Linear(23, 19), LIF(), Linear(19, CLASSES)
+        self.readout = DirectReadout(torch.tensor(0.75), 0.5, rule)
+
+    def compute(self, x: Tensor, run) -> Tensor:
+        return self.readout(self.down(self.fire(self.up(x, run), run), run), run)
+
+
 @torch.no_grad()
 def make_exact(network: nn.Module) -> None:
     """Round weights and biases to multiples of a quarter: membranes then often equal their thresholds."""
@@ -313,4 +325,6 @@ NETWORKS = {
     "ties-general": Golden(GeneralTies, (11,), ("mfa",), ties=True),
     "general-maps": Golden(GeneralMaps, (2, 6, 7), ("mfa", "int16"), steps=16),
     "resonators": Golden(Resonators, (2, 6, 7), ("mfa", "int8", "step")),
+    "last": Golden(lambda: Chosen("last"), (23,), ("mfa", "step")),
+    "maximum": Golden(lambda: Chosen("maximum"), (23,), ("mfa", "step", "sampled")),
 }

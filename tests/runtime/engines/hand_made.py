@@ -17,7 +17,7 @@ def contract(shape: tuple[int, ...], classes: int, spiking: bool, largest: int =
         collapse=CollapseContract(mode="mfa"),
         layers=(),
         synapses=(),
-        logits="direct",
+        logits="total / steps" if spiking else "direct",
     )
 
 
