@@ -175,7 +175,8 @@ class BinaryNeuron(Neurons):
             run.divergences[run.name(self)] = Divergence(passed.log, passed.quadratic)
         spikes = core.without_time(passed.spikes)
         later = None if current.activity is None else lambda: current.variance  # few ask for it
-        run.observe(self, Observation(passed.gap[0], later, spikes))
+        gap = passed.gap() if callable(passed.gap) else passed.gap
+        run.observe(self, Observation(gap[0], later, spikes))
         return spikes
 
 

@@ -86,13 +86,13 @@ class State:
 class Observation:
     """What a layer of neurons did in a pass: h* − θ, κ² at the decision, and the spikes, [(T,) B, …].
 
-    ``membrane``: h*, of neurons whose threshold moves; of all others it is the gap and θ together. A κ² that is given
-    as a function is computed when it is asked for; a gap that was kept as float16 is read as float32.
+    ``membrane``: h*, of neurons whose threshold moves; of all others it is the gap and θ together. A gap or
+    κ² that is given as a function is computed when it is asked for; a gap that was kept as float16 is read as float32.
     """
 
     def __init__(
         self,
-        gap: Tensor,
+        gap: Tensor | Callable[[], Tensor],
         variance: Tensor | Callable[[], Tensor | None] | None,
         spikes: Tensor,
         membrane: Tensor | None = None,
@@ -107,7 +107,8 @@ class Observation:
     @cached_property
     def gap(self) -> Tensor:
         """The gap h* − θ."""
-        return self._gap.float() if self._gap.dtype == torch.float16 else self._gap
+        gap = self._gap() if callable(self._gap) else self._gap
+        return gap.float() if gap.dtype == torch.float16 else gap
 
     @cached_property
     def variance(self) -> Tensor | None:

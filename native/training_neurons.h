@@ -116,6 +116,23 @@ static void hear(const float *rows, int64_t padded, const int32_t *list, int32_t
     }
 }
 
+/* Most layers are simple: nothing is recurrent, membranes keep their rest, and channels fill whole words. Loops for them are
+   compiled apart, without the questions that others need. */
+INLINE int is_simple(const lif *p)
+{
+    return !p->weight && !p->own && !p->each && !p->total && !p->to_zero && p->channels % WORD == 0;
+}
+
+INLINE lif without_options(const int simple, lif p)
+{
+    if (simple) {
+        p.weight = p.own = p.each = NULL;
+        p.total = NULL;
+        p.to_zero = 0;
+    }
+    return p;
+}
+
 /* Buffers of a recurrent layer for one step of one sample: a list, W·o, and Σ ν² o². */
 typedef struct {
     int32_t *list, count;
@@ -171,10 +188,10 @@ INLINE void add_ratio(divergence *sums, vec gap, vec total)
     sums->exponents = sums->exponents + exponent;
 }
 
-INLINE void forward_part(const int noise, const int spread, const lif *given, int64_t b, int64_t low, int64_t high,
+INLINE void forward_part(const int noise, const int spread, const int simple, const lif *given, int64_t b, int64_t low, int64_t high,
                          float *h, float *k, heard *ear)
 {
-    const lif copied = *given, *const p = &copied; /* no store can change it */
+    const lif copied = without_options(simple, *given), *const p = &copied; /* no store can change it */
     double squares = 0.0, logs = 0.0;
     divergence sums = {splat(0.0f), splat(1.0f), splat(0.0f)};
     const spot start = spot_at(p, low);
@@ -194,6 +211,7 @@ INLINE void forward_part(const int noise, const int spread, const lif *given, in
         for (s = start; s.i < high; advance(p, &s)) {
             const int64_t place = step + s.place;
             const mask last = bits_at(before, s.i);
+            if (simple) s.lanes = LANES;
             const vec threshold = load(p->threshold + s.channel), decay = load(p->decay + s.channel);
             PREFETCH(p->mean + place + ahead);
             vec arriving = load_some(p->mean + place, s.lanes), membrane = load(h + s.i - low), total = splat(0.0f);
@@ -273,8 +291,11 @@ INLINE void forward_kind(const int noise, const int spread, const lif *p, int64_
     float *state = room_of((size_t)(2 * part) * sizeof *state);
     heard ear = ear_of(p);
     for (int64_t b = begin; b < end; b++)
-        for (int64_t low = 0; low < all; low += part)
-            forward_part(noise, spread, p, b, low, low + part < all ? low + part : all, state, state + part, &ear);
+        for (int64_t low = 0; low < all; low += part) {
+            const int64_t high = low + part < all ? low + part : all;
+            if (spread != MAP && is_simple(p)) forward_part(noise, spread, 1, p, b, low, high, state, state + part, &ear);
+            else forward_part(noise, spread, 0, p, b, low, high, state, state + part, &ear);
+        }
     close_ear(&ear);
     close_room(state);
 }
@@ -486,8 +507,8 @@ INLINE void through_products(const lif_grads *g, const trail *w, int64_t t, int6
 
 /* What a step needs of its gaps. It is a loop of its own because its operations wait for one another: a processor overlaps
    more of these short turns than of turns with everything that follows. */
-INLINE void take_slopes(const int estimator, const int spread, const lif_grads *g, const trail *w, int64_t t, int64_t b,
-                        int64_t low, int64_t high, const float *totals)
+INLINE void take_slopes(const int estimator, const int spread, const int simple, const lif_grads *g, const trail *w,
+                        int64_t t, int64_t b, int64_t low, int64_t high, const float *totals)
 {
     const lif *const p = &g->of;
     const uint16_t *now = bits_before(p, t + 1, b);
@@ -496,6 +517,7 @@ INLINE void take_slopes(const int estimator, const int spread, const lif_grads *
     const int64_t step = place_of_step(p, t, b);
     vec other = splat(0.0f);
     for (spot s = spot_at(p, low); s.i < high; advance(p, &s)) {
+        if (simple) s.lanes = LANES;
         const mask there = first_bits(s.lanes);
         const vec gap = load_gap(p, p->gap, step + s.place, s.lanes);
         if (g->by_spikes) PREFETCH(g->by_spikes + step + s.place);
@@ -523,11 +545,26 @@ INLINE void take_slopes(const int estimator, const int spread, const lif_grads *
     }
 }
 
-INLINE void backward_step(const int estimator, const int spread, const lif_grads *given, const trail *trails, int64_t t,
-                          int64_t b, int64_t low, int64_t high, int64_t offset, int64_t count)
+/* Whether nothing but currents and activities has gradients. */
+INLINE int is_simple_backwards(const lif_grads *g)
 {
-    const lif_grads copied = *given, *const g = &copied; /* no store can change them */
-    const trail copied_trail = *trails, *const w = &copied_trail;
+    return is_simple(&g->of) && !g->by_decay && !g->by_threshold && !g->by_own && !g->by_gap && !g->v_grads;
+}
+
+INLINE void backward_step(const int estimator, const int spread, const int simple, const lif_grads *given,
+                          const trail *trails, int64_t t, int64_t b, int64_t low, int64_t high, int64_t offset,
+                          int64_t count)
+{
+    lif_grads copied = *given;
+    trail copied_trail = *trails;
+    copied.of = without_options(simple, copied.of);
+    if (simple) {
+        copied.by_gap = NULL;
+        copied.v_grads = NULL;
+        copied_trail.decay = copied_trail.threshold = copied_trail.own = NULL;
+    }
+    const lif_grads *const g = &copied; /* no store can change them */
+    const trail *const w = &copied_trail;
     const lif *const p = &g->of;
     const int64_t step = place_of_step(p, t, b), words = p->pixels * (padded_of(p) / WORD) * p->batch;
     const uint16_t *before = bits_before(p, t, b), *now = before + words;
@@ -536,8 +573,9 @@ INLINE void backward_step(const int estimator, const int spread, const lif_grads
     const float *totals = w->total + t * count + offset, heard_total = final ? 0.0f : heard_variance(p, w->v + offset);
     const float fired_before = p->own ? (float)count_bits(before, padded_of(p) / WORD) : 0.0f;
     vec by_base = splat(0.0f), gap_before = splat(0.0f);
-    take_slopes(estimator, spread, g, w, t, b, low, high, totals);
+    take_slopes(estimator, spread, simple, g, w, t, b, low, high, totals);
     for (spot s = spot_at(p, low); s.i < high; advance(p, &s)) {
+        if (simple) s.lanes = LANES;
         const int64_t n = offset + s.i - low, place = step + s.place;
         const mask fired = bits_at(now, s.i), last = bits_at(before, s.i), there = first_bits(s.lanes);
         const vec decay = load(p->decay + s.channel), threshold = load(p->threshold + s.channel);
@@ -638,6 +676,7 @@ INLINE void backward_part(const int estimator, const int spread, const lif_grads
     float *const sums[3] = {w->decay, w->threshold, w->own};
     double *const to[3] = {g->by_decay, g->by_threshold, g->by_own};
     const int64_t gains = p->terms * padded_of(p);
+    const int common = spread != MAP && (estimator == STRAIGHT || estimator == WEIGHTED || estimator == SURROGATE);
     w->samples = end - begin;
     for (int n = 0; n < 3; n++)
         if (sums[n]) memset(sums[n], 0, (size_t)count * sizeof(float));
@@ -647,7 +686,9 @@ INLINE void backward_part(const int estimator, const int spread, const lif_grads
     for (int64_t t = p->steps - 1; t >= 0; t--) {
         if (t < p->steps - 1) through_weights(g, w, end - begin);
         for (int64_t b = begin; b < end; b++)
-            backward_step(estimator, spread, g, w, t, b, low, high, (b - begin) * width, count);
+            if (common && is_simple_backwards(g))
+                backward_step(estimator, spread, 1, g, w, t, b, low, high, (b - begin) * width, count);
+            else backward_step(estimator, spread, 0, g, w, t, b, low, high, (b - begin) * width, count);
     }
     if (g->first_spikes) through_weights(g, w, end - begin);
     for (int64_t b = begin; b < end; b++) {

@@ -17,7 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 from axonnx.base.progress import Progress
 from axonnx.models import Fire, Network, Regulariser, Sample, Variant
 from axonnx.models.fast.backend import check_backend, computed_by
-from axonnx.models.fast.core import gaps_as
+from axonnx.models.fast.core import GAPS, gaps_as
 from axonnx.runtime.measure.metrics import VALUE_FIGURES, ValueMetrics
 from axonnx.train.build import Prepared, make_variant
 from axonnx.train.config.settings import Config
@@ -140,7 +140,7 @@ def fit(
             began = time.perf_counter()
             with (
                 _seeded(training.noise, config.seed, epoch, world.rank, device),
-                gaps_as(getattr(torch, config.optimiser.gaps)),
+                gaps_as(GAPS[config.optimiser.gaps]),
             ):
                 row = _epoch(wrapped, training, feeds["learn"], epoch, config, shown, world, data.targets)
             world.same_buffers(network)

@@ -43,7 +43,17 @@ def conv_moments(
     Variances that weights share are multiples of the activity; without ``activity`` it is not computed.
     """
     found: tuple[Tensor, Tensor | None] = _ConvMoments.apply(x, weight, bias, window, activity)
+    if core.memory.gaps is None and x.dim() == 5 and x.numel() > 0 and core.covers(x, weight, bias):
+        active = core.active_of(x)
+        kept, convolution = _kept(x, active), _Convolution(x.shape, active, weight.shape, window)
+        constants = weight.detach(), None if bias is None else bias.detach()
+        core.attach_again(found[0], lambda: convolution.forward(kept, *constants, False)[0])
     return found
+
+
+def _kept(x: Tensor, active: core.Active) -> Tensor:
+    """Return what both directions read of an input: bits, or numbers that are not all 0 or 1."""
+    return active.bits if active.binary else core.channels_last(x.detach())
 
 
 class _ConvMoments(torch.autograd.Function):
@@ -59,14 +69,14 @@ class _ConvMoments(torch.autograd.Function):
             return _in_torch(x, weight, bias, window, noisy)
         images = _images(x)
         active = core.active_of(images)
-        kept = active.bits if active.binary else core.channels_last(images)
+        kept = _kept(images, active)
         ctx.convolution = convolution = _Convolution(x.shape, active, weight.shape, window)
         ctx.save_for_backward(kept, weight)
         return convolution.forward(kept, weight, bias, noisy)
 
     @staticmethod
     def backward(ctx: Any, by_mean: Tensor | None, by_activity: Tensor | None) -> tuple[Tensor | None, ...]:
-        """∂L/∂x = Wᵀ ∗ ∂L/∂mean + 2 x (1ᵀ ∗ ∂L/∂activity)"""
+        """Return ∂L/∂x = Wᵀ ∗ ∂L/∂mean + 2 x (1ᵀ ∗ ∂L/∂activity), and the gradients of weights and biases."""
         x, weight = ctx.saved_tensors
         wanted = list(ctx.needs_input_grad[:3])
         if by_mean is None and by_activity is None:
@@ -108,7 +118,7 @@ class _Convolution:
         self.work = shape.numel() * self.outputs
 
     def forward(self, kept: Tensor, weight: Tensor, bias: Tensor | None, noisy: bool) -> tuple[Tensor, Tensor | None]:
-        """The product and, if it is wanted, the activity."""
+        """Return the product and, if it is wanted, the activity."""
         dense = self.density > FORWARD_BY_EVENTS
         packed = torch.empty(self.sizes.dense_weights if dense else self.sizes.event_weights)
         core.call(
@@ -184,7 +194,7 @@ def _sizes(window: tuple[int, ...]) -> _Sizes:
 
 
 def _images(x: Tensor) -> Tensor:
-    """[T, B, C, H, W]"""
+    """Return images as [T, B, C, H, W]."""
     return x if x.dim() == 5 else x.reshape(1, -1, *x.shape[-3:])
 
 

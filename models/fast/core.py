@@ -39,7 +39,7 @@ from axonnx.models.fast.backend import native_wanted
 log = logging.getLogger(__name__)
 WORD = 16  # bits
 _WORTH_A_THREAD = 1 << 18  # elements
-_BITS = "_axonnx_bits"
+_BITS, _AGAIN = "_axonnx_bits", "_axonnx_again"
 
 
 class Active(NamedTuple):
@@ -50,7 +50,7 @@ class Active(NamedTuple):
     number: int
 
     def density(self, elements: int) -> float:
-        """The share of elements that are not zero."""
+        """Return the share of elements that are not zero."""
         return self.number / max(1, elements)
 
 
@@ -111,7 +111,7 @@ def covers(*tensors: Tensor | None) -> bool:
 
 
 def at(tensor: Tensor | None) -> int | None:
-    """The address of a tensor that lies in memory without gaps, in the order of its layout."""
+    """Return the address of a tensor that lies in memory without gaps, in the order of its layout."""
     if tensor is None:
         return None
     assert tensor.is_contiguous() or _is_channels_last(tensor), f"shape {list(tensor.shape)}, strides {tensor.stride()}"
@@ -148,7 +148,7 @@ def attach_bits(spikes: Tensor, bits: Tensor) -> None:
 
 
 def bits_of(x: Tensor) -> Tensor | None:
-    """The bits of a tensor [T, B, C] or [T, B, C, H, W], or None where it has other numbers than 0 and 1."""
+    """Return the bits of a tensor [T, B, C] or [T, B, C, H, W]; None where it has other numbers than 0 and 1."""
     active = active_of(x)
     return active.bits if active.binary else None
 
@@ -163,7 +163,7 @@ def active_of(x: Tensor) -> Active:
 
 
 def without_time(spikes: Tensor) -> Tensor:
-    """The only step of ``spikes`` [1, B, …], with the bits that a pass in the core has attached."""
+    """Return the only step of ``spikes`` [1, B, …], with the bits that a pass in the core has attached."""
     out, found = spikes[0], getattr(spikes, _BITS, None)
     if found is not None:
         setattr(out, _BITS, _Attached(found.active._replace(bits=found.active.bits[0]), out._version))
@@ -229,23 +229,40 @@ def say_in_torch(what: str) -> None:
     log.info("%s: no fused pass, computed by torch", what)
 
 
-class _Memory:
-    """How h* − θ is kept for the backward pass."""
+def attach_again(mean: Tensor, compute: Callable[[], Tensor]) -> None:
+    """Keep beside ``mean``, the product of a synapse, how to compute it again from the bits of its input."""
+    if memory.gaps is None:
+        setattr(mean, _AGAIN, (compute, mean._version))
 
-    gaps: torch.dtype = torch.float32
+
+def again(mean: Tensor) -> Callable[[], Tensor] | None:
+    """Return what computes ``mean`` again; None where nobody can, or where h* − θ is to be kept."""
+    compute, version = getattr(mean, _AGAIN, (None, 0))
+    return compute if memory.gaps is None and version == mean._version else None
+
+
+GAPS = {"float16": torch.float16, "float32": torch.float32, "recomputed": None}
+
+
+class _Memory:
+    """How h* − θ is kept for the backward pass; None: not at all where it can be computed again."""
+
+    gaps: torch.dtype | None = torch.float32
 
 
 memory = _Memory()
 
 
 @contextmanager
-def gaps_as(dtype: torch.dtype) -> Iterator[None]:
-    """Keep h* − θ as ``dtype``, float32 (the default) or float16, while the block lasts.
+def gaps_as(how: torch.dtype | None) -> Iterator[None]:
+    """Keep h* − θ as float32 (the default) or float16, or compute it again (None), while the block lasts.
 
     Gradients of float32 gaps are those of the plain formulas. Float16 halves what is kept; gradients then differ by
-    about 1e-3 of their value, and observed gaps are rounded.
+    about 1e-3 of their value, and observed gaps are rounded. A gap that is computed again is float32: the backward pass
+    repeats the forward pass of a layer from the bits of its input. That takes a current that comes straight from a
+    synapse; the gaps of others, as of residual streams, are kept as float32.
     """
-    before, memory.gaps = memory.gaps, dtype
+    before, memory.gaps = memory.gaps, how
     try:
         yield
     finally:

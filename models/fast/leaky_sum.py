@@ -37,7 +37,7 @@ class _LeakySum(torch.autograd.Function):
 
 
 def _through_time(current: Tensor, membrane: Tensor, total: Tensor, decay: Tensor) -> tuple[Tensor, Tensor]:
-    """The recurrence as it stands; in the core it has the same bits."""
+    """Run the recurrence as it stands; in the core it has the same bits."""
     if core.covers(current, membrane, total, decay) and decay.numel() == 1 and current.numel() > 0:
         membrane, total = (x.detach().contiguous().clone() for x in (membrane, total))
         given, count = current.detach().contiguous(), membrane.numel()

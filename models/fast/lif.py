@@ -50,7 +50,7 @@ class SequenceOutput:
     """
 
     spikes: Tensor
-    gap: Tensor
+    gap: Tensor | Callable[[], Tensor]
     decision_variance: Tensor | Callable[[], Tensor] | None
     membrane: Tensor
     variance: Tensor | None
@@ -261,7 +261,7 @@ def _decay_grad(
     first_membrane: Tensor,
     first_variance: Tensor | None,
 ) -> Tensor | None:
-    """Σ_t ∂L/∂h*[t] h*[t−1] + 2β ∂L/∂κ²[t] κ²[t−1]"""
+    """Return Σ_t ∂L/∂h*[t] h*[t−1] + 2β ∂L/∂κ²[t] κ²[t−1]."""
     if not ctx.needs_input_grad[7]:
         return None
     membranes = torch.cat([first_membrane[None], trace.gap[:-1] + layer.threshold])

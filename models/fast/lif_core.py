@@ -6,6 +6,7 @@ small factors of the variance. κ² is computed again; noise is drawn again by e
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -60,10 +61,13 @@ NOTHING: Initial = (None, None, None)
 
 
 class Passed(NamedTuple):
-    """What a pass gives; ``total``, κ² of the decision, only where nothing is to be learned."""
+    """What a pass gives; ``total``, κ² of the decision, only where nothing is to be learned.
+
+    A gap that was not kept is a function, which computes it once more; it has no gradient.
+    """
 
     spikes: Tensor
-    gap: Tensor
+    gap: Tensor | Callable[[], Tensor]
     total: Tensor | None
     membrane: Tensor
     variance: Tensor | None
@@ -72,7 +76,7 @@ class Passed(NamedTuple):
 
 
 def code_of(estimator: Estimator) -> tuple[int, float] | None:
-    """The number of an estimator's slopes in the core, and its option; None where the core has none."""
+    """Return the number of an estimator's slopes in the core, and its option; None where the core has none."""
     kind = type(estimator)
     if kind is StraightThrough or (isinstance(estimator, ImportanceWeighted) and estimator.p == "F"):
         return 0, 0.0
@@ -127,8 +131,12 @@ def lif_pass(
     kind = Kind(estimator, drawn if activity is not None else None, to_zero)
     everything = (current.mean, activity, gain, given, *initial, decay, threshold, base, weight, weight_variance)
     learning = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in everything)
-    outputs = _LIF.apply(*everything, kind, learning)
+    again = core.again(current.mean) if learning else None
+    outputs = _LIF.apply(*everything, kind, learning, again)
     bits, passed = outputs[-1], Passed(*outputs[:-1])
+    if again is not None:
+        known = tuple(None if x is None else x.detach() for x in (*everything[1:6], *everything[7:]))
+        passed = passed._replace(gap=lambda: _gap_again(again(), known, kind, bits))
     core.attach_bits(passed.spikes, bits[1:])
     return passed
 
@@ -157,7 +165,7 @@ def _factors(current: Current) -> tuple[Tensor | None, Tensor | None]:
 
 
 def _by_channel(value: Tensor | None, channels: int) -> Tensor | None:
-    """A constant of the layer or of each channel (of each term), padded."""
+    """Return a constant of the layer or of each channel (of each term), padded."""
     if value is None:
         return None
     rows = value.detach().reshape(len(value), -1) if value.dim() == 4 else value.detach().reshape(1, -1)
@@ -184,37 +192,22 @@ class _LIF(torch.autograd.Function):
         weight_variance: Tensor | None,
         kind: Kind,
         learning: bool,
+        again: Callable[[], Tensor] | None,
     ) -> tuple[Tensor | None, ...]:
         if learning:
             keep_freed_memory()
-        batch, noisy, gaps = mean.shape[1], activity is not None, core.memory.gaps if learning else torch.float32
-        steps, channels = mean.shape[0], mean.shape[2]
-        bits = torch.empty((steps + 1, *_last(mean).shape[1:-1], core.words(channels)), dtype=torch.int16)
+        gaps = None if again is not None else (core.memory.gaps if learning else None) or torch.float32
+        bits = torch.empty((len(mean) + 1, *_last(mean).shape[1:-1], core.words(mean.shape[2])), dtype=torch.int16)
         bits[0] = 0 if last_spikes is None else core.active_of(last_spikes).bits
-        sums = torch.zeros((batch, 2), dtype=torch.float64) if learning and noisy else None
-        out = {
-            "spikes": core.like(mean),
-            "gap": core.like(mean, gaps),
-            "total": core.like(mean) if noisy and not learning else None,
-            "membrane": core.like(mean[0]),
-            "variance": core.like(mean[0]) if noisy else None,
-        }
-        given = _arguments(
-            (activity, gain, noise, membrane, variance, decay, threshold, base), weight_variance, kind, mean.shape
-        )
-        rows = None if weight is None else products.columns(weight)
-        each = None if weight_variance is None or weight_variance.dim() < 2 else products.columns(weight_variance)
-        pass_ = _Forward(
-            mean=core.channels_last(mean.detach()), weight=rows, each=each, bits=bits, sums=sums, **given, **out
-        )
-        pass_.halves = int(gaps == torch.float16)
-        core.share_out(lambda begin, end: core.call("lif_forward", pass_, begin, end), batch, mean.numel(), pieces=4)
+        sums = torch.zeros((mean.shape[1], 2), dtype=torch.float64) if learning and activity is not None else None
+        tensors = (activity, gain, noise, membrane, variance, decay, threshold, base, weight, weight_variance)
+        out = _run(mean, tensors, kind, bits, gaps, sums, totals=not learning)
         ctx.set_materialize_grads(False)
         if learning:
-            ctx.kind, ctx.shape = kind, mean.shape
-            reads_noise = noise if kind.estimator.reads_noise else None
+            ctx.kind, ctx.shape, ctx.again = kind, mean.shape, again
+            kept_noise = noise if kind.estimator.reads_noise or again is not None else None
             small = (membrane, variance, decay, threshold, base, weight, weight_variance)
-            ctx.save_for_backward(activity, gain, reads_noise, *small, bits, out["gap"])
+            ctx.save_for_backward(activity, gain, kept_noise, *small, bits, out["gap"])
         ctx.mark_non_differentiable(bits)
         totals = (None, None) if sums is None else sums.sum(0).float().unbind()
         return (*out.values(), *totals, bits)
@@ -225,6 +218,9 @@ class _LIF(torch.autograd.Function):
         activity, gain, noise, membrane, variance, decay, threshold, base, weight, weight_variance, bits, gap = (
             ctx.saved_tensors
         )
+        if gap is None:
+            constants = (membrane, variance, decay, threshold, base, weight, weight_variance)
+            gap = _gap_again(ctx.again(), (activity, gain, noise, *constants), ctx.kind, bits)
         need, shape = ctx.needs_input_grad, ctx.shape
         batch, channels, wide = shape[1], shape[2], products.padded(shape[2])
         like, noisy = gap, activity is not None
@@ -295,7 +291,47 @@ class _LIF(torch.autograd.Function):
             _variance_grad(out, weight_variance, before, channels, need[11]),
             None,
             None,
+            None,
         )
+
+
+def _run(
+    mean: Tensor,
+    tensors: tuple[Tensor | None, ...],
+    kind: Kind,
+    bits: Tensor,
+    gaps: torch.dtype | None,
+    sums: Tensor | None,
+    totals: bool,
+) -> dict[str, Tensor | None]:
+    """Run all steps forwards and fill ``bits`` and ``sums``; ``gaps`` and ``totals`` say which others are written."""
+    *shared, weight, weight_variance = tensors
+    noisy = tensors[0] is not None
+    out = {
+        "spikes": core.like(mean),
+        "gap": None if gaps is None else core.like(mean, gaps),
+        "total": core.like(mean) if noisy and totals else None,
+        "membrane": core.like(mean[0]),
+        "variance": core.like(mean[0]) if noisy else None,
+    }
+    given = _arguments(tuple(shared), weight_variance, kind, mean.shape)
+    rows = None if weight is None else products.columns(weight)
+    each = None if weight_variance is None or weight_variance.dim() < 2 else products.columns(weight_variance)
+    mean = core.channels_last(mean.detach())
+    pass_ = _Forward(mean=mean, weight=rows, each=each, bits=bits, sums=sums, **given, **out)
+    pass_.halves = int(gaps == torch.float16)
+    batch = mean.shape[1]
+    core.share_out(lambda begin, end: core.call("lif_forward", pass_, begin, end), batch, mean.numel(), pieces=4)
+    return out
+
+
+def _gap_again(mean: Tensor, tensors: tuple[Tensor | None, ...], kind: Kind, bits: Tensor) -> Tensor:
+    """Run the forward pass once more for its h* − θ; its spikes must be those that are known."""
+    found = bits.clone()
+    gap = _run(mean, tensors, kind, found, torch.float32, None, totals=False)["gap"]
+    assert gap is not None, "a float32 gap was asked for"
+    assert torch.equal(found, bits), "other neurons fire when h* − θ is computed again"
+    return gap
 
 
 def _terms(gain: Tensor | None) -> int:
@@ -324,7 +360,7 @@ def _constants_of(kind: Kind) -> dict[str, Any]:
 def _arguments(
     tensors: tuple[Tensor | None, ...], weight_variance: Tensor | None, kind: Kind, shape: torch.Size
 ) -> dict[str, Any]:
-    """What both directions are given."""
+    """Return what both directions are given."""
     activity, gain, noise, membrane, variance, decay, threshold, base = tensors
     channels = shape[2]
     maps = {"activity": activity, "noise": noise, "membrane0": membrane, "variance0": variance}

@@ -53,12 +53,12 @@ class Trace(NamedTuple):
 
     @property
     def spikes(self) -> Tensor:
-        """o[t]"""
+        """Return o[t] of all steps."""
         return self.emitted[1:]
 
     @property
     def before(self) -> Tensor:
-        """o[t−1]"""
+        """Return o[t−1] of all steps."""
         return self.emitted[:-1]
 
 
@@ -189,7 +189,7 @@ def recurrent_variance(spikes: Tensor, weight_variance: Tensor | None, arriving:
 
 
 def _decision(estimator: Estimator, trace: Trace, noise: Tensor | None) -> Callable[[int], Tensor]:
-    """A function that fires step t: the estimator's own, or ``firing.decide`` in fewer operations.
+    """Return a function that fires step t: the estimator's own, or ``firing.decide`` in fewer operations.
 
     ``decide`` asks κ² (ε|ε|) ≥ −d|d|; here both sides are negated, which changes no bit of the answer.
     """

@@ -74,7 +74,7 @@ def applies(
 
 
 def _code(estimator: Estimator) -> tuple[int, float] | None:
-    """The number of an estimator's slopes in the kernels, and its option."""
+    """Return the number of an estimator's slopes in the kernels, and its option."""
     if type(estimator) is GumbelSoftmax:
         return code_of(GumbelSoftmaxST(estimator.k, estimator.noise))
     return code_of(estimator)
@@ -139,7 +139,7 @@ class _Shape(NamedTuple):
 
 
 def _power(count: int) -> int:
-    """The next power of two."""
+    """Return the next power of two."""
     return 1 << (count - 1).bit_length()
 
 
@@ -347,7 +347,7 @@ def _first(
 
 
 def _plain(x: Any) -> Any:
-    """A tensor without gaps in memory, and without a gradient."""
+    """Return a tensor without gaps in memory, and without a gradient."""
     return None if x is None else x.detach().contiguous()
 
 
@@ -389,12 +389,12 @@ def _recurrent_flags(shared: Tensor | None, neurons: int, forwards: bool) -> dic
 
 
 def _wide(neurons: int) -> int:
-    """A recurrent layer's neurons filled up to a power of two, at least the 16 of a tensor core's product."""
+    """Return a recurrent layer's neurons filled up to a power of two, at least the 16 of a tensor core's product."""
     return max(16, _power(neurons))
 
 
 def _samples(neurons: int, forwards: bool) -> int:
-    """Samples of a recurrent layer in one program: as many as registers hold, and a tensor core's 16 at most."""
+    """Return how many samples of a recurrent layer one program takes: what registers hold, and at most 16."""
     return min(16, (4096 if forwards and neurons <= 256 else 2048) // _wide(neurons))
 
 
@@ -451,12 +451,12 @@ def _sums(by_log: Tensor | None, by_quadratic: Tensor | None, like: Tensor) -> T
 
 
 def _of_maps(constant: Tensor, like: Tensor) -> Tensor:
-    """A constant of channels in the shape of maps."""
+    """Return a constant of channels in the shape of maps."""
     return constant.reshape(-1, *(1,) * (like.dim() - 2)) if constant.numel() > 1 else constant
 
 
 def _of_channels(partial: Tensor | None, constant: Tensor) -> Tensor | None:
-    """Sums of programs and channels in the shape of a constant; doubles, because terms of many pixels cancel."""
+    """Return sums of programs and channels in a constant's shape; doubles, because terms of many pixels cancel."""
     if partial is None:
         return None
     total = partial.sum(0, dtype=torch.float64)
@@ -464,7 +464,7 @@ def _of_channels(partial: Tensor | None, constant: Tensor) -> Tensor | None:
 
 
 def _by_weight(grads: Tensor, kept: Tensor) -> Tensor:
-    """∂L/∂W = Σ_t ∂L/∂h*[t] ⊗ o[t−1]"""
+    """Return ∂L/∂W = Σ_t ∂L/∂h*[t] ⊗ o[t−1]."""
     return grads.flatten(0, 1).t() @ kept[:-1].flatten(0, 1).float()
 
 
@@ -488,13 +488,13 @@ def attach_bytes(spikes: Tensor, found: Tensor) -> None:
 
 
 def bytes_of(x: Tensor) -> Tensor | None:
-    """The bytes of spikes, if a pass has made them and nothing has changed the spikes since."""
+    """Return the bytes of spikes, if a pass has made them and nothing has changed the spikes since."""
     found: tuple[Tensor, int] | None = getattr(x, _BYTES, None)
     return None if found is None or found[1] != x._version else found[0]
 
 
 def leaky_sum(current: Tensor, membrane: Tensor, total: Tensor, decay: Tensor) -> tuple[Tensor, Tensor]:
-    """The read-out's recurrence over ``current`` [T, …]: the last membrane and sum."""
+    """Run the read-out's recurrence over ``current`` [T, …]: the last membrane and sum."""
     h, s = (x.detach().contiguous().clone() for x in (membrane, total))
     count = h.numel()
     launch(triton_kernels.leaky_sum, (-(-count // 256),), _plain(current), h, s, decay, len(current), count, BLOCK=256)

@@ -12,7 +12,7 @@ from axonnx.models.fast import core, products
 
 
 def linear_moments(x: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The product [… , out], and the activity Σ_j x_j² [… , 1] that shared variances are multiplied with."""
+    """Return the product [… , out], and the activity Σ_j x_j² [… , 1] that shared variances are multiplied with."""
     if x.numel() > 0 and core.covers(x, weight, bias):
         return products.linear(x, weight, bias)
     out: tuple[Tensor, Tensor] = _LinearMoments.apply(x, weight, bias)
@@ -20,7 +20,7 @@ def linear_moments(x: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tens
 
 
 def linear_product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """The product alone, with the bits of ``linear_moments``."""
+    """Return the product alone, with the bits of ``linear_moments``."""
     if x.numel() > 0 and core.covers(x, weight, bias):
         return products.linear(x, weight, bias)[0]
     return nnf.linear(x, weight, bias)
@@ -37,7 +37,7 @@ class _LinearMoments(torch.autograd.Function):
     def backward(
         ctx: Any, by_mean: Tensor | None, by_activity: Tensor | None
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        """∂L/∂x = Wᵀ ∂L/∂mean + 2 x ∂L/∂activity"""
+        """Return ∂L/∂x = Wᵀ ∂L/∂mean + 2 x ∂L/∂activity, and the gradients of weights and biases."""
         x, weight = ctx.saved_tensors
         by_x = None
         if ctx.needs_input_grad[0]:

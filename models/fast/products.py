@@ -60,11 +60,21 @@ def _strides(weight: Tensor, transposed: bool) -> tuple[int, int]:
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The product [… , out], and the activity Σ_j x_j² [… , 1] that shared variances are multiplied with."""
+    """Return the product [… , out], and the activity Σ_j x_j² [… , 1] that shared variances are multiplied with."""
     if x.shape[-1] != weight.shape[1]:  # the core would read beyond the end of one of them
         rows, inputs = x.numel() // x.shape[-1], x.shape[-1]
         raise RuntimeError(f"shapes cannot be multiplied: {rows} × {inputs} and weights {list(weight.shape)}")
     out: tuple[Tensor, Tensor] = _LinearPass.apply(x, weight, bias)
+    if core.memory.gaps is None:
+        active, inputs, numbers = core.active_of(x), x.shape[-1], None
+        if not active.binary:
+            numbers = x.detach()
+        constants = weight.detach(), None if bias is None else bias.detach()
+
+        def again() -> Tensor:
+            return forward(core.unpack(active.bits, inputs) if numbers is None else numbers, active, *constants)[0]
+
+        core.attach_again(out[0], again)
     return out
 
 
@@ -148,7 +158,7 @@ class _LinearPass(torch.autograd.Function):
     def backward(
         ctx: Any, by_mean: Tensor | None, by_activity: Tensor | None
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        """∂L/∂x = Wᵀ ∂L/∂mean + 2 x ∂L/∂activity"""
+        """Return ∂L/∂x = Wᵀ ∂L/∂mean + 2 x ∂L/∂activity, and the gradients of weights and biases."""
         bits, x, weight = ctx.saved_tensors
         active, by_x, by_weights, by_bias = ctx.active._replace(bits=bits), None, None, None
         if ctx.needs_input_grad[0]:
@@ -162,7 +172,7 @@ class _LinearPass(torch.autograd.Function):
 
 
 def _add_activity(by_x: Tensor, bits: Tensor, x: Tensor | None, by_activity: Tensor) -> None:
-    """Adds 2 x ∂L/∂activity."""
+    """Add 2 x ∂L/∂activity."""
     if x is not None:
         by_x.addcmul_(x, by_activity, value=2.0)
         return

@@ -42,7 +42,7 @@ _PRODUCT = tl.constexpr(PRODUCT)
 # ---------------------------------------------------------------- noise
 @triton.jit
 def _mixed(x: tl.tensor, more: tl.tensor) -> tl.tensor:
-    """A turn of the generator that makes keys."""
+    """Take a turn of the generator that makes keys."""
     x = x + (more.to(tl.uint64) + 0x9E3779B97F4A7C15)
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9
     x = (x ^ (x >> 27)) * 0x94D049BB133111EB
@@ -178,7 +178,7 @@ def _root(square: tl.tensor) -> tl.tensor:
 
 @triton.jit
 def _relaxed(z: tl.tensor, square: tl.tensor, temperature: tl.tensor, ESTIMATOR: tl.constexpr) -> tl.tensor:
-    """The argument x/k of the relaxed step: F − 1 + u, or ln(F/(1−F)) + ln(u/(1−u))."""
+    """Return the argument x/k of the relaxed step: F − 1 + u, or ln(F/(1−F)) + ln(u/(1−u))."""
     epsilon = _root(square)
     if ESTIMATOR == _UNIFORM:
         return (_cdf(z) - _cdf(-epsilon)) / temperature

@@ -257,10 +257,11 @@ class OptimiserConfig(Section):
     warmup_epochs: NonNegativeFloat = Field(default=0.0, description="epochs over which rates rise from zero")
     clip_norm: PositiveFloat | None = Field(default=None, description="largest norm of the whole gradient")
     samples: PositiveInt = Field(default=1, description="noisy passes for each batch")
-    gaps: Literal["float16", "float32"] = Field(
+    gaps: Literal["float16", "float32", "recomputed"] = Field(
         default="float16",
         description="how h* − θ is kept for the backward pass; float32 takes twice the memory and moves a gradient by "
-        "about a thousandth",
+        "about a thousandth; recomputed has the gradients of float32, keeps nothing where a current comes straight "
+        "from its synapses, and repeats the forward pass",
     )
     label_smoothing: float = Field(
         default=0.0, ge=0, lt=1, description="share of the target that is spread evenly over all classes"

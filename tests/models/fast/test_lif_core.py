@@ -26,6 +26,7 @@ from axonnx.models import (
     Replay,
     Run,
     Sample,
+    SpikingResNet,
     State,
     Variant,
     divergence_sum,
@@ -351,6 +352,47 @@ def test_gradients_of_float16_gaps_are_close(layout, isa):
     assert any(not torch.equal(near[name], exact[name]) for name in exact)
     for name, gradient in exact.items():
         torch.testing.assert_close(near[name], gradient, rtol=0, atol=4e-3 * gradient.abs().max().item())
+
+
+def trained_gradients(network, x, how, fire):
+    """Gradients of a loss with regulariser, what autograd kept, and the gaps that were observed."""
+    network.zero_grad()
+    sizes: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        sizes[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with core.gaps_as(how), torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        output = network(x, fire())
+    (output.logits.square().sum() + network.regulariser(output)).backward()
+    grads = {name: weight.grad.clone() for name, weight in network.named_parameters() if weight.grad is not None}
+    return grads, sum(sizes.values()), {name: seen.gap.detach() for name, seen in output.observations.items()}
+
+
+@pytest.mark.parametrize(
+    "fire", [lambda: MEAN_FIELD, lambda: Sample(torch.Generator().manual_seed(5))], ids=["mean", "noise"]
+)
+@pytest.mark.parametrize("kind", ["recurrent", "residual"])
+@pytest.mark.parametrize("graded", [False, True], ids=["spikes", "counts"])
+def test_gaps_that_are_computed_again_have_the_gradients_of_float32_and_keep_less(kind, graded, fire):
+    torch.manual_seed(0)
+    if kind == "recurrent":
+        network, shape = RecurrentSNN(21, (18, 16), 3), (40, 5, 21)
+    else:
+        network, shape = SpikingResNet(widths=(4, 8, 16), blocks=1, classes=3, size=8), (6, 2, 2, 8, 8)
+    x = torch.rand(shape)
+    x = (3 * x).floor() if graded else (x < 0.3).float()
+    exact, kept, gaps = trained_gradients(network, x, torch.float32, fire)
+    again, less, recomputed = trained_gradients(network, x, None, fire)
+    assert any(gradient.any() for gradient in exact.values())
+    assert exact.keys() == again.keys()
+    for name, gradient in exact.items():
+        assert torch.equal(again[name], gradient), name
+    for name, gap in gaps.items():
+        assert torch.equal(recomputed[name], gap), name
+    saved = 4 * sum(gap.numel() for gap in gaps.values())
+    assert less <= kept - (saved if kind == "recurrent" else 0.4 * saved)
 
 
 @pytest.mark.parametrize("isa_", ISAS)
