@@ -158,7 +158,9 @@ class _Walk:
         if binning is None:
             raise self._refused("its input", "it takes frames; expected events in time bins")
         if binning.most_events is not None:
-            raise self._refused("its input", "its time steps end after a number of events; expected steps of equal time")
+            raise self._refused(
+                "its input", "its time steps end after a number of events; expected steps of equal time"
+            )
         if contract.input.fit is not None:
             raise self._refused("its input", "recordings are cropped or resized; use a sensor of the network's size")
         if binning.downsample & (binning.downsample - 1) or contract.input.centre or contract.input.shift:

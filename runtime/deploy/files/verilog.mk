@@ -12,7 +12,7 @@ gates: $(SOURCES)
 	$(MAKE) network SOURCES=gates.v
 
 report:
-	yosys -q -l synthesis.log -p "read_verilog top.v network.v core.v; synth_ice40 -dsp -spram -abc2 -device u -top top -json top.json"
+	yosys -q -l synthesis.log -p "read_verilog top.v network.v core.v; synth_ice40 -spram -abc2 -device u -top top -json top.json"
 	nextpnr-ice40 --up5k --package sg48 --json top.json --pcf-allow-unconstrained --asc top.asc --freq 30 --timing-allow-fail \
 		--report report.json -q --log placement.log
 	icepack top.asc top.bin
