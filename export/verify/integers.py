@@ -21,9 +21,8 @@ import torch.nn.functional as nnf
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from axonnx.export.verify.accuracy import round_weights
 from axonnx.export.verify.collapse_check import references
-from axonnx.export.verify.constants_check import FEW, UNIT, constants_of, fold, over_rows
+from axonnx.export.verify.constants_check import FEW, UNIT, constants_of, fold, over_rows, round_weights
 from axonnx.export.verify.formulas import FORMULAS
 from axonnx.export.verify.structure import Findings, Subject
 from axonnx.models import LeakyReadout, LinearReadout, Network
