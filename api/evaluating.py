@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -22,11 +22,21 @@ from axonnx.runtime.format.network_input import to_input
 from axonnx.runtime.jobs.running import Watch, all_results
 from axonnx.runtime.jobs.work import FileTask, Job, Pool
 from axonnx.runtime.measure.energy import Hardware, read_hardware
-from axonnx.runtime.measure.evaluation import Answers, Evaluation, ValueEvaluation, answers, evaluate, figures_of
+from axonnx.runtime.measure.evaluation import (
+    Answers,
+    Evaluation,
+    ValueEvaluation,
+    answers,
+    evaluate,
+    evaluate_certainty,
+    figures_of,
+    made_unknown,
+)
 from axonnx.runtime.measure.profile import Counts, count
 from axonnx.runtime.measure.profile import figures_of as costs_of
 from axonnx.runtime.measure.profile_result import ProfileResult
 from axonnx.runtime.measure.samples import Samples, choose_samples
+from axonnx.runtime.measure.uncertainty import MADE
 from axonnx.runtime.program.compilation import compile_file
 from axonnx.runtime.streams.adapt import Fit
 
@@ -42,17 +52,47 @@ def evaluate_model(
     seed: int = 0,
     pool: Pool | None = None,
     watch: Watch | None = None,
+    uncertainty: Sequence[str] | None = None,
+    passes: int | None = None,
 ) -> Evaluation | ValueEvaluation:
     """Run a loaded file on all of ``data``; with a ``pool``, some samples at a time are jobs, with the same figures."""
     sha256 = sha256_of(path)
+    _check_passes(loaded, uncertainty, passes, pool)
     samples = samples_for(data, loaded.contract, part, fit)
-    if pool is None:
+    found: Evaluation | ValueEvaluation
+    if uncertainty is not None:
+        # The same parts and the same fit are taken of unknown data, which need not have the classes of the network.
+        unknown = {
+            name: made_unknown(samples, name, seed)
+            if name in MADE
+            else samples_for(name, loaded.contract, None, fit, labelled=False)
+            for name in uncertainty
+        }
+        found = evaluate_certainty(loaded, samples, unknown, seed, passes or 1)
+    elif pool is None:
         found = evaluate(loaded, samples, seed)
     else:
         engine, threads = loaded.asked
         task = FileTask(str(path.resolve()), sha256, place_of(data), part, fit, engine, threads, seed)
         found = figures_of(loaded, samples, _by_jobs(task, loaded, samples, pool, watch), seed)
     return found.model_copy(update={"model": str(path), "file_sha256": sha256})
+
+
+def _check_passes(loaded: Model, uncertainty: Sequence[str] | None, passes: int | None, pool: Pool | None) -> None:
+    if uncertainty is None:
+        if passes is not None:
+            raise AxonnxError(
+                "passes of a file are averaged to measure its uncertainty: give uncertainty, too, e.g. noise"
+            )
+        return
+    loaded.contract.needs_classes(loaded.program.name, "uncertainty")
+    if pool is not None:
+        raise AxonnxError("uncertainty is measured in one process: leave jobs out")
+    if (passes or 1) > 1 and not loaded.program.noises:
+        raise AxonnxError(
+            f"{loaded.program.name}: {passes} passes of a file without noise are all the same; export with collapse "
+            f"stochastic, or leave passes out"
+        )
 
 
 def place_of(data: Any) -> str:

@@ -287,6 +287,8 @@ class Model(runtime.Model):
         fit: Fit | str | Sequence[str] | None = None,
         seed: Natural = 0,
         jobs: int | str = 1,
+        uncertainty: Sequence[str] | None = None,
+        passes: Positive | None = None,
         progress: Progress | None = None,
     ) -> Evaluation | ValueEvaluation:
         """Measure accuracy, NLL, Brier score and calibration on labelled data, with 95 % intervals.
@@ -298,6 +300,9 @@ class Model(runtime.Model):
             fit: Fit another sensor to the network's: resize, centre or X,Y (crop), merge, swap, WxH; may be repeated.
             seed: Seed of a stochastic file's noise and of the bootstrap.
             jobs: Processes on this machine, or a Dask cluster: tcp://host:8786, or slurm:profile.yaml to start one.
+            uncertainty: Also measure what the network's certainty is worth, against input that it does not know: noise,
+                shuffled (in time) and turned (by 180°), which are made of the data, or other data; separated by commas.
+            passes: Noisy passes whose probabilities are averaged, of a stochastic file or of a run.
             progress: Hears how far the work is.
 
         Returns:
@@ -315,7 +320,8 @@ class Model(runtime.Model):
         from axonnx.runtime.jobs.running import pool_for
 
         watch = (progress or Progress()).watch("evaluate")
-        return evaluate_model(self, self.path, data, part, Fit.of(fit), seed, pool_for(jobs), watch)
+        pool = pool_for(jobs)
+        return evaluate_model(self, self.path, data, part, Fit.of(fit), seed, pool, watch, uncertainty, passes)
 
     def profile(
         self,

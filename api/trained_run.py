@@ -187,6 +187,7 @@ class Run:
         trace: bool = False,
         passes: Positive = 8,
         limit: Positive | None = None,
+        coverage: float | None = None,
         dt: float = 1e-4,
         progress: Progress | None = None,
     ) -> Model:
@@ -206,6 +207,8 @@ class Run:
             trace: Make spikes and membranes of every layer outputs of the file.
             passes: Noisy passes of the Bayesian predictive.
             limit: Test samples to measure on, of all classes (default: all).
+            coverage: Fit a temperature and sets of possible classes that hold the true one with this probability, e.g.
+                0.9, on the validation part of the run.
             dt: Time step of a NIR graph in seconds.
             progress: Hears how far the work is.
 
@@ -241,6 +244,7 @@ class Run:
                 trace=trace,
                 passes=passes,
                 limit=limit,
+                coverage=coverage,
                 tell=(progress or Progress()).note,
             )
             if place.suffix != ".nir":

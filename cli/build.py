@@ -237,6 +237,11 @@ def _export_report(model: Model, run: str) -> str:
         low, high = entry.interval
         interval, way = f"{100 * low:.1f} – {100 * high:.1f} %", way_text(entry, contract.collapse)
         lines.append(f"{way:<44}{100 * entry.accuracy:>6.1f} %  {interval:<18}{entry.nll:>8.3f}")
+    if (fitted := contract.certainty) is not None:
+        lines.append(
+            f"temperature {1 / fitted.scale:.3g}, sets of classes with {100 * fitted.coverage:g} % coverage: fitted on "
+            f"{fitted.samples:,} {fitted.part} samples"
+        )
     several = f", {members} members" if members > 1 else ""
     lines += ["", f"wrote {model.path}: {found.bytes:,} bytes{several}", "next:"]
     lines += [f"  {text}" for text in _next(model.path, contract, run)]

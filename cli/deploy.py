@@ -197,6 +197,8 @@ def row_line(row: Mapping[str, Any]) -> str:
         known = "" if row["true"] is None else f"  is {values_text(row['true'], row['units'])}"
         return f"{name:<{WIDTH}}  {escaped(text + known)}"
     line = f"{name:<{WIDTH}}  {row['label']:<16}{100 * row['probability']:>6.1f} %  entropy {row['entropy']:.3f}"
+    if row.get("answer", row["label"]) is None:
+        line += f"  unsure: {', '.join(row['possible'])}"
     wrong = row["true"] is not None and row["true"] != row["label"]
     return f"{line}  is {escaped(row['true'])}" if wrong else line
 
@@ -243,6 +245,8 @@ def _decision_line(decision: Decision, length: int) -> str:
     line = f"{where}  {decision.label:<{width}}  {100 * decision.confidence:>5.1f} %  entropy {decision.entropy:.3f}"
     if decision.mutual_information is not None:
         line += f"  mutual information {decision.mutual_information:.3f}"
+    if decision.answer is None:
+        line += f"  unsure: {', '.join(decision.possible)}"
     return line + _mark(decision, length)
 
 

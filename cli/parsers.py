@@ -33,7 +33,7 @@ GROUPS = {
     "limits": ("clients", "memory_mib", "message_kib", "grace"),
     "random input": ("steps", "largest", "classes", "shape"),
     "collapse": ("collapse", "members", "calibrate", "prune", "weights"),
-    "measurement": ("passes", "limit", "part", "seed"),
+    "measurement": ("passes", "limit", "coverage", "part", "seed"),
 }
 # Words of earlier versions and of other tools, by verb, and what they mean: an option, or an option and its value.
 OTHER_WORDS: dict[str, dict[str, str]] = {
@@ -52,7 +52,6 @@ OTHER_WORDS: dict[str, dict[str, str]] = {
     "run": {"--animate": "--output", "--final-only": "", "--tolerance-us": "--reorder"},
     "profile": {"--run": "--data", "--all": "--limit=all", "--plot": "--output"},
     "eval": {"--plot": "--output", "--samples": "--passes"},
-    "report": {"--samples": "--shown"},
 }
 
 

@@ -21,6 +21,7 @@ from axonnx.runtime.measure.evaluation import Evaluation, ValueEvaluation
 from axonnx.runtime.measure.inspection import Certificate, Inspection, inspect_file, way_text
 from axonnx.runtime.measure.metrics import error_lines
 from axonnx.runtime.measure.profile_result import DenseEnergy, Energy, ProfileResult
+from axonnx.runtime.measure.uncertainty import Uncertainty
 from axonnx.runtime.measure.verify_result import Accuracy, VerifyResult
 from axonnx.runtime.report.pictures import agreement_picture
 from axonnx.trained_run import Run
@@ -37,6 +38,7 @@ MEANING = {
     "runtime": "A device would get other decisions than training saw: do not deploy this file, and report it",
     "accuracies": "The file states figures that it does not reach: do not rely on them, export again",
 }
+SHOWN_COVERAGES = (1.0, 0.9, 0.8)  # of a risk–coverage curve
 FIGURES = (("accuracy", "accuracy", 100, " %"), ("NLL", "nll", 1, ""), ("Brier", "brier", 1, ""), ("ECE", "ece", 1, ""))
 
 
@@ -161,8 +163,6 @@ def evaluate(options: Options) -> int:
             f"which data? axonnx eval {target} --data DATA takes a folder of class folders, an npz of frames and "
             f"labels, the name of a data set, or a run folder"
         )
-    if options.passes is not None:
-        raise AxonnxError("--passes are noisy passes of a run's network; a file has none. Name a run folder")
     results = [options.load(path).evaluate(**options.of(1), progress=options.progress) for path in options.path]
     options.show(results, lambda: side_by_side(results) if results[1:] else evaluation_table(results[0]))
     if options.output:
@@ -173,6 +173,8 @@ def evaluate(options: Options) -> int:
 def _evaluate_run(target: str, options: Options) -> int:
     from axonnx.cli.build import metrics_table
 
+    if options.uncertainty is not None:
+        raise AxonnxError(f"{target}: uncertainty is measured of a file; export the run, and evaluate the file")
     if options.data is not None:
         raise AxonnxError(
             f"{target}: a run is evaluated on its own data; export it, and evaluate the file on other data"
@@ -197,10 +199,42 @@ def evaluation_table(result: Evaluation | ValueEvaluation) -> str:
         interval = f"{low:.{digits}f} – {high:.{digits}f}{unit}"
         lines.append(f"{name:<12}{factor * getattr(result, key):>8.{digits}f}{unit:<3} ({interval})")
     lines += ["(95 % intervals: Wilson for the accuracy, bootstrap for the others)", "", *_confusion(result)]
+    if result.uncertainty is not None:
+        lines += ["", *_uncertainty_lines(result.uncertainty, result.nll)]
     if result.left_out:
         shares = ", ".join(f"{count:,} {reason}" for reason, count in result.left_out.items())
         lines += ["", f"of {result.events:,} events are in no frame: {shares}"]
     return "\n".join([*lines, *(f"note: {note}" for note in result.notes)])
+
+
+def _uncertainty_lines(found: Uncertainty, nll: float) -> list[str]:
+    """Return what the certainty is worth: a row for each signal, the temperature, and the sets of classes."""
+    shown = [number for number, share in enumerate(found.coverages) if share in SHOWN_COVERAGES][::-1]
+    kinds = list(found.unknown_samples)
+    head = "".join(f"{f'risk {100 * found.coverages[at]:.0f} %':>12}" for at in shown)
+    rows = [f"{'how sure it is':<22}{'area':>8}{head}{'errors':>9}{''.join(f'{kind[-10:]:>11}' for kind in kinds)}"]
+    for name, signal in found.signals.items():
+        risk = "".join(f"{100 * signal.risk[at]:>10.2f} %" for at in shown)
+        unknown = "".join(f"{_share(signal.unknown[kind]):>11}" for kind in kinds)
+        rows.append(f"{name:<22}{signal.aurc:>8.4f}{risk}{_share(signal.errors):>9}{unknown}")
+    passes = f"; {found.passes} passes" if found.passes > 1 else ""
+    rows.append(f"(risk: wrong answers if this share is answered; area: below risk over coverage; else AUROC{passes})")
+    if found.temperature is not None and found.untempered_nll is not None:
+        rows.append(f"temperature {found.temperature:.3g}: NLL {nll:.3f}; without it {found.untempered_nll:.3f}")
+    if (sets := found.sets) is not None:
+        low, high = sets.interval
+        right = "none" if sets.right[-1] is None else f"{100 * sets.right[-1]:.1f} %"
+        rows += [
+            f"sets of {100 * sets.coverage:g} %: hold the true class of {100 * sets.held[-1]:.1f} % "
+            f"({100 * low:.1f} – {100 * high:.1f} %), {sets.size[-1]:.2f} classes on average; "
+            f"{100 * sets.answered[-1]:.1f} % are answered, {right} of these right",
+            f"at the end of each time step they hold {100 * min(sets.held):.1f} to {100 * max(sets.held):.1f} %",
+        ]
+    return rows
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
 
 
 def side_by_side(given: Sequence[Evaluation | ValueEvaluation]) -> str:

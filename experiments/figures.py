@@ -139,6 +139,17 @@ def _rejection(left: Any, right: Any, cases: Cases) -> None:
     right.set(ylabel="AUROC, unknown classes\n(hatched: mutual information)", ylim=(0.4, 1.0), xticks=[])
 
 
+def _worth(left: Any, right: Any, cases: Cases) -> None:
+    """Draw risk over coverage, and the loss of each seed."""
+    for number, (name, colour, own) in enumerate(cases):
+        shares = [100 * float(share) for share in own[0]["risk"]]
+        _band(left, shares, [[100 * v for v in record["risk"].values()] for record in own], name, colour)
+        right.plot([number] * len(own), [record["nll"] for record in own], "o", color=colour, alpha=0.4, markersize=4)
+        right.plot(number, np.mean([record["nll"] for record in own]), "D", color=colour)
+    left.set(xlabel="share of samples answered (%)", ylabel="wrong among them (%)")
+    right.set(ylabel="NLL, tempered", xticks=[])
+
+
 def _pareto(left: Any, right: Any, cases: Cases) -> None:
     for name, colour, own in cases:
         for axes, key in ((left, "spikes"), (right, "energy_nj")):
@@ -156,4 +167,5 @@ FIGURES: dict[str, Callable[[Any, Any, Cases], None]] = {
     "bias": _bias,
     "rejection": _rejection,
     "pareto": _pareto,
+    "worth": _worth,
 }

@@ -22,8 +22,20 @@ class Case(Section):
     """One row of the table: what it changes in the configuration, and options of the measure."""
 
     name: str
+    set: str | None = Field(default=None, description="which of the scale's data sets")
     settings: Tree = Field(default={})
     options: Tree = Field(default={})
+
+
+class DataSet(Section):
+    """Settings of one of several data sets; seed s adds fold s, e.g. the people that it is tested on."""
+
+    settings: Tree = Field(default={})
+    folds: tuple[Tree, ...] = ()
+
+    def of(self, seed: int) -> Tree:
+        """Return the settings of a seed."""
+        return merged(self.settings, self.folds[seed % len(self.folds)]) if self.folds else self.settings
 
 
 class Size(Section):
@@ -32,6 +44,7 @@ class Size(Section):
     configuration: str | None = Field(default=None, description="a shipped configuration to begin with")
     settings: Tree = Field(default={})
     options: Tree = Field(default={})
+    sets: dict[str, DataSet] = Field(default={}, description="data sets that cases name")
     seeds: PositiveInt = 3
     about: str
 
@@ -39,12 +52,14 @@ class Size(Section):
 class Claim(Section):
     """A sentence that the records confirm, refute or leave open.
 
-    ``higher``: the first case is better than the second. ``equal``: they differ by less than ``margin``.
+    ``higher``: the first case has more of ``figure`` than the second. ``equal``: they differ by less than ``margin``.
     """
 
     text: str
     first: str
     second: str
+    figure: Literal["accuracy", "nll", "aurc"] = "accuracy"
+    paired: bool = Field(default=False, description="compare seed by seed: both cases saw the same people")
     expect: Literal["higher", "equal"] = "higher"
     margin: float = Field(default=0.02, gt=0)
 
@@ -54,8 +69,8 @@ class Plan(Section):
 
     title: str
     about: str
-    measure: Literal["training", "gradients", "uncertainty", "deployed"]
-    figure: Literal["curves", "layers", "bias", "rejection", "pareto"]
+    measure: Literal["training", "gradients", "uncertainty", "deployed", "worth"]
+    figure: Literal["curves", "layers", "bias", "rejection", "pareto", "worth"]
     scales: dict[Scale, Size]
     cases: tuple[Case, ...]
     claims: tuple[Claim, ...] = ()
@@ -80,6 +95,7 @@ ORDER = (
     "self-tuning",
     "granularity",
     "uncertainty",
+    "worth",
     "recipes",
     "collapses",
 )
@@ -107,7 +123,8 @@ def jobs_of(plan: Plan, scale: Scale, at_least: int = 1) -> Iterator[Job]:
     begin = {} if size.configuration is None else shipped()[size.configuration]["tree"]
     for seed in range(max(size.seeds, at_least)):
         for case in plan.cases:
-            settings = merged(merged(begin, size.settings), case.settings)
+            own = {} if case.set is None else size.sets[case.set].of(seed)
+            settings = merged(merged(merged(begin, size.settings), own), case.settings)
             yield Job(case.name, seed, merged(settings, {"seed": seed}), merged(size.options, case.options))
 
 

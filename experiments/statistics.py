@@ -33,12 +33,15 @@ class Verdict:
     among: int = 1
 
     def __str__(self) -> str:
-        low, high = (100 * end for end in self.interval)
+        scale, unit = (100, " points") if self.claim.figure == "accuracy" else (1, "")
+        low, high = (scale * end for end in self.interval)
+        digits = 1 if unit else 4
         margin = f" (equal: within ± {100 * self.claim.margin:g} points)" if self.claim.expect == "equal" else ""
         holm = f"; corrected for {self.among} verdicts: p = {self.corrected:.2g}" if self.among > 1 else ""
         return (
             f"{self.claim.text}: **{self.judgement}**. {self.claim.first} − {self.claim.second} = "
-            f"{100 * self.difference:+.1f} points, 95 % interval {low:+.1f} to {high:+.1f}, p = {self.p:.2g}"
+            f"{scale * self.difference:+.{digits}f}{unit}, 95 % interval {low:+.{digits}f} to {high:+.{digits}f}, "
+            f"p = {self.p:.2g}"
             f"{holm}{margin}"
         )
 
@@ -109,7 +112,9 @@ class Difference:
 
 
 def _difference(claim: Claim, records: Sequence[Record]) -> Difference | None:
-    first, second = (np.asarray(values_of(records, case)) for case in (claim.first, claim.second))
+    if claim.paired:
+        return _paired(claim, records)
+    first, second = (np.asarray(values_of(records, case, claim.figure)) for case in (claim.first, claim.second))
     if min(len(first), len(second)) < 2:
         return None
     value = float(first.mean() - second.mean())
@@ -117,6 +122,22 @@ def _difference(claim: Claim, records: Sequence[Record]) -> Difference | None:
     weighted = parts[0] ** 2 / (len(first) - 1) + parts[1] ** 2 / (len(second) - 1)
     freedom = float(parts.sum() ** 2 / weighted) if weighted > 0 else float("nan")
     return Difference(value, float(np.sqrt(parts.sum())), freedom)
+
+
+def _paired(claim: Claim, records: Sequence[Record]) -> Difference | None:
+    """Return the mean of differences seed by seed: both cases were tested on the same people."""
+    first, second = (
+        {
+            record["seed"]: record[claim.figure]
+            for record in records
+            if record["case"] == case and claim.figure in record
+        }
+        for case in (claim.first, claim.second)
+    )
+    apart = np.array([first[seed] - second[seed] for seed in first if seed in second])
+    if len(apart) < 2:
+        return None
+    return Difference(float(apart.mean()), float(apart.std(ddof=1) / np.sqrt(len(apart))), float(len(apart) - 1))
 
 
 def _sides(claim: Claim, found: Difference) -> tuple[float, float]:

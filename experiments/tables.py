@@ -113,6 +113,18 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         ("AUROC by entropy", lambda record: record["auroc_entropy"], ".3f"),
         ("AUROC by mutual information", lambda record: record["auroc_mutual_information"], ".3f"),
     ),
+    "worth": (
+        ("accuracy (%)", lambda record: record["accuracy"], ".1f%"),
+        ("NLL", lambda record: record["raw_nll"], ".3f"),
+        ("NLL, tempered", lambda record: record["nll"], ".3f"),
+        ("area, risk–coverage (%)", lambda record: record["aurc"], ".2f%"),
+        ("errors, AUROC", lambda record: record["errors"], ".3f"),
+        ("noise, AUROC", lambda record: record["unknown"]["noise"], ".3f"),
+        ("shuffled", lambda record: record["unknown"]["shuffled"], ".3f"),
+        ("turned", lambda record: record["unknown"]["turned"], ".3f"),
+        ("90 % sets hold (%)", lambda record: record["held"], ".1f%"),
+        ("their size", lambda record: record["size"], ".2f"),
+    ),
     "deployed": (
         ("before the collapse (%)", lambda record: record.get("before"), ".1f%"),
         ("the file (%)", lambda record: record["accuracy"], ".1f%"),

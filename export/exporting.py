@@ -10,6 +10,7 @@ from torch import Tensor
 
 from axonnx.base.errors import AxonnxError
 from axonnx.export.calibrate import SAMPLES, calibrated_thresholds
+from axonnx.export.certainty import PART, fit_certainty, needs_validation
 from axonnx.export.collapse.network import Mode
 from axonnx.export.collapsed import Collapsed, CollapseSettings, collapse_network
 from axonnx.export.contract import logits_of, make_contract
@@ -49,6 +50,7 @@ def export_run(
     trace: bool = False,
     passes: int = 8,
     limit: int | None = None,
+    coverage: float | None = None,
     tell: Tell = lambda _line: None,
 ) -> Exported:
     """Collapse the network of a run folder and write it to ``output``, with its accuracy beside the trained one's.
@@ -57,12 +59,15 @@ def export_run(
     "stochastic"; weights whose mean is within ``prune`` standard deviations of zero become zero. ``weights`` is the
     integer type that stores them, "int16" or "int8"; "float32" keeps the finest grid. ``calibrate`` moves thresholds so
     that firing rates survive (mode mfa); ``trace`` makes spikes and membranes of every layer outputs; the Bayesian
-    predictive takes ``passes`` noisy passes; ``limit`` test samples are measured.
+    predictive takes ``passes`` noisy passes; ``limit`` test samples are measured. With ``coverage`` a temperature and
+    sets of possible classes are fitted on the validation part.
     """
     members = (8 if mode == "sampled" else 1) if members is None else members
     settings = CollapseSettings(mode, members, seed, prune, weights)
     _check(settings, calibrate, output, passes, limit)
     trained = open_run(str(run))
+    if coverage is not None:
+        needs_validation(trained, coverage)
     test = trained.data("test", limit)
     measured = MeasuredOn(samples=sum(len(labels) for _, labels in test), passes=passes, seed=settings.seed)
     thresholds = _calibrated(trained, settings, tell) if calibrate else None
@@ -73,7 +78,12 @@ def export_run(
     tell(f"measuring the gap on {measured.samples} test samples")
     scores = score_ways(trained.network, collapsed, thresholds, test, measured, trained.bayesian, tell)
     contract = make_contract(collapsed, trained.classes, form, scores, trained.provenance(), measured)
-    return Exported(Path(output), _written(collapsed, contract, trace, output), collapsed, contract)
+    size = _written(collapsed, contract, trace, output)
+    if coverage is not None:
+        tell(f"fitting temperature and sets of classes on the {PART} part")
+        contract = contract.model_copy(update={"certainty": fit_certainty(Path(output), trained, coverage)})
+        size = _written(collapsed, contract, trace, output)
+    return Exported(Path(output), size, collapsed, contract)
 
 
 def export_network(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,9 +72,10 @@ class FramePipeline:
     def _decision(self, number: int, member_logits: NDArray[np.float32]) -> Decision:
         steps = self.samples.shape[1]
         contract = self.model.contract
-        return Decision(
+        made = Decision(
             None, steps - 1, number, steps, member_logits, contract.classes, final=True, units=contract.units
         )
+        return made if contract.certainty is None else replace(made, **Decision.certainty_of(contract, steps))
 
     def summary(self) -> dict[str, object]:
         """Return the counters of the run: samples, decisions and spikes."""

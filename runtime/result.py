@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from axonnx.runtime.engines.interface import Chunk
 from axonnx.runtime.format.contract import Contract
-from axonnx.runtime.streams.probabilities import entropy, joint_logits, mean_probabilities, mutual_information, softmax
+from axonnx.runtime.streams.probabilities import (
+    entropy,
+    joint_logits,
+    mean_probabilities,
+    mutual_information,
+    possible_classes,
+    softmax,
+)
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -42,7 +49,16 @@ class RunResult:
     def probabilities(self) -> Doubles:
         """Probabilities [B, classes], the mean over the members; a network that gives real values has none."""
         self._contract.needs_classes("this result", "a probability")
-        return mean_probabilities(self.member_logits)
+        certainty = self._contract.certainty
+        return mean_probabilities(self.member_logits, 1.0 if certainty is None else certainty.scale)
+
+    @cached_property
+    def possible(self) -> NDArray[np.bool_] | None:
+        """Which classes [B, classes] are possible with the coverage that the file states; None if it states none."""
+        certainty = self._contract.certainty
+        if certainty is None:
+            return None
+        return possible_classes(self.member_logits, certainty.margin(self.state.step))
 
     @cached_property
     def entropy(self) -> Doubles:

@@ -15,13 +15,13 @@ from torch import Tensor, nn
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import write_text
+from axonnx.export.certainty import exact_scale, fitted_scale
 from axonnx.export.convert.live import load_live, write_images, write_samples
 from axonnx.export.convert.nir_neurons import NIRS_OWN, Assumed, Reset, Tie
 from axonnx.export.convert.nir_source import NirSource, nir_source
 from axonnx.export.convert.plan import Plan, Rule
 from axonnx.export.convert.proof import Proof, prove
 from axonnx.export.convert.source import Seen, Source, torch_source
-from axonnx.export.convert.temperature import exact_scale, fitted_scale
 from axonnx.export.convert.witness import RECORDED, recorded, witnessed
 from axonnx.export.exporting import Exported, export_run
 from axonnx.export.graph.grid import Stored

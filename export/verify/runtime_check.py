@@ -8,19 +8,20 @@ network in torch, which goes through each window from rest, bin by bin, on bins 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from axonnx.export.graph.capture import Member
+from axonnx.export.verify.plain_certainty import plain_distances
 from axonnx.export.verify.plain_events import QUANTILES, entering_plainly, plain_normal, plainly
 from axonnx.export.verify.structure import Findings, Subject
-from axonnx.models import MEAN_FIELD, Replay, SpikingNetwork
+from axonnx.models import MEAN_FIELD, Fire, Replay, SpikingNetwork
 from axonnx.runtime.binning.settings import Binning
 from axonnx.runtime.events.arrays import Events
 from axonnx.runtime.format.names import NOISE
@@ -122,6 +123,11 @@ class Stream:
         yield from self._compare(f"a stream with early exit at {stop_at:.6f}", self._in_pieces(stop_at), ended)
 
     @property
+    def _scale(self) -> float:
+        certainty = self.subject.contract.certainty
+        return 1.0 if certainty is None else certainty.scale
+
+    @property
     def _binning(self) -> Binning:
         binning = self.subject.contract.input.binning
         assert binning is not None
@@ -135,26 +141,15 @@ class Stream:
         for window, seen in enumerate(np.split(frames, len(frames) // length)):
             x = torch.from_numpy(entering_plainly(seen, self.subject.contract.input))
             noise = self.model.noise(self.seed, [window], 0, length)
-            members = [self._running(member, x, noise) for member in self.subject.collapsed.members]
+            members = [running_logits(member, x, noise)[:, 0] for member in self.subject.collapsed.members]
             for step in range(length):
                 logits = np.stack([each[step] for each in members])
                 yield Said(window * length + step, logits, step + 1 == length, early=False)
 
-    def _running(self, member: Member, x: torch.Tensor, noise: dict[str, Floats]) -> list[Floats]:
-        """Return the running means of one member's logits, [classes] after each step."""
-        prefix, network = member.prefix, cast(SpikingNetwork, member.network)
-        drawn = {name.removeprefix(NOISE + prefix): torch.from_numpy(value) for name, value in noise.items()}
-        fire, state, found = Replay(drawn) if drawn else MEAN_FIELD, None, []
-        for frame in x:
-            output = network.step(frame, state, fire)
-            state = output.state
-            found.append(output.logits[0].numpy())
-        return found
-
     def _early(self, expected: Sequence[Said]) -> tuple[float, list[Said]]:
         """Return a probability that ends some windows early, and what must be said with it."""
         length = self._binning.bins
-        surest = [max(plain_probabilities(said.logits)) for said in expected]
+        surest = [max(plain_probabilities(said.logits, self._scale)) for said in expected]
         middle = np.sort(surest)[len(surest) // 3 : 2 * len(surest) // 3 + 2]
         widest = int(np.diff(middle).argmax())  # so that no rounding of a probability decides
         stop_at = float(middle[widest : widest + 2].mean())
@@ -205,7 +200,7 @@ class Stream:
         if not np.array_equal(decision.member_logits, said.logits):
             worst = float(np.abs(decision.member_logits - said.logits).max())
             return f"its logits differ from the collapsed network's by up to {worst:.3g}"
-        p = plain_probabilities(said.logits)
+        p = plain_probabilities(said.logits, self._scale)
         if not np.allclose(decision.probabilities, p, rtol=DOUBLES, atol=DOUBLES):
             return f"its probabilities are {decision.probabilities.tolist()}; its logits give {p}"
         if decision.label != (label := self.subject.contract.classes[p.index(max(p))]) and p.count(max(p)) == 1:
@@ -213,15 +208,46 @@ class Stream:
         entropies = {"entropy": plain_entropy(p)}
         if len(said.logits) > 1:
             each = [plain_entropy(plain_probabilities(row[None])) for row in said.logits]
-            entropies["mutual_information"] = entropies["entropy"] - math.fsum(each) / len(each)
+            whole = plain_entropy(plain_probabilities(said.logits))
+            entropies["mutual_information"] = whole - math.fsum(each) / len(each)
         for name, value in entropies.items():
             if not abs(getattr(decision, name) - value) <= DOUBLES:
                 return f"its {name} is {getattr(decision, name):.9g}; its logits give {value:.9g}"
+        if (certainty := self.subject.contract.certainty) is not None:
+            behind = plain_distances(said.logits.tolist())
+            margin = certainty.margins[said.bin % self._binning.bins]
+            names = zip(self.subject.contract.classes, behind, strict=True)
+            possible = tuple(name for name, far in names if far <= margin or name == decision.label)
+            if decision.possible != possible or (decision.answer is None) != (len(possible) > 1):
+                return f"it says that {decision.possible} are possible; its logits and margin give {possible}"
         return None
 
 
-def plain_probabilities(member_logits: Floats) -> list[float]:
-    """Return the mean over members of e^z / Σ e^z."""
+@torch.no_grad()
+def running_logits(member: Member, x: torch.Tensor, noise: Mapping[str, Floats]) -> Floats:
+    """Return the running means of one member's logits [T, B, classes], of the collapsed network in torch."""
+    prefix, network = member.prefix, member.network
+    drawn = {name.removeprefix(NOISE + prefix): torch.from_numpy(value) for name, value in noise.items()}
+    fire: Fire = Replay(drawn) if drawn else MEAN_FIELD
+    if not isinstance(network, SpikingNetwork):
+        only: Floats = network(x, fire).logits[None].numpy()
+        return only
+    state, found = None, []
+    for frame in x:
+        output = network.step(frame, state, fire)
+        state = output.state
+        found.append(output.logits.numpy())
+    return np.stack(found)
+
+
+def plain_probabilities(member_logits: Floats, scale: float = 1.0) -> list[float]:
+    """Return the mean over members of e^z / Σ e^z; to the power of ``scale``, normalised."""
+    mean = _plain_mean(member_logits)
+    powers = [math.exp(scale * math.log(p)) if p > 0 else 0.0 for p in mean]
+    return [power / math.fsum(powers) for power in powers]
+
+
+def _plain_mean(member_logits: Floats) -> list[float]:
     rows = []
     for logits in member_logits.tolist():
         powers = [math.exp(z - max(logits)) for z in logits]

@@ -10,6 +10,7 @@ runtime       noise, windows, saved sessions, early exit and probabilities again
 values        of a regression, in place of the next two: its values beside the training network's
 decisions     accuracy against the training network's, sample by sample
 accuracies    what the file states of itself, measured again
+certainty     temperature and margins on the samples that they were fitted on, none of which may be a test sample
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from axonnx.export.verify.accuracy import (
     compare_values,
 )
 from axonnx.export.verify.calibration_check import CALIBRATED_ON, check_calibration
+from axonnx.export.verify.certainty_check import check_certainty
 from axonnx.export.verify.collapse_check import CollapseCheck, references
 from axonnx.export.verify.free_running import (
     check_ensemble_results,
@@ -188,6 +190,9 @@ def _run(subject: Subject, model: str | Path, settings: VerifySettings, stages: 
     if _first(settings):
         with stages.stage("accuracies") as found:
             stated = check_stated(subject, tell, found)
+        if subject.contract.certainty is not None:
+            with stages.stage("certainty") as found:
+                check_certainty(subject, found)
     result = _result(model, trained, settings, stages.done, comparisons)
     return result.model_copy(update={"accuracy": tuple(scores), "stated": tuple(stated), "paired": paired})
 

@@ -27,8 +27,8 @@ from axonnx.runtime.program.instructions import Neurons, Program
 from axonnx.train.config.read import parse_config, to_toml
 from axonnx.train.trained import Origin
 
-# What a file may choose: how it was collapsed and written. The accuracies are measured again, not derived.
-CHOICES = ("collapse", "form", "accuracy", "measured")
+# What a file may choose: how it was collapsed and written. Accuracies and certainty are measured again, not derived.
+CHOICES = ("collapse", "form", "accuracy", "measured", "certainty")
 
 
 @dataclass

@@ -227,6 +227,32 @@ class DecisionContract(Part):
     fitted: int = Field(0, ge=0, le=2**40, description="samples on which the temperature was fitted; 0: it was not")
 
 
+class CertaintyContract(Part):
+    """How sure the network may be called, fitted on samples that neither training nor test has."""
+
+    scale: float = Field(
+        1.0,
+        gt=0,
+        lt=UNITS,
+        description="1 / temperature: probabilities are softmax(scale · logits); of an ensemble, "
+        "of the logarithm of its mean probabilities",
+    )
+    coverage: float = Field(gt=0, lt=1, description="share of samples whose true class is among the possible ones")
+    margins: tuple[Annotated[float, Field(ge=0)], ...] = Field(
+        min_length=1,
+        max_length=MOST_BINS,
+        description="for each time step, how far below the largest logit those of possible classes may be; logits of "
+        "an ensemble are summed over its members",
+    )
+    part: Name = Field("validation", description="part of the data set that this was fitted on")
+    samples: int = Field(ge=1, le=2**40, description="number of its samples")
+    digest: Name = Field(description="sha256 of their fingerprints in ascending order, each as 8 bytes, little-endian")
+
+    def margin(self, steps: int) -> float:
+        """Return the margin after so many time steps of a window."""
+        return self.margins[min(steps, len(self.margins)) - 1]
+
+
 class Provenance(Part):
     """The origin of the network."""
 
@@ -290,6 +316,9 @@ class Contract(Part):
     decision: DecisionContract | None = Field(
         None, description="how the source of an imported network decides; only written for such networks"
     )
+    certainty: CertaintyContract | None = Field(
+        None, description="temperature and sets of possible classes; only written if they were fitted"
+    )
     accuracy: tuple[AccuracyContract, ...] = Field((), description="accuracies measured at export, for each way to run")
     measured: MeasuredOn | None = Field(None, description="data on which the accuracies were measured")
     provenance: Provenance = Field(Provenance(), description="origin of the network")
@@ -297,7 +326,7 @@ class Contract(Part):
     @model_serializer(mode="wrap")
     def _as_before(self, made: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leave out what only some files state, so that all others have the same bytes as before it was added."""
-        found = _without(made(self), "decision", "units")
+        found = _without(made(self), "decision", "units", "certainty")
         return {name: value for name, value in found.items() if name != "dynamics" or value != "float"}
 
     @model_validator(mode="after")
@@ -347,6 +376,18 @@ class Contract(Part):
             steps: Number of time steps so far.
         """
         return readout / np.float32(steps) if self.logits == "total / steps" else readout.copy()
+
+    @model_validator(mode="after")
+    def _a_margin_for_each_step(self) -> Self:
+        if self.certainty is None:
+            return self
+        steps = self.input.steps or 1
+        if self.units is not None or len(self.certainty.margins) != steps:
+            raise ValueError(
+                f"{len(self.certainty.margins)} margins for {steps} time steps of a network that gives "
+                f"{'classes' if self.units is None else 'real values'}; expected one for each step, and classes"
+            )
+        return self
 
     def needs_classes(self, where: str, what: str) -> None:
         """Refuse ``what`` for a network that gives real values.

@@ -15,7 +15,7 @@ from axonnx.runtime.format.network_input import device_sensor, to_input
 from axonnx.runtime.program.instructions import Program
 from axonnx.runtime.program.layer_noise import draw_noise
 from axonnx.runtime.streams.adapt import Adapter, Region
-from axonnx.runtime.streams.probabilities import joint_logits
+from axonnx.runtime.streams.probabilities import joint_logits, possible_classes
 
 Floats = NDArray[np.float32]
 MODULUS = 2**32
@@ -45,6 +45,8 @@ def selftest_sum(program: Program) -> int:
         logits = contract.logits_of(chunk.logits[:, 0], step + 1) + np.float32(0)
         words += logits.astype("<f4").view("<u4").ravel().tolist()
         words += [int(joint_logits(logits).argmax())] if contract.units is None else []
+        if contract.certainty is not None:
+            words += possible_classes(logits, contract.certainty.margin(step + 1)).astype(int).tolist()
     return _mixed(words)
 
 

@@ -42,7 +42,7 @@ from axonnx.runtime.measure.samples import Samples
 from axonnx.runtime.program.compilation import compile_program
 from axonnx.runtime.program.instructions import Program
 from axonnx.runtime.program.layer_noise import draw_noise
-from axonnx.runtime.streams.probabilities import joint_logits
+from axonnx.runtime.streams.probabilities import joint_logits, possible_classes
 
 Floats = NDArray[np.float32]
 SAMPLES = 16
@@ -276,12 +276,19 @@ class _Reading:
 
     def _decisions(self, lines: list[str], each: Expected) -> list[str]:
         """Return what is wrong with the labels in front of lines."""
-        wrong = []
+        wrong, certainty = [], self.program.contract.certainty
         for window, (line, winner) in enumerate(zip(lines, each.winners, strict=True)):
             label = self.program.contract.classes[winner]
             if not line.startswith(f"{label}  "):
                 where = f"{self.name}: window {window} of {each.given.name}"
                 wrong.append(f"{where}: it says {line.partition('  ')[0]!r}, the file says {label!r}")
+            elif certainty is not None:
+                steps = each.given.frames.shape[1]
+                marks = possible_classes(each.seen[LOGITS][:, window], certainty.margin(steps))
+                names = [self.program.contract.classes[number] for number in np.flatnonzero(marks)]
+                if f"  possible: {', '.join(names)}  (" not in line:
+                    where = f"{self.name}: window {window} of {each.given.name}"
+                    wrong.append(f"{where}: it says {line.partition('  (')[0]!r}; possible are {', '.join(names)}")
         return wrong
 
 

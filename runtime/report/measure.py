@@ -17,8 +17,9 @@ from axonnx.runtime.format.names import MEMBRANE, SPIKES, under
 from axonnx.runtime.format.network_input import to_input
 from axonnx.runtime.measure.operations import SynapseCounter
 from axonnx.runtime.measure.samples import Chosen
+from axonnx.runtime.measure.uncertainty import possible_by_step
 from axonnx.runtime.program.layer_noise import draw_noise
-from axonnx.runtime.streams.probabilities import mean_probabilities
+from axonnx.runtime.streams.probabilities import mean_probabilities, mutual_information, softmax
 
 BATCH = 16
 
@@ -61,6 +62,8 @@ class Measured:
     operations: Mapping[str, float]
     shown: tuple[Sample, ...] = ()
     truth: Floats | None = None  # [N, values], of a regression
+    possible: NDArray[np.bool_] | None = None  # [N, T, classes], if the file states sets of classes
+    disagreement: Doubles | None = None  # [N], the mutual information of an ensemble's members at the end
 
     @property
     def right(self) -> NDArray[np.bool_] | None:
@@ -79,11 +82,18 @@ def measure(engine: Engine, samples: Chosen, shown: int, seed: int = 0, tell: Te
     if not len(samples.frames):
         raise AxonnxError(f"{samples.source}: no samples to run")
     batches = _Batches(engine, samples, seed)
-    probabilities, counts = [], _Counts()
+    probabilities, possible, disagreement, counts = [], [], [], _Counts()
+    certainty = engine.program.contract.certainty
     for start in range(0, len(samples.frames), BATCH):
         numbers = range(start, min(start + BATCH, len(samples.frames)))
         synapses = SynapseCounter(engine.program, len(numbers))
-        probabilities.append(np.stack([counts.add(step, synapses) for step in batches.through(numbers)], 1))
+        steps = [counts.add(step, synapses) for step in batches.through(numbers)]
+        probabilities.append(np.stack([step.probabilities for step in steps], 1))
+        if certainty is not None:
+            logits = np.stack([step.logits for step in steps])
+            possible.append(possible_by_step(logits, certainty.margins).swapaxes(0, 1))
+        if engine.program.contract.collapse.members > 1:
+            disagreement.append(mutual_information(softmax(steps[-1].logits)))
         tell(f"{numbers.stop} of {len(samples.frames)} samples run")
     decided = np.concatenate(probabilities)
     chosen = _chosen(engine.program.contract, decided[:, -1], samples, shown)
@@ -97,6 +107,8 @@ def measure(engine: Engine, samples: Chosen, shown: int, seed: int = 0, tell: Te
         {name: total / len(decided) for name, total in counts.operations.items()},
         tuple(batches.in_detail(number) for number in chosen),
         samples.values,
+        np.concatenate(possible) if possible else None,
+        np.concatenate(disagreement) if disagreement else None,
     )
 
 
@@ -125,6 +137,7 @@ class _Step(NamedTuple):
     number: int
     x: Floats
     chunk: Chunk
+    logits: Floats  # [members, B, classes]
     probabilities: Doubles
 
 
@@ -145,8 +158,10 @@ class _Batches:
             chunk = self.engine.advance(state, x, noise, trace=True)
             state = chunk.state
             logits = contract.logits_of(chunk.logits, step + 1)
-            so_far = mean_probabilities(logits) if contract.units is None else logits[0].astype(np.float64)
-            yield _Step(step, x, chunk, so_far)
+            scale = 1.0 if contract.certainty is None else contract.certainty.scale
+            real = contract.units is not None
+            so_far = logits[0].astype(np.float64) if real else mean_probabilities(logits, scale)
+            yield _Step(step, x, chunk, logits, so_far)
 
     def in_detail(self, number: int) -> Sample:
         """One sample with all its traces."""
@@ -174,11 +189,11 @@ class _Counts:
         self.spikes: dict[str, list[int]] = {}
         self.operations: Counter[str] = Counter()
 
-    def add(self, step: _Step, synapses: SynapseCounter) -> Doubles:
-        """Count a step and return its probabilities."""
+    def add(self, step: _Step, synapses: SynapseCounter) -> _Step:
+        """Count a step and return it."""
         for name, fired in under(SPIKES, step.chunk.traces).items():
             per_step = self.spikes.setdefault(name, [])
             per_step.extend([0] * (step.number + 1 - len(per_step)))
             per_step[step.number] += int(np.count_nonzero(fired))
         self.operations.update(synapses.count(step.x, step.chunk.traces)[1])
-        return step.probabilities
+        return step

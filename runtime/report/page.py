@@ -8,6 +8,7 @@ from axonnx.runtime.report.decisions import decisions_section
 from axonnx.runtime.report.markup import Html, document, element, page_script
 from axonnx.runtime.report.material import Material
 from axonnx.runtime.report.panel import live_section
+from axonnx.runtime.report.risk import certainty_section
 from axonnx.runtime.report.samples import samples_section
 from axonnx.runtime.report.summary import (
     in_a_sentence,
@@ -28,6 +29,7 @@ ANCHORS = {
     "live": "Live",
     "samples": "Samples",
     "decisions": "Decisions",
+    "certainty": "Certainty",
     "activity": "Activity",
     "provenance": "Provenance",
 }
@@ -72,6 +74,7 @@ def _main(material: Material) -> Html:
         live_section(material),
         samples_section(material),
         decisions_section(material),
+        certainty_section(material),
         activity_section(material),
         provenance_section(material),
     )

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.binning.rules import Outside
-from axonnx.runtime.streams.probabilities import entropy, joint_logits, mean_probabilities, mutual_information, softmax
+from axonnx.runtime.format.contract import Contract
+from axonnx.runtime.streams.probabilities import (
+    entropy,
+    joint_logits,
+    mean_probabilities,
+    mutual_information,
+    possible_classes,
+    softmax,
+)
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -23,7 +31,7 @@ class Decision:
     """A network's decision at the end of a bin.
 
     ``member_logits`` are the network's own bits; everything else is computed from them. The probabilities of an
-    ensemble are the mean over its members, and ``logits`` is the logarithm of that mean. So softmax(logits) =
+    ensemble are the mean over its members, and ``logits`` is the logarithm of that mean. So softmax(scale · logits) =
     probabilities holds for single networks and for ensembles.
 
     Attributes:
@@ -41,6 +49,8 @@ class Decision:
             no probabilities and no entropy.
         outside: For a whole recording, its events that are in no bin, by reason.
         epoch: How often the clock of a live source went back before; bins and windows are counted anew each time.
+        scale: 1 / temperature, if the file states one.
+        margin: How far behind the best a possible class may be in this time step, if the file states a coverage.
     """
 
     t_us: int | None  # end of the bin on the stream's clock; None for images and frames
@@ -56,12 +66,20 @@ class Decision:
     units: tuple[str, ...] | None = None  # of real values, which a regression gives in place of a decision
     outside: Outside | None = None  # for a whole recording: its events that are in no bin, by reason
     epoch: int = 0  # how often the clock of a live source went back before
+    scale: float = 1.0
+    margin: float | None = None
 
     def __repr__(self) -> str:
         when = "" if self.t_us is None else f" at {self.t_us / 1e6:.3f} s"
         if self.units is not None:
             return f"Decision({self.text}{when}{'' if self.final else ', not final'})"
         return f"Decision({self.label!r}, {100 * self.confidence:.1f} %{when}{'' if self.final else ', not final'})"
+
+    @staticmethod
+    def certainty_of(contract: Contract, steps: int) -> dict[str, Any]:
+        """Return scale and margin after so many time steps, as fields of a decision; nothing if the file has none."""
+        found = contract.certainty
+        return {} if found is None else {"scale": found.scale, "margin": found.margin(steps)}
 
     @classmethod
     def made_of(cls, **fields: Any) -> Decision:
@@ -96,7 +114,7 @@ class Decision:
         """
         if self.units is not None:
             raise AxonnxError(f"this decision has real values ({self.text}), no probabilities; use values")
-        return mean_probabilities(self.member_logits)
+        return mean_probabilities(self.member_logits, self.scale)
 
     @cached_property
     def logits(self) -> Floats:
@@ -114,6 +132,18 @@ class Decision:
     def label(self) -> str:
         """Name of the class with the highest probability."""
         return self.classes[self.winner]
+
+    @cached_property
+    def possible(self) -> tuple[str, ...]:
+        """Names of the classes that are possible with the coverage that the file states; without one, the label."""
+        if self.margin is None:
+            return (self.label,)
+        return tuple(np.array(self.classes)[possible_classes(self.member_logits, self.margin)].tolist())
+
+    @property
+    def answer(self) -> str | None:
+        """The label if no other class is possible; else None: the network abstains."""
+        return self.label if len(self.possible) == 1 else None
 
     @property
     def confidence(self) -> float:
@@ -156,6 +186,8 @@ class Decision:
             "logits": self.logits.tolist(),
             "entropy": self.entropy,
         }
+        if self.margin is not None:
+            facts |= {"possible": list(self.possible), "answer": self.answer}
         if len(self.member_logits) > 1:
             facts |= {"mutual_information": self.mutual_information, "member_logits": self.member_logits.tolist()}
         if self.epoch:

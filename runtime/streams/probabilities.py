@@ -1,4 +1,4 @@
-"""Compute probabilities and their uncertainty from the logits of a network or an ensemble; decide on early exit."""
+"""Compute probabilities, their uncertainty and possible classes from the logits of a network or an ensemble."""
 
 from __future__ import annotations
 
@@ -16,10 +16,40 @@ def softmax(logits: Floats | Doubles) -> Doubles:
     return normalised
 
 
-def mean_probabilities(member_logits: Floats) -> Doubles:
-    """Return p = mean_m softmax(z_m) for logits [members, …, classes]."""
+def mean_probabilities(member_logits: Floats, scale: float = 1.0) -> Doubles:
+    """Return p = mean_m softmax(z_m) for logits [members, …, classes]; with a scale p^scale, normalised.
+
+    A scale (1 / temperature) moves no decision: the largest probability stays the largest.
+    """
     mean: Doubles = softmax(member_logits).mean(0)
-    return mean
+    if scale == 1.0:
+        return mean
+    if len(member_logits) == 1:  # keeps what the softmax would round to zero
+        return softmax(scale * member_logits[0].astype(np.float64))
+    return softmax(scale * np.log(np.maximum(mean, 1e-300)))
+
+
+def behind_the_best(member_logits: Floats) -> Doubles:
+    """Return how far each class [members, …, classes] is behind the best one: sums over members, no exponential.
+
+    Doubles are added in the order of the members, so every language gets the same bits.
+    """
+    total = member_logits[0].astype(np.float64)
+    for logits in member_logits[1:]:
+        total = total + logits
+    distance: Doubles = total.max(-1, keepdims=True) - total
+    return distance
+
+
+def possible_classes(member_logits: Floats, margin: float) -> NDArray[np.bool_]:
+    """Return which classes are possible, [members, …, classes] to […, classes]: not more than ``margin`` behind.
+
+    The class that is decided for is always one of them.
+    """
+    possible = behind_the_best(member_logits) <= margin
+    winner = joint_logits(member_logits).argmax(-1)
+    np.put_along_axis(possible, np.asarray(winner)[..., None], True, -1)
+    return possible
 
 
 def joint_logits(member_logits: Floats) -> Floats:

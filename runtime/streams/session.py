@@ -268,6 +268,7 @@ class Session:
             windows=outcome.windows,
             ended_after=ended_after,
             **({"epoch": self.epoch} if self.epoch else {}),
+            **Decision.certainty_of(self.engine.program.contract, outcome.steps),
         )
 
     def _check_finished(self) -> None:

@@ -69,6 +69,7 @@ class Windows:
         self.engine, self.noise, self.rules = engine, noise, rules
         self.contract = engine.program.contract
         self.length = window_length(self.contract, engine.program.name)
+        self._scale = 1.0 if self.contract.certainty is None else self.contract.certainty.scale
         if rules.continuous and engine.program.clocked:
             raise AxonnxError(
                 f"{engine.program.name}: cannot run continuously: its normalisation has separate parameters for each "
@@ -213,7 +214,7 @@ class Windows:
     def _outcome(self, at: int, steps: int, readout: Floats) -> Outcome:
         stop_at = self.rules.stop_at
         logits = self.contract.logits_of(readout, steps)
-        sure = stop_at is not None and bool(is_sure(mean_probabilities(logits), stop_at))
+        sure = stop_at is not None and bool(is_sure(mean_probabilities(logits, self._scale), stop_at))
         final = sure or steps == self.length
         self.decided = final
         return Outcome(at, steps, logits, final, early=sure and steps < self.length)

@@ -150,7 +150,8 @@ def test_options_are_those_of_the_function_that_is_called():
     options = read("export", VERBS["export"], ["r", "-o", "m.onnx", "--collapse", "sampled", "--members", "3"])
     assert options.of() == {
         "output": "m.onnx", "collapse": "sampled", "members": 3, "seed": 0, "calibrate": False, "prune": None,
-        "weights": "int16", "form": "sequence", "trace": False, "passes": 8, "limit": None, "dt": 1e-4,
+        "weights": "int16", "form": "sequence", "trace": False, "passes": 8, "limit": None,
+        "coverage": None, "dt": 1e-4,
     }  # fmt: skip
 
 

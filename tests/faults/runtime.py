@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from axonnx.export import certainty
 from axonnx.export.verify import accuracy
 from axonnx.runtime.binning.stream import Binner
 from axonnx.runtime.engines.state import State
@@ -164,9 +165,69 @@ def probabilities_of_half_the_logits(bench: Bench) -> Ended:
 
     def plant(patch: pytest.MonkeyPatch) -> None:
         mean = decision.mean_probabilities
-        patch.setattr(decision, "mean_probabilities", lambda logits: mean(logits / np.float32(2)))
+        patch.setattr(decision, "mean_probabilities", lambda logits, scale: mean(logits / np.float32(2), scale))
 
     return bench.verify(bench.file, bench.run, plant=plant)
+
+
+def certain(bench: Bench) -> tuple[Path, Path]:
+    """A run with a validation part, and its file with a coverage."""
+    run = bench.once("validated", lambda: bench.train("--data.validation.share", "0.15"))
+    return run, bench.once("certain", lambda: bench.export(run, "--coverage", "0.9"))
+
+
+@ends(0, "none of which is of 'test'")
+def a_file_with_a_coverage(bench: Bench) -> Ended:
+    """Nothing is planted."""
+    run, file = certain(bench)
+    return bench.verify(file, run)
+
+
+@ends(1, "are possible; its logits and margin give")
+def sets_of_classes_with_half_the_margin(bench: Bench) -> Ended:
+    """What a device says is possible, and the file does not."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        possible = decision.possible_classes
+        patch.setattr(decision, "possible_classes", lambda logits, margin: possible(logits, margin / 2))
+
+    run, file = certain(bench)
+    return bench.verify(file, run, plant=plant)
+
+
+@ends(1, "certainty was fitted on", quick=True)
+def margins_fitted_on_the_test_part(bench: Bench) -> Ended:
+    """They hold what was measured there, whatever they promise elsewhere."""
+    run, _ = certain(bench)
+    return bench.verify(bench.export(run, "--coverage", "0.9", plant=fitted_on_test), run)
+
+
+def fitted_on_test(patch: pytest.MonkeyPatch) -> None:
+    """The validation part is taken from the test part."""
+    patch.setattr(certainty, "PART", "test")
+
+
+@ends(1, "needs", quick=True)
+def margins_one_place_too_small(bench: Bench) -> Ended:
+    """⌊n · coverage⌋ in the place of ⌈(n + 1) · coverage⌉."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(certainty, "rank_of", lambda coverage, samples: int(samples * coverage))
+
+    run, _ = certain(bench)
+    return bench.verify(bench.export(run, "--coverage", "0.9", plant=plant), run)
+
+
+@ends(1, "a smaller one (")
+def a_temperature_of_half_the_logits(bench: Bench) -> Ended:
+    """Twice as hot as the loss wants it."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        fitted = certainty.fitted_scale
+        patch.setattr(certainty, "fitted_scale", lambda outputs, labels: (fitted(outputs, labels) or 1.0) / 2)
+
+    run, _ = certain(bench)
+    return bench.verify(bench.export(run, "--coverage", "0.9", plant=plant), run)
 
 
 @ends(1, "its entropy is")

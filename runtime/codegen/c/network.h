@@ -21,6 +21,7 @@ enum {
     NETWORK_OVER = -2,      /* the network has no parameters for more time steps: call network_reset */
     NETWORK_NO_EVENTS = -3, /* this network takes only frames */
     NETWORK_FUSED = -4,     /* the compiler fused products with additions, which changes bits: see the Makefile's flags */
+    NETWORK_UNSURE = -6,    /* more than one class is possible: the network abstains */
     NETWORK_WRONG = -5,     /* the self-test gave another result than the file */
     NETWORK_OFF_SENSOR = -10,   /* the event is off the sensor that the network expects */
     NETWORK_BAD_POLARITY = -11, /* its polarity is unknown */
@@ -50,6 +51,13 @@ void network_logits(const network_state *n, float logits[NETWORK_MEMBERS][NETWOR
 #ifndef NETWORK_VALUES
 /* Return the class with the largest logit; for an ensemble, with the largest mean probability. */
 int network_decision(const network_state *n);
+#endif
+#ifdef NETWORK_MARGINS
+/* Mark the classes that are possible in this time step with the file's coverage, and return how many they are. The class
+   of network_decision is always one of them. */
+int network_possible(const network_state *n, uint8_t possible[NETWORK_CLASSES]);
+/* Return the class if no other is possible, else NETWORK_UNSURE. */
+int network_answer(const network_state *n);
 #endif
 /* Return the name of the instruction set in use; return 0 if its compiler did not fuse operations. */
 const char *network_isa(void);

@@ -12,6 +12,8 @@ import textwrap
 from collections.abc import Sequence
 from importlib import resources
 
+import numpy as np
+
 from axonnx.base.errors import AxonnxError
 from axonnx.native import FOLDER
 from axonnx.runtime.binning.settings import Binning
@@ -22,7 +24,7 @@ from axonnx.runtime.codegen.order import Order
 from axonnx.runtime.codegen.plan import Plan
 from axonnx.runtime.codegen.rows import DENSE_FROM, header
 from axonnx.runtime.events.arrays import Sensor
-from axonnx.runtime.format.contract import FitContract, results_of
+from axonnx.runtime.format.contract import Contract, FitContract, results_of
 from axonnx.runtime.format.names import MEMBRANE, SPIKES
 from axonnx.runtime.format.network_input import describe_device
 from axonnx.runtime.format.opset import OPS
@@ -215,7 +217,11 @@ def _decision(program: Program) -> str:
     """Return the code that decides; a network that gives real values has none."""
     if program.contract.units is not None:
         return ""
-    return library("decision.c" if program.contract.collapse.members == 1 else "ensemble.c")
+    decision = library("decision.c" if program.contract.collapse.members == 1 else "ensemble.c")
+    certainty = program.contract.certainty
+    if certainty is None:
+        return decision
+    return "\n".join([decision, doubles("MARGINS", np.array(certainty.margins)[:, None]), library("certainty.c")])
 
 
 def _labels(program: Program) -> str:
@@ -283,6 +289,7 @@ def _numbers(program: Program) -> list[tuple[str, object, str]]:
         ("CLASSES", len(contract.classes), ""),
         *([] if contract.units is None else [("VALUES", 1, "the network gives real values and has no classes")]),
         ("MEMBERS", contract.collapse.members, "members of the ensemble"),
+        *_certainty(contract),
         ("SPIKING", int(contract.kind == "spiking"), ""),
         ("MEAN", int(contract.logits == "total / steps"), "1 if logits are the mean over time steps"),
         ("STEPS", given.steps or 1, "time steps of one window"),
@@ -304,6 +311,14 @@ def _numbers(program: Program) -> list[tuple[str, object, str]]:
         ("BIN_EVENTS", f"UINT32_C({binning.most_events or 0})", "events that end a bin earlier; 0: none do"),
         ("FROM_FIRST", int(binning.origin == "first"), "1 if bin 0 begins at the first event instead of time zero"),
     ]
+
+
+def _certainty(contract: Contract) -> list[tuple[str, object, str]]:
+    found = contract.certainty
+    if found is None:
+        return []
+    about = f"time steps with a margin, for sets of possible classes; stated coverage {found.coverage:g}"
+    return [("MARGINS", len(found.margins), about)]
 
 
 def _sensor(binning: Binning, fit: FitContract | None = None) -> list[tuple[str, object, str]]:

@@ -67,6 +67,11 @@ int network_selftest(network_state *n)
 #ifndef NETWORK_VALUES
         sum = mixed(sum, (uint32_t)network_decision(n));
 #endif
+#ifdef NETWORK_MARGINS
+        uint8_t possible[NETWORK_CLASSES];
+        network_possible(n, possible);
+        for (int c = 0; c < NETWORK_CLASSES; c++) sum = mixed(sum, possible[c]);
+#endif
     }
     network_init(n, 0, 0);
     return sum == SELFTEST_SUM ? 0 : NETWORK_WRONG;

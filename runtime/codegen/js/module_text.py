@@ -87,6 +87,7 @@ def _contract(program: Program) -> str:
     """Return the contract without the training details."""
     kept = {"kind", "classes", "input", "collapse", "layers", "tie", "reset_timing", "logits", "accuracy", "measured"}
     kept |= set() if program.contract.units is None else {"units"}
+    kept |= set() if program.contract.certainty is None else {"certainty"}
     facts = program.contract.model_dump(mode="json", include=kept)
     known = program.contract.provenance
     facts |= {"file": program.name, "data": known.data, "checkpoint": known.checkpoint}

@@ -46,7 +46,7 @@ function create({ seed = 0, sample = 0 } = {}) {
   // Logits of a single network, or the logarithm of an ensemble's probabilities.
   function logits() {
     const members = memberLogits();
-    return members.length === 1 ? members[0] : Float32Array.from(decision().probabilities, (p) => Math.log(Math.max(p, 1e-30)));
+    return members.length === 1 ? members[0] : Float32Array.from(meanProbabilities(members), (p) => Math.log(Math.max(p, 1e-30)));
   }
 
   // The decision so far; of a network that gives real values, these with their units instead.
@@ -56,12 +56,14 @@ function create({ seed = 0, sample = 0 } = {}) {
       const text = entries.map(([name, value], c) => `${name} ${Number(value.toPrecision(6))} ${contract.units[c]}`.trimEnd()).join('  ');
       return { values: Object.fromEntries(entries), units: contract.units, text, steps };
     }
-    const members = memberLogits().map(softmax);
-    const probabilities = members[0].map((_, c) => members.reduce((sum, each) => sum + each[c], 0) / members.length);
-    const scores = members.length === 1 ? memberLogits()[0] : probabilities;
+    const members = memberLogits(), mean = meanProbabilities(members), scores = members.length === 1 ? members[0] : mean;
+    const probabilities = contract.certainty ? tempered(members, mean, contract.certainty.scale) : mean;
     const winner = scores.indexOf(scores.reduce((a, b) => Math.max(a, b)));
     const entropy = -probabilities.reduce((sum, p) => sum + p * Math.log(Math.max(p, 1e-300)), 0) + 0;
-    return { class: winner, label: contract.classes[winner], probability: probabilities[winner], probabilities, entropy, steps };
+    const found = { class: winner, label: contract.classes[winner], probability: probabilities[winner], probabilities, entropy, steps };
+    if (!contract.certainty) return found;
+    const possible = possibleClasses(members, winner, steps);  // answer: null if the network abstains
+    return { ...found, possible, answer: possible.length === 1 ? found.label : null };
   }
 
   // Classify the first window of a recording {t, x, y, p}, from the contract's origin on; t is in microseconds.
@@ -136,6 +138,25 @@ function whole(name, value, most) {
   if (!Number.isInteger(value) || value < 0 || value > most) {
     throw new RangeError(`${name} is ${value}; expected a whole number from 0 to ${most}`);
   }
+}
+
+// The mean over the members of an ensemble.
+function meanProbabilities(members) {
+  const each = members.map(softmax);
+  return each[0].map((_, c) => each.reduce((sum, one) => sum + one[c], 0) / each.length);
+}
+
+// p^scale, normalised: 1 / scale is the temperature that the file states.
+function tempered(members, mean, scale) {
+  if (scale === 1) return mean;
+  return softmax(members.length === 1 ? Array.from(members[0], (z) => scale * z) : mean.map((p) => scale * Math.log(Math.max(p, 1e-300))));
+}
+
+// Names of the classes that are possible after so many steps: no exponential, sums of doubles in the order of the members.
+function possibleClasses(members, winner, steps) {
+  const { margins } = contract.certainty, margin = margins[Math.min(steps, margins.length) - 1];
+  const total = Array.from(members[0], (_, c) => members.reduce((sum, each) => sum + each[c], 0)), top = Math.max(...total);
+  return contract.classes.filter((_, c) => c === winner || top - total[c] <= margin);
 }
 
 // e^z / Σ e^z

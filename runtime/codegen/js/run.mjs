@@ -23,7 +23,7 @@ function printSpikes(network) {
 }
 
 function print(found, members, told) {
-  const result = found.text ?? `${found.label}  ${(100 * found.probability).toFixed(1)} %`;
+  const result = found.text ?? `${found.label}  ${(100 * found.probability).toFixed(1)} %${found.possible ? `  possible: ${found.possible.join(', ')}` : ''}`;
   console.log(`${result}  (${told}, ${found.steps} steps)`);
   for (const member of members) console.log(`logits ${Array.from(member, (value) => value.toPrecision(9)).join(' ')}`);
 }

@@ -33,6 +33,7 @@ function selftest() {
       mix(word.getUint32(0));
     }
     if (!contract.units) mix(network.decision().class);
+    if (contract.certainty) contract.classes.forEach((name) => mix(Number(network.decision().possible.includes(name))));
   }
   if (sum >>> 0 !== SELFTEST_SUM) throw new Error('the self-test failed: this is not the network of the file; compile it again');
 }

@@ -41,7 +41,19 @@ static void print_result(const network_state *n)
     for (int c = 0; c < NETWORK_CLASSES; c++) printf("%s %.6g %s  ", network_labels[c], (double)values[0][c], network_units[c]);
     printf("(");
 #else
-    printf("%s  (", network_labels[network_decision(n)]);
+    printf("%s  ", network_labels[network_decision(n)]);
+#ifdef NETWORK_MARGINS
+    uint8_t possible[NETWORK_CLASSES];
+    const char *before = "possible: ";
+    network_possible(n, possible);
+    for (int c = 0; c < NETWORK_CLASSES; c++)
+        if (possible[c]) {
+            printf("%s%s", before, network_labels[c]);
+            before = ", ";
+        }
+    printf("  ");
+#endif
+    printf("(");
 #endif
 }
 

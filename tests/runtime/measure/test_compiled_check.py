@@ -18,7 +18,7 @@ from ..codegen.js.node import needs_node
 from ..deploy.firmware import needs_board
 from ..streams.small_models import export_all
 
-KINDS = ("plain", "merged", "recurrent", "clocked", "noisy", "binary", "first", "ensemble", "frames", "images")
+KINDS = ("plain", "merged", "recurrent", "clocked", "noisy", "binary", "first", "certain", "frames", "images")
 
 
 @pytest.fixture(scope="module")
@@ -59,13 +59,29 @@ def test_javascript_is_equal(files, tmp_path, name):
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["plain", "noisy", "binary", "first", "ensemble", "frames"])
+@pytest.mark.parametrize("name", ["plain", "noisy", "binary", "first", "certain", "frames"])
 def test_c_is_equal(files, tmp_path, name):
     assert_equal(checked(files[name], tmp_path, "c"))
 
 
+@needs_node
+@pytest.mark.parametrize("new", ["top - total[c] < margin / 2", "top - total[c] <= 1e9"])
+def test_other_sets_of_classes_in_javascript_are_found(files, tmp_path, new):
+    found = checked(files["certain"], tmp_path, "js", edit=[("network.js", "top - total[c] <= margin", new)])
+    assert not found.verified
+    assert any("; possible are " in line for line in found.failures)
+
+
+@needs_compiler
+def test_other_sets_of_classes_in_c_are_found(files, tmp_path):
+    edit = [("network.c", "top - total[c] <= MARGINS", "2.0 * (top - total[c]) <= MARGINS")]
+    found = checked(files["certain"], tmp_path, "c", edit=edit)
+    assert not found.verified
+    assert any("; possible are " in line for line in found.failures)
+
+
 @needs_board
-@pytest.mark.parametrize("name", ["plain", "merged"])
+@pytest.mark.parametrize("name", ["plain", "merged", "certain"])
 def test_firmware_is_equal(files, tmp_path, name):
     assert_equal(checked(files[name], tmp_path, "cortex-m"))
 

@@ -23,7 +23,7 @@ def report(*words: object) -> int:
 
 def test_everything_at_once(tmp_path, capsys, model, run, verify_json, profile_json):
     page = tmp_path / "report.html"
-    words = [model, "--run", run, "--verify", verify_json, "--profile", profile_json, "--shown", 2]
+    words = [model, "--run", run, "--verify", verify_json, "--profile", profile_json]
     assert report(*words, "-o", page) == 0
     out = capsys.readouterr()
     assert f"wrote {page}:" in out.out
@@ -32,7 +32,7 @@ def test_everything_at_once(tmp_path, capsys, model, run, verify_json, profile_j
     assert found.faults == []
     assert found.count("p", "missing") == 0
     assert found.count("p", "warning") == 0
-    assert "2 of the 12 samples (all) of the test part" in found.text
+    assert "6 of the 12 samples (all) of the test part" in found.text
 
 
 def test_a_file_and_samples(tmp_path, monkeypatch, capsys, model, samples):
@@ -107,7 +107,7 @@ def test_a_run_with_other_weights_is_pointed_out(tmp_path, model, run, monkeypat
     ("words", "text"),
     [
         (["nothing.onnx"], "cannot be read"),
-        (["{model}", "--shown", "9", "--limit", "5"], "at least the 9"),
+        (["{model}", "--limit", "5"], "at least the 6"),
         (["{model}", "-o", "{folder}"], "name the file to write"),
         (["{model}", "-o", "{folder}/none/report.html"], "no such folder"),
         (["{model}", "--run", "{folder}"], "no run here"),
@@ -131,7 +131,7 @@ def test_a_file_and_samples_need_no_torch(tmp_path, model, samples):
 import sys
 sys.modules["torch"] = None
 from axonnx.cli import main
-sys.exit(main(["report", {str(model)!r}, "--data", {str(samples)!r}, "--limit", "4", "--shown", "1", "-o", "r.html"]))
+sys.exit(main(["report", {str(model)!r}, "--data", {str(samples)!r}, "--limit", "6", "-o", "r.html"]))
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -11,11 +11,12 @@ from axonnx.export.contract import make_contract
 from axonnx.export.write import build_model, write_model
 from axonnx.models import BinaryMLP, RecurrentSNN, SpikingMLP, variant
 from axonnx.runtime.binning import Binning, Sensor
-from axonnx.runtime.format.contract import InputContract
+from axonnx.runtime.format.contract import CertaintyContract, InputContract
 
 SENSOR = Sensor(width=8, height=6)
 BINNING = Binning(sensor=SENSOR, bins=5, bin_us=1000, clip=3)
 CLASSES = ("left", "right", "up", "down")
+CERTAINTY = CertaintyContract(scale=0.6, coverage=0.9, margins=(0.0, 0.5, 1.0, 4.0, 7.5), samples=50, digest="0" * 64)
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Sample:
     settings: CollapseSettings = CollapseSettings()  # noqa: RUF009 (frozen)
     entering: InputContract | None = None
     form: Literal["sequence", "step"] = "sequence"
+    certainty: CertaintyContract | None = None
 
 
 def samples() -> dict[str, Sample]:
@@ -48,6 +50,7 @@ def samples() -> dict[str, Sample]:
         "step": Sample(plain, form="step"),
         "binary": Sample(BinaryMLP(cells, [8], 4), BINNING.model_copy(update={"bins": 1})),
         "ensemble": Sample(plain, settings=CollapseSettings(mode="sampled", members=3)),
+        "certain": Sample(plain, settings=CollapseSettings(mode="sampled", members=3), certainty=CERTAINTY),
         "noisy": Sample(plain, settings=CollapseSettings(mode="stochastic")),
         "recurrent": Sample(_lively(RecurrentSNN(cells, [10], 4))),
         "clocked": Sample(SpikingMLP(cells, [6], 4, variant("sg-bn"), steps=5)),
@@ -93,5 +96,6 @@ def export(sample: Sample, path: Path) -> Path:
         steps = None if isinstance(sample.network, BinaryMLP) else 5
         entering = InputContract(name="events", shape=shape, steps=steps, binning=sample.binning, largest=limit)
     collapsed = collapse_network(sample.network, entering, sample.settings)
-    write_model(build_model(collapsed, make_contract(collapsed, CLASSES, sample.form)), path)
+    contract = make_contract(collapsed, CLASSES, sample.form).model_copy(update={"certainty": sample.certainty})
+    write_model(build_model(collapsed, contract), path)
     return path

@@ -10,13 +10,16 @@ from torch import nn
 import axonnx
 from axonnx.base.errors import AxonnxError
 from axonnx.cli import main
+from axonnx.export.certainty import exact_scale, fitted_scale
 from axonnx.export.convert import importing
-from axonnx.export.convert.temperature import exact_scale, fitted_scale
+from axonnx.export.verify.plain_certainty import check_margin, check_scale
 from axonnx.runtime.measure.metrics import metrics_of
 from axonnx.runtime.model import load
 from axonnx.runtime.streams.probabilities import softmax
 from axonnx.train.build import prepare
 from axonnx.train.config.read import read_config
+
+from .tiny_runs import make_run, write_frames
 
 SETTINGS = {"data.repeat": 25, "data.shift": 4}
 
@@ -236,3 +239,116 @@ def test_one_number_is_no_class_but_a_value_with_a_unit(tmp_path):
     assert done.proof.equal, done.proof.lines()
     (found, *_) = axonnx.load(done.exported.path).predict(frames[:1])
     assert found.text.endswith(" Hz")
+
+
+# Coverage: temperature and sets of possible classes, fitted on a validation part.
+
+
+def parted_run(folder, validation: str):
+    """A run of parts as they are; the validation part is of its own, or the test part once more."""
+    data = folder / "data"
+    data.mkdir(parents=True)
+    write_frames(data / "train.npz")
+    with np.load(data / "train.npz") as whole:
+        for name, chosen in (("validation", slice(0, 30)), ("test", slice(30, 60))):
+            np.savez(data / f"{name}.npz", frames=whole["frames"][chosen] + np.uint8(1), labels=whole["labels"][chosen])
+    if validation == "test":
+        (data / "validation.npz").write_bytes((data / "test.npz").read_bytes())
+    return make_run(folder / "run", data, "spiking-mlp")
+
+
+@pytest.fixture(scope="module")
+def parted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("parted")
+    return {name: parted_run(folder / name, name) for name in ("own", "test")}
+
+
+def test_margins_hold_the_share_that_they_state_on_the_samples_of_their_fit(parted, tmp_path):
+    model = axonnx.Run(parted["own"]).export(tmp_path / "m.onnx", coverage=0.8, passes=1, limit=6)
+    stated = model.contract.certainty
+    assert (stated.coverage, stated.samples, stated.part, len(stated.margins)) == (0.8, 30, "validation", 5)
+    found = model.evaluate(str(parted["own"]), part="validation", uncertainty=["noise", "turned"]).uncertainty
+    # ⌈31 · 0.8⌉ = 25 of 30 samples, and no more unless scores are equal.
+    assert min(found.sets.held) >= 25 / 30 - 1e-12
+    assert found.temperature == pytest.approx(1 / stated.scale)
+    assert found.unknown_samples == {"noise": 30, "turned": 30}
+    decision = model.predict(np.load(parted["own"].parent / "data" / "test.npz")["frames"][0])
+    assert decision.label in decision.possible
+    assert (decision.answer is None) == (len(decision.possible) > 1)
+    assert decision.probabilities == pytest.approx(
+        softmax(stated.scale * decision.logits.astype(np.float64)), rel=1e-12
+    )
+    assert decision.as_dict()["possible"] == list(decision.possible)
+    assert model.verify(parted["own"], limit=6).verified
+
+
+def test_a_file_whose_fit_saw_test_samples_is_not_verified(parted, tmp_path):
+    model = axonnx.Run(parted["test"]).export(tmp_path / "m.onnx", coverage=0.8, passes=1, limit=6)
+    result = model.verify(parted["test"], limit=6)
+    assert [stage.name for stage in result.stages if not stage.ok] == ["certainty"]
+    (stage,) = (stage for stage in result.stages if stage.name == "certainty")
+    assert "certainty was fitted on 30 samples, 30 of which are samples of 'test'" in stage.lines
+
+
+def test_what_cannot_be_stated_is_refused(parted, tmp_path, capsys):
+    run = str(parted["own"])
+    for words, text in (
+        (["--coverage", "0.99"], "cannot be stated from 30 validation samples; expected 99 or more"),
+        (["--coverage", "1.5"], "expected a share between 0 and 1"),
+    ):
+        assert main(["export", run, "-o", str(tmp_path / "m.onnx"), *words, "--quiet"]) == 2
+        assert text in capsys.readouterr().err
+        assert not (tmp_path / "m.onnx").exists()
+
+
+def test_a_run_without_a_validation_part_states_no_coverage(tmp_path, capsys):
+    run = make_run(tmp_path / "run", write_frames(tmp_path / "frames.npz"), "spiking-mlp")
+    assert main(["export", str(run), "-o", "m.onnx", "--coverage", "0.9", "--quiet"]) == 2
+    assert "data.validation.share" in capsys.readouterr().err
+
+
+def test_eval_tells_what_certainty_is_worth(parted, tmp_path, capsys):
+    file = str(axonnx.Run(parted["own"]).export(tmp_path / "m.onnx", coverage=0.8, passes=1, limit=6).path)
+    words = ["eval", file, "--data", str(parted["own"]), "--quiet"]
+    assert main([*words, "--uncertainty", "noise,turned"]) == 0
+    said = capsys.readouterr().out
+    assert "maximum probability" in said
+    assert "sets of 80 %: hold the true class of " in said
+    for more, text in (
+        (["--passes", "3"], "give uncertainty, too"),
+        (["--passes", "3", "--uncertainty", "noise"], "without noise are all the same"),
+        (["--jobs", "2", "--uncertainty", "noise"], "leave jobs out"),
+        (["--uncertainty", "nonsense"], "nonsense"),
+    ):
+        assert main([*words, *more]) == 2
+        assert text in capsys.readouterr().err
+
+
+def test_passes_of_a_stochastic_file_are_averaged(parted, tmp_path):
+    model = axonnx.Run(parted["own"]).export(tmp_path / "m.onnx", collapse="stochastic", passes=1, limit=6)
+    one, three = (model.evaluate(str(parted["own"]), uncertainty=["noise"], passes=n) for n in (1, 3))
+    assert "mutual information" not in one.uncertainty.signals
+    assert three.uncertainty.signals["mutual information"].unknown["noise"] is not None
+    x = np.load(parted["own"].parent / "data" / "test.npz")
+    inputs = model.prepare(x["frames"].swapaxes(0, 1))
+    each = [model.run(inputs, seed=seed, samples=range(30)).probabilities for seed in range(3)]
+    assert three.nll == pytest.approx(metrics_of(np.mean(each, 0), x["labels"]).nll, rel=1e-12)
+
+
+@pytest.mark.parametrize(("margin", "texts"), [(0.5, ["needs 3"]), (1.0, []), (1.5, ["wider"]), (3.0, ["wider"])])
+def test_plain_margins_bite(margin, texts):
+    # Scores of the true class, 0, are 0, 0.5, 1 and 2: a coverage of 0.6 needs three of four within the margin.
+    members = [[[1.0, 0.0], [0.0, 0.5], [0.0, 1.0], [0.0, 2.0]]]
+    lines = list(check_margin(margin, 0.6, members, [0] * 4))
+    assert len(lines) == len(texts)
+    assert all(text in line for text, line in zip(texts, lines, strict=True))
+
+
+def test_a_plain_scale_bites():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 200)
+    logits = rng.standard_normal((200, 3)) + 2 * np.eye(3)[labels]
+    best = fitted_scale(logits, labels)
+    assert list(check_scale(best, [logits.tolist()], labels.tolist())) == []
+    assert len(list(check_scale(best * 1.05, [logits.tolist()], labels.tolist()))) == 1
+    assert len(list(check_scale(best / 1.05, [logits.tolist()], labels.tolist()))) == 1
