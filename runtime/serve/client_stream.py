@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import islice
 from time import monotonic
 
 from axonnx.base.errors import AxonnxError
-from axonnx.runtime.events.arrays import RECORD, Events, from_records
+from axonnx.runtime.events.arrays import RECORD, from_records
 from axonnx.runtime.serve.messages import MALFORMED, NotSavedError, RefusedError, decision_message, message
 from axonnx.runtime.serve.outbox import Outbox
 from axonnx.runtime.serve.view import View
 from axonnx.runtime.streams.adapt import Adapter
 from axonnx.runtime.streams.decision import Decision
-from axonnx.runtime.streams.epochs import BACK, CONFIRM
-from axonnx.runtime.streams.pipeline import LOST, TELL_EVERY
+from axonnx.runtime.streams.pipeline import LOST, TELL_EVERY, Follower, Reset
 from axonnx.runtime.streams.session import Session
 from axonnx.runtime.streams.session_state import SessionState
 
@@ -28,10 +27,11 @@ MOST_UNREAD = 16 * BLOCK  # decisions that are computed after a client has gone,
 
 @dataclass(frozen=True)
 class Block:
-    """Some decisions of a message, and whether more of them follow."""
+    """What a message causes, or the first part of it."""
 
-    texts: list[str]
-    more: bool
+    texts: list[str]  # decisions that the client needs, and warnings
+    more: bool  # whether more of them follow
+    decisions: int  # among the texts
 
 
 class Stream:
@@ -46,9 +46,8 @@ class Stream:
         self.again: list[str] = []  # decisions of earlier connections that the client does not have
         self.events = 0  # events that the client has sent since its first connection
         self.views: tuple[View, ...] = ()  # views of pages that watch the stream
-        self._left: Iterator[Decision] = iter(())
-        self._behind = 0  # events in a row that are far behind
-        self._warnings: list[str] = []
+        self._follower = Follower(session)
+        self._left: Iterator[Decision | Reset] = iter(())
         self._lost: dict[str, int] = {}
         self._lost_at = -TELL_EVERY
 
@@ -65,28 +64,11 @@ class Stream:
         moved = self.adapter(events)
         for view in self.views:
             view.add_events(moved)
-        if self._clock_went_back(moved):
-            return self._begin(chain(self.session.flush(), self._restarted(moved)))
-        return self._begin(self.session.stream(moved))
-
-    def _clock_went_back(self, events: Events) -> bool:
-        """Return whether many events in a row, these among them, are far behind, as after a reset of the camera."""
-        reached = self.session.reached_us
-        behind = reached is not None and len(events) > 0 and int(events["t"].max()) < reached - BACK
-        self._behind = self._behind + len(events) if behind else 0
-        return self._behind >= CONFIRM
-
-    def _restarted(self, events: Events) -> Iterator[Decision]:
-        self._behind = 0
-        self.session.restart()
-        self._warnings.append(
-            "the clock went back, as after a reset: the open window is decided, and a new epoch begins"
-        )
-        yield from self.session.stream(events)
+        return self._begin(self._follower.push(moved))
 
     def told(self) -> list[str]:
-        """Return what the client should know by now: resets of the clock, and new losses at most once a second."""
-        texts, self._warnings = [message("warning", text=text) for text in self._warnings], []
+        """Return what the client should know by now: new losses, at most once a second."""
+        texts = []
         lost = {reason: count for reason, count in self.dropped().items() if reason in LOST}
         if lost != self._lost and monotonic() - self._lost_at >= TELL_EVERY:
             self._lost, self._lost_at = lost, monotonic()
@@ -95,19 +77,30 @@ class Stream:
 
     def advance(self, t_us: int) -> Block:
         """Return the decisions of bins that end at or before ``t_us``; no more events of these bins may follow."""
-        return self._begin(iter(self.session.advance(t_us)))
+        return self._begin(self._follower.advance(t_us))
 
     def end(self) -> Block:
         """End the stream and return the remaining decisions."""
-        return self._begin(iter(self.session.flush()))
+        return self._begin(self._follower.flush())
 
     def more(self) -> Block:
-        """Return the next decisions of the same message."""
-        decisions = list(islice(self._left, BLOCK))
+        """Return the next decisions of the same message, and a warning before the first of each new epoch."""
+        made = list(islice(self._left, BLOCK))
+        decisions = [each for each in made if isinstance(each, Decision)]
         for view in self.views:
             view.add_decisions(decisions)
-        texts = [decision_message(decision, number) for number, decision in enumerate(decisions, self.outbox.next)]
-        return Block([text for text in texts if self.outbox.add(text)], len(decisions) == BLOCK)
+        before = self.outbox.next
+        texts = [text for each in made if (text := self._kept(each))]
+        needed = self.outbox.next - min(max(before, self.outbox.has), self.outbox.next)
+        return Block(texts, len(made) == BLOCK, needed)
+
+    def _kept(self, made: Decision | Reset) -> str | None:
+        """Put a decision or a warning into the outbox, and return its text if the client needs it."""
+        if isinstance(made, Reset):
+            text = message("warning", epoch=made.epoch, text=made.text)
+            return text if self.outbox.add_warning(text) else None
+        text = decision_message(made, self.outbox.next)
+        return text if self.outbox.add(text) else None
 
     def finish_message(self) -> None:
         """Put the remaining decisions of a message into the outbox, because nobody reads them now.
@@ -122,7 +115,7 @@ class Stream:
 
     def save(self) -> SessionState:
         """Return the state of the stream between two messages."""
-        delivery = {**self.outbox.state(), "every_bin": self.every_bin}
+        delivery = {**self.outbox.state(), "every_bin": self.every_bin, "clock": self._follower.epochs.state()}
         return replace(self.session.save(), left_out=dict(self.adapter.dropped), delivery=delivery)
 
     def restore(self, state: SessionState) -> None:
@@ -132,13 +125,14 @@ class Stream:
             raise AxonnxError("the saved session has another every_bin; resume it as it was begun")
         try:
             self.outbox.restore(state.delivery, state.progress.decisions)
+            waiting = self._follower.epochs.restore(state.delivery.get("clock", {}))
         except ValueError as fault:
             raise AxonnxError(f"the saved session is damaged ({fault}); begin a new one") from None
         unknown = set(state.left_out) - set(self.adapter.dropped)
         if unknown:
             raise AxonnxError(f"the saved session has the unknown counter {sorted(unknown)[0]!r}; begin a new one")
         self.adapter.dropped |= state.left_out
-        self.events = state.progress.events + sum(state.left_out.values())
+        self.events = state.progress.events + sum(state.left_out.values()) + waiting
 
     def dropped(self) -> dict[str, int]:
         """Return the number of events that are in no bin, by reason."""
@@ -157,8 +151,9 @@ class Stream:
             "clipped": progress.clipped,
             "bins": progress.bins,
             "decisions": progress.decisions,
+            **({"clock_resets": self.session.epoch} if self.session.epoch else {}),
         }
 
-    def _begin(self, decisions: Iterator[Decision]) -> Block:
-        self._left = decisions
+    def _begin(self, made: Iterator[Decision | Reset]) -> Block:
+        self._left = made
         return self.more()

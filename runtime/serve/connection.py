@@ -176,7 +176,7 @@ class Connection:
         while True:
             for text in block.texts:
                 await self._tell(text)
-            self.service.metrics.count_decisions(len(block.texts), perf_counter() - arrived)
+            self.service.metrics.count_decisions(block.decisions, perf_counter() - arrived)
             if not block.more:
                 break
             block = await self.service.work(self.stream.more)

@@ -32,6 +32,7 @@ class Outbox:
         self.keeps, self.first, self.has, self.acknowledges = keeps, 0, 0, False
         self._texts: deque[str] = deque()
         self._bytes = 0
+        self._warnings: dict[int, str] = {}  # by the number of the decision that follows
 
     @property
     def next(self) -> int:
@@ -47,6 +48,14 @@ class Outbox:
             self._drop()
         return needed
 
+    def add_warning(self, text: str) -> bool:
+        """Keep a warning that comes before the next decision, and return whether the client needs it.
+
+        It is kept as long as that decision. If nothing was decided since the last warning, it replaces that one.
+        """
+        self._warnings[self.next] = text
+        return self.next >= self.has
+
     def acknowledge(self, count: int) -> None:
         """Forget the first ``count`` decisions: the client has them."""
         if count > max(self.next, self.has):
@@ -58,14 +67,16 @@ class Outbox:
             self._drop()
 
     def resume(self, count: int) -> list[str]:
-        """Return the decisions that a client with the first ``count`` of them does not have."""
+        """Return what a client with the first ``count`` decisions does not have: decisions, and warnings among them."""
         if count < self.first:
             raise RefusedError(
                 NOT_ALLOWED, "session", f"decisions {count} to {self.first - 1} are no longer kept; begin a new session"
             )
         self.has = count
         self.acknowledge(count)
-        return list(self._texts)
+        texts = zip(range(self.first, self.next + 1), [*self._texts, None], strict=True)
+        ordered = [each for number, text in texts for each in (self._warnings.get(number), text) if number >= count]
+        return [text for text in ordered if text is not None]
 
     def state(self) -> dict[str, Any]:
         """Return what is saved with the session.
@@ -77,7 +88,11 @@ class Outbox:
             raise NotSavedError(
                 f"more than {KEPT_BYTES >> 10} KiB of decisions are not acknowledged; acknowledge, then save again"
             )
-        return {"first": self.first, "decisions": list(self._texts)}
+        return {
+            "first": self.first,
+            "decisions": list(self._texts),
+            "warnings": [list(each) for each in self._warnings.items()],
+        }
 
     def restore(self, saved: Mapping[str, Any], decisions: int) -> None:
         """Continue from a saved state after so many decisions."""
@@ -86,8 +101,20 @@ class Outbox:
             raise ValueError("another layout")
         if first < 0 or first + len(texts) != decisions:
             raise ValueError(f"decisions {first} to {first + len(texts)} are kept, but {decisions} were made")
+        warnings = saved.get("warnings", [])
+        if not isinstance(warnings, list) or not all(_is_warning(each, first, decisions) for each in warnings):
+            raise ValueError("another layout of warnings")
         self.first, self._texts, self._bytes = first, deque(texts), sum(map(len, texts))
+        self._warnings = dict(warnings)
 
     def _drop(self) -> None:
         self._bytes -= len(self._texts.popleft())
+        self._warnings.pop(self.first, None)
         self.first += 1
+
+
+def _is_warning(each: object, first: int, decisions: int) -> bool:
+    if not (isinstance(each, list) and len(each) == 2):
+        return False
+    number, text = each
+    return type(number) is int and first <= number <= decisions and isinstance(text, str)

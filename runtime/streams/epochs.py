@@ -7,7 +7,8 @@ of them follow, without one of the old clock between them. The result depends on
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +30,6 @@ class Epochs:
     """Cut a stream of events where its clock went back for good."""
 
     def __init__(self) -> None:
-        self.begun = 0  # epochs after the first one
         self._latest = INT64_MIN
         self._held: Events = np.empty(0, EVENT)
 
@@ -48,13 +48,41 @@ class Epochs:
                 self._held = events.copy()
                 break
             back_from, self._latest = self._latest, int(events["t"][0])
-            self.begun += 1
         return found
 
     def flush(self) -> list[Piece]:
         """Return the events that still wait, as late ones; no more events may follow."""
         held, self._held = self._held, self._held[:0]
         return [Piece(held)] if len(held) else []
+
+    def advance(self, t_us: int) -> list[Piece]:
+        """Return the events that still wait, as late ones, if the old clock is known to have reached a later time."""
+        if t_us <= self._latest:
+            return []
+        self._latest = t_us
+        return self.flush()
+
+    def state(self) -> dict[str, Any]:
+        """Return what decides about the next events, as plain values."""
+        return {"latest": self._latest, "held": [list(event) for event in self._held.tolist()]}
+
+    def restore(self, saved: Mapping[str, Any]) -> int:
+        """Continue from a saved state, and return how many events wait.
+
+        Raises:
+            ValueError: If ``state`` cannot have returned it.
+        """
+        if not isinstance(saved, Mapping):
+            raise ValueError(f"the clock is {saved!r}; expected a mapping")
+        latest, held = saved.get("latest", INT64_MIN), saved.get("held", [])
+        if type(latest) is not int or not INT64_MIN <= latest < -INT64_MIN or not isinstance(held, list):
+            raise ValueError(f"the clock reached {latest!r}; expected a 64-bit number of microseconds")
+        if len(held) >= CONFIRM or not all(_is_event(row) and row[0] < latest - BACK for row in held):
+            raise ValueError(
+                f"{len(held)} events wait; expected fewer than {CONFIRM}, each of them t, x, y, p and late"
+            )
+        self._latest, self._held = latest, np.array([tuple(row) for row in held], EVENT)
+        return len(held)
 
     def _cut(self, events: Events) -> tuple[int, bool]:
         """Return where events begin that are far behind and confirm a new epoch, or that are held at the end."""
@@ -71,3 +99,12 @@ class Epochs:
         if sure.any():
             return int(begins[np.argmax(sure)]), True
         return (int(begins[-1]), False) if ends[-1] == len(events) else (len(events), False)
+
+
+def _is_event(row: object) -> bool:
+    ranges = (range(INT64_MIN, -INT64_MIN), range(2**16), range(2**16), range(2**8))
+    return (
+        isinstance(row, list)
+        and len(row) == 4
+        and all(type(n) is int and n in r for n, r in zip(row, ranges, strict=True))
+    )

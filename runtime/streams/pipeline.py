@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from time import monotonic
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,77 @@ class EventHistory:
         return frame
 
 
+class Reset(NamedTuple):
+    """The clock of a live source went back: the open window is decided, and a new epoch begins at rest."""
+
+    back_from: int
+    begins: int
+    epoch: int
+
+    @property
+    def text(self) -> str:
+        """What users are told."""
+        back_from, begins = self.back_from / 1e6, self.begins / 1e6
+        return (
+            f"the clock went back from {back_from:.3f} s to {begins:.3f} s, as after a reset; the open window is "
+            f"decided, and epoch {self.epoch} begins"
+        )
+
+
+class Follower:
+    """Reorder, adapt and decide on events, and begin a new epoch where their clock goes back for good."""
+
+    def __init__(
+        self,
+        session: Session,
+        reorder: Reorder | None = None,
+        adapter: Adapter | EventHistory | None = None,
+        follow: bool = True,
+    ) -> None:
+        self.session, self.reorder, self.adapter, self.follow = session, reorder, adapter, follow
+        self.epochs = Epochs()
+
+    def push(self, events: Events) -> Iterator[Decision | Reset]:
+        """Yield the decisions that events complete. Events of what may be a new epoch are held until that is known."""
+        for piece in self.epochs.push(events) if self.follow else [Piece(events)]:
+            if piece.back_from is not None:
+                yield from self._settle()
+                yield self._restart(piece.back_from, int(piece.events["t"][0]))
+            yield from self._push(piece)
+
+    def advance(self, t_us: int) -> Iterator[Decision]:
+        """Yield the decisions of the bins that end at or before ``t_us``; no event before it will follow."""
+        if self.session.reached_us is not None:
+            for piece in self.epochs.advance(t_us):
+                yield from self._push(piece)
+        yield from self.session.advance(t_us)
+
+    def flush(self) -> Iterator[Decision]:
+        """End the stream, and yield the decisions on what still waits."""
+        for piece in self.epochs.flush():
+            yield from self._push(piece)
+        yield from self._settle()
+
+    def _push(self, piece: Piece) -> Iterator[Decision]:
+        return self._pass(piece.events if self.reorder is None else self.reorder.push(piece.events))
+
+    def _pass(self, events: Events) -> Iterator[Decision]:
+        return self.session.stream(events if self.adapter is None else self.adapter(events))
+
+    def _settle(self) -> Iterator[Decision]:
+        if self.reorder is not None:
+            yield from self._pass(self.reorder.flush())
+        yield from self.session.flush()
+
+    def _restart(self, back_from: int, begins: int) -> Reset:
+        if self.reorder is not None:
+            self.reorder.restart()
+        self.session.restart()
+        if isinstance(self.adapter, EventHistory):
+            self.adapter.restart()
+        return Reset(back_from, begins, self.session.epoch)
+
+
 class EventPipeline:
     """The stages source → reorder → adapt → session. Events read = binned + dropped + pending."""
 
@@ -70,7 +142,8 @@ class EventPipeline:
         self.most_events = most_events
         self.read = 0
         self.tell: Callable[[str], None] = lambda _line: None  # hears what a live source loses while it loses it
-        self.epochs = Epochs()
+        # Where disorder is refused, it is an error, and the user knows at once.
+        self._follower = Follower(session, reorder, adapter, source.live and reorder.on_disorder == "drop")
         self._told: dict[str, int] = {}
         self._told_at = -TELL_EVERY
 
@@ -86,33 +159,15 @@ class EventPipeline:
             yield from self._decisions(events)
             if self.source.live:
                 self._tell_losses()
-        for piece in self.epochs.flush():
-            yield from self.session.stream(self.adapter(self.reorder.push(piece.events)))
-        yield from self._end()
+        yield from self._follower.flush()
 
     def _decisions(self, events: Events) -> Iterator[Decision]:
-        # Where disorder is refused, it is an error, and the user knows at once.
-        followed = self.source.live and self.reorder.on_disorder == "drop"
-        for piece in self.epochs.push(events) if followed else [Piece(events)]:
-            if piece.back_from is not None:
-                yield from self._end()
-                begins = int(piece.events["t"][0])
-                self.tell(
-                    f"warning: {self.source.name}: the clock went back from {piece.back_from / 1e6:.3f} s to "
-                    f"{begins / 1e6:.3f} s, as after a reset; the open window is decided, and epoch "
-                    f"{self.session.epoch + 1} begins"
-                )
-                self.reorder.restart()
-                self.session.restart()
-                self.source.restarted(begins)
-                if isinstance(self.adapter, EventHistory):
-                    self.adapter.restart()
-            yield from self.session.stream(self.adapter(self.reorder.push(piece.events)))
-
-    def _end(self) -> Iterator[Decision]:
-        """Decide on what still waits."""
-        yield from self.session.stream(self.adapter(self.reorder.flush()))
-        yield from self.session.flush()
+        for each in self._follower.push(events):
+            if isinstance(each, Reset):
+                self.tell(f"warning: {self.source.name}: {each.text}")
+                self.source.restarted(each.begins)
+            else:
+                yield each
 
     def _tell_losses(self) -> None:
         """Report new losses, at once or a second after the last report."""
@@ -137,7 +192,7 @@ class EventPipeline:
             "bins": progress.bins,
             "bins_skipped": progress.tally.skipped,
             "decisions": progress.decisions,
-            **({"clock_resets": self.epochs.begun} if self.epochs.begun else {}),
+            **({"clock_resets": self.session.epoch} if self.session.epoch else {}),
             **progress.tally.as_dict(),
         }
 

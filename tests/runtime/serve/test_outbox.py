@@ -7,10 +7,11 @@ from contextlib import ExitStack, suppress
 from socket import SHUT_RDWR
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from axonnx.runtime.events.arrays import to_records
+from axonnx.runtime.events.arrays import make_events, to_records
 from axonnx.runtime.serve.limits import Limits
 from axonnx.runtime.serve.messages import NotSavedError, RefusedError
 from axonnx.runtime.serve.outbox import KEPT_BYTES, Outbox
@@ -268,6 +269,51 @@ def test_random_faults_leave_every_decision_exactly_once(engines, files, tmp_pat
     assert [each["number"] for each in client.log] == list(range(len(straight)))
     assert faults > 0
     assert client.summary["events"] == len(events)
+
+
+def followed(socket, events, until="saved"):
+    """Send events and an order; all messages until it is done, without those that say so."""
+    socket.send(to_records(events))
+    socket.send('{"type": "save"}' if until == "saved" else '{"type": "end"}')
+    found = []
+    while (message := told(socket))["type"] != until:
+        assert message["type"] in ("decision", "warning", "lost"), message
+        found.append(message)
+        if message["type"] == "decision":
+            socket.send(f'{{"type": "ack", "decisions": {message["number"] + 1}}}')
+    return found
+
+
+@pytest.mark.parametrize("killed_after", [100, 130, 163, 164, 200])
+def test_a_reset_of_the_clock_amid_a_kill_and_a_cut_is_warned_of(files, tmp_path, killed_after):
+    """The same decisions and warnings as undisturbed: the count that confirms a reset, and what was not read, stay."""
+    at = [np.arange(100) * 1000 + 1_050_000, np.arange(140) * 1000]
+    events = make_events(np.concatenate(at), np.arange(240) % 8, 0, 1)
+    words = {"sessions": tmp_path, "limits": Limits(handover_s=30, grace_s=2), "threads": 1}
+    path = "/stream?every_bin=1&decisions={}"
+    with serving(files["plain"], **words) as live:
+        with live.client(path.format(0)) as client:
+            told(client)
+            straight = followed(client, events, "summary")
+        with live.client(path.format(0)) as client:
+            key = told(client)["session"]
+            found = followed(client, events[:killed_after])
+            kill(live)
+    with serving(files["plain"], **words) as live:
+        again = path + f"&session={key}"
+        with live.client(again.format(sum(each["type"] == "decision" for each in found))) as client:
+            assert told(client)["events"] == killed_after
+            client.send(to_records(events[killed_after:]))  # what this causes is never read
+            client.send('{"type": "save"}')
+            while told(client)["type"] != "saved":
+                pass
+        has = sum(each["type"] == "decision" for each in found)
+        with live.client(again.format(has)) as client:
+            assert told(client)["events"] == len(events)
+            found += followed(client, events[:0], "summary")
+    assert [each["epoch"] for each in straight if each["type"] == "warning"] == [1]
+    once = [each for n, each in enumerate(found) if each["type"] == "decision" or each not in found[:n]]
+    assert once == straight
 
 
 def _full_disk(*words):
