@@ -555,7 +555,7 @@ class Model(runtime.Model):
         """Run many live streams: events come and decisions go over WebSocket, until SIGINT or SIGTERM.
 
         Args:
-            host: Address to listen on; the default is this machine only.
+            host: Address to listen on (the default is this machine only), and after commas names that clients may use.
             port: Port to listen on; 0 takes any free one.
             token_file: Clients must send what is in the first line of this file (or of the variable AXONNX_TOKEN).
             certificate: PEM file with a certificate and its private key, for TLS (https and wss).
@@ -579,14 +579,15 @@ class Model(runtime.Model):
             AxonnxError: If the network takes no events, or the port is in use.
         """
         from axonnx.runtime.serve.limits import Limits
-        from axonnx.runtime.serve.server import Access, read_token, serve
+        from axonnx.runtime.serve.server import Access, read_token, serve, split_host
         from axonnx.runtime.serve.service import Rules, Service
 
+        address, names = split_host(host)
         limits = Limits(clients, message_kib * 2**10, memory_mib * 2**20, grace_s=grace)
         rules = Rules(seed, continuous, stop_at, origin, Fit.of(fit))
         service = Service(self, rules, limits, None if sessions is None else Path(sessions), threads)
         token = read_token(None if token_file is None else Path(token_file))
-        serve(service, host, port, Access(token, certificate), ready=ready)
+        serve(service, address, port, Access(token, certificate, names), ready=ready)
         counts = service.metrics
         return (
             f"stopped after {counts.streams:,} streams, {counts.events:,} events, {counts.decisions:,} decisions; "

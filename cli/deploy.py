@@ -291,11 +291,12 @@ def _reason(reason: str) -> str:
 def serve(options: Options) -> int:
     """``axonnx serve``."""
     from axonnx.runtime.serve.app import LOOPBACK
-    from axonnx.runtime.serve.server import TOKEN
+    from axonnx.runtime.serve.server import TOKEN, split_host
 
-    if options.host not in LOOPBACK and options.token_file is None and not os.environ.get(TOKEN):
+    host, _ = split_host(options.host)
+    if host not in LOOPBACK and options.token_file is None and not os.environ.get(TOKEN):
         print(
-            f"axonnx serve: {options.host} can be reached by others and no token is asked for (--token-file)",
+            f"axonnx serve: {host} can be reached by others and no token is asked for (--token-file)",
             file=sys.stderr,
         )
     model = load(options.path, options.engine)

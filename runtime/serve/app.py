@@ -3,13 +3,14 @@
 If the server has a token, clients need it. It is checked before a WebSocket exists. Cross-origin requests are refused:
 a browser states the origin of the page, which must be the server's own address. Without a token the server answers only
 to names that it knows (on loopback, those of loopback; else numeric addresses and this machine's name as well), so that
-no other site can point its own name at the server.
+no other site can point its own name at the server. If names are given, they take the place of this machine's name, and
+hold with a token, too.
 """
 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from importlib.resources import files
 from ipaddress import ip_address
 from socket import gethostname
@@ -29,7 +30,7 @@ from axonnx.runtime.serve.watching import watch
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 BEARER = "Bearer "
-UNKNOWN_HOST = "the server does not know this name of its own; use its address, or give the server a token"
+UNKNOWN_HOST = "the server does not know this name of its own; use its address, or start it with --host ADDRESS,NAME"
 PAGE_RULES = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -44,9 +45,14 @@ def page_text() -> str:
     return (files("axonnx.runtime.serve") / "page.html").read_text("utf-8").replace("/* colours */", colour_variables())
 
 
-def make_app(service: Service, token: str | None = None, loopback: bool = True) -> Starlette:
-    """Make the web application of a service."""
+def make_app(
+    service: Service, token: str | None = None, loopback: bool = True, names: Collection[str] = ()
+) -> Starlette:
+    """Make the web application of a service that listens on loopback or not, and is known by the given names."""
     page = page_text()
+
+    def is_known(connection: HTTPConnection) -> bool:
+        return is_known_host(connection, token, loopback, names)
 
     async def show(request: Request) -> Response:
         return HTMLResponse(page, headers=PAGE_RULES)
@@ -60,7 +66,7 @@ def make_app(service: Service, token: str | None = None, loopback: bool = True) 
         return PlainTextResponse(service.metrics.text(gauges(service)), media_type=CONTENT_TYPE)
 
     async def let_in(socket: WebSocket) -> bool:
-        refusal = _refusal(socket, service, token, loopback)
+        refusal = _refusal(socket, service, token, is_known(socket))
         if refusal is None:
             await socket.accept()
             return True
@@ -79,7 +85,7 @@ def make_app(service: Service, token: str | None = None, loopback: bool = True) 
 
     def known(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
         async def guarded(request: Request) -> Response:
-            if is_known_host(request, token, loopback):
+            if is_known(request):
                 return await answer(request)
             return PlainTextResponse(f"{UNKNOWN_HOST}\n", 400)
 
@@ -130,13 +136,13 @@ def from_elsewhere(connection: HTTPConnection) -> bool:
         return True
 
 
-def is_known_host(connection: HTTPConnection, token: str | None, loopback: bool) -> bool:
+def is_known_host(connection: HTTPConnection, token: str | None, loopback: bool, names: Collection[str] = ()) -> bool:
     """Return whether the request names the server by a name that it knows. A token makes other names harmless."""
     name = connection.headers.get("host", "").lower()
-    name = name.partition("]")[0] + "]" if name.startswith("[") else name.partition(":")[0]
-    if token is not None or name in LOOPBACK:
+    name = name.partition("]")[0] + "]" if name.startswith("[") else name.partition(":")[0].removesuffix(".")
+    if name in LOOPBACK or name in names or (token is not None and not names):
         return True
-    return not loopback and (_is_address(name.strip("[]")) or name == gethostname().lower())
+    return not loopback and (_is_address(name.strip("[]")) or (not names and name == gethostname().lower()))
 
 
 def _is_address(name: str) -> bool:
@@ -146,9 +152,9 @@ def _is_address(name: str) -> bool:
         return False
 
 
-def _refusal(socket: WebSocket, service: Service, token: str | None, loopback: bool) -> tuple[int, str, str] | None:
+def _refusal(socket: WebSocket, service: Service, token: str | None, known: bool) -> tuple[int, str, str] | None:
     """Return the HTTP status, a word for the metrics and the reason; None if the client may come in."""
-    if not is_known_host(socket, token, loopback):
+    if not known:
         return 400, "host", UNKNOWN_HOST
     if from_elsewhere(socket):
         return 403, "origin", "the request comes from a page of another site; open the page of this server"

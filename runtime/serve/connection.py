@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from contextlib import suppress
 from time import perf_counter
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -152,8 +153,12 @@ class Connection:
         await self._tell(message("summary", **self.stream.summary()))
         if not await self._all_acknowledged():
             return False
-        await self.service.work(self.service.saved.remove, self.stream.key, self.stream.generation)
-        await self.socket.close(DONE)
+        try:
+            await self.service.wait_for_disk(self.service.saved.remove, self.stream.key, self.stream.generation)
+        except NotSavedError as fault:  # the client has all; the session stays on disk
+            log.warning("stream %d: its session is not removed: %s", self.stream.number, fault)
+        with suppress(WebSocketDisconnect, RuntimeError):  # a client that has all may be gone already
+            await self.socket.close(DONE)
         return True
 
     async def _all_acknowledged(self) -> bool:

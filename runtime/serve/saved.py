@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from axonnx.base.errors import AxonnxError
 from axonnx.base.files import try_lock
-from axonnx.runtime.serve.messages import NOT_ALLOWED, NotSavedError, RefusedError
+from axonnx.runtime.serve.messages import LATER, NOT_ALLOWED, NotSavedError, RefusedError
 from axonnx.runtime.streams.session_state import SessionState
 
 KEY = re.compile(r"[A-Za-z0-9_-]{22}")  # 128 bits, and no character that could lead out of the folder
@@ -32,9 +32,11 @@ class SavedSessions:
         self.folder, self.most = folder, most
         if folder is not None:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with NamedTemporaryFile(dir=folder, prefix=".") as now:  # the folder's clock: those of machines may differ
+                oldest = os.stat(now.fileno()).st_mtime - FENCE_S
             for lock in folder.glob(f".*{LOCK}"):
                 ended = not folder.joinpath(lock.stem[1:] + SUFFIX).exists()
-                if ended and time.time() - lock.stat().st_mtime > FENCE_S:
+                if ended and lock.stat().st_mtime < oldest:
                     lock.unlink(missing_ok=True)
 
     def new_key(self) -> str:
@@ -67,23 +69,39 @@ class SavedSessions:
         """Read a saved session into a stream, and return its new generation; older writers are kept out from now on."""
         path = self._path(key)
         if not path.is_file():
-            raise RefusedError(NOT_ALLOWED, "session", "this session is not saved here; begin a new one")
-        with _generation(path) as (current, put):
-            try:
-                state = SessionState.read(path)
-            except AxonnxError:
-                raise RefusedError(NOT_ALLOWED, "session", "the saved session is damaged; begin a new one") from None
-            use(state)
-            put(current + 1)
+            ended = _lock_of(path).exists() and _lock_of(path).stat().st_size > 0
+            text = "has ended, and its client acknowledged all decisions" if ended else "is not saved here"
+            raise RefusedError(NOT_ALLOWED, "session", f"this session {text}; begin a new one")
+        try:
+            with _generation(path) as (current, put):
+                try:
+                    state = SessionState.read(path)
+                except AxonnxError:
+                    raise RefusedError(
+                        NOT_ALLOWED, "session", "the saved session is damaged; begin a new one"
+                    ) from None
+                use(state)
+                put(current + 1)
+        except OSError as fault:
+            text = f"the session cannot be continued now ({fault.strerror or fault}); try again later"
+            raise RefusedError(LATER, "session", text) from None
         return current + 1
 
     def remove(self, key: str, generation: int = 1) -> None:
-        """Delete a session that has ended."""
+        """Delete a session that has ended.
+
+        Raises:
+            RefusedError: If the session was resumed by another connection meanwhile.
+            NotSavedError: If the disk does not allow it.
+        """
         if self.folder is None or not _lock_of(self._path(key)).exists():
             return
-        with _generation(self._path(key)) as (current, _):
-            _refuse_older(generation, current)
-            self._path(key).unlink(missing_ok=True)
+        try:
+            with _generation(self._path(key)) as (current, _):
+                _refuse_older(generation, current)
+                self._path(key).unlink(missing_ok=True)
+        except OSError as fault:
+            raise NotSavedError(fault.strerror or str(fault)) from None
 
     def _path(self, key: str) -> Path:
         if self.folder is None:

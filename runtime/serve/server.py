@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import ssl
@@ -25,6 +26,7 @@ from axonnx.runtime.serve.limits import make_room_for_files
 from axonnx.runtime.serve.service import Service
 
 TOKEN = "AXONNX_TOKEN"
+NAME = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")  # of a host
 BACKLOG = 2048  # connections that the system holds until they are accepted
 AT_ONCE = 32  # connections that are accepted in one turn of the event loop
 BUFFER = 2**17  # bytes that the system buffers per connection and direction (Linux doubles it)
@@ -36,9 +38,9 @@ HARD_LIMIT = 4  # × the message limit: up to here a message is refused with a r
 class Server(uvicorn.Server):
     """A uvicorn server that saves its streams before their connections close."""
 
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+    def __init__(self, config: uvicorn.Config, service: Service, ready: Callable[[], None] = lambda: None) -> None:
         super().__init__(config)
-        self.service = service
+        self.service, self.ready = service, ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen. The event loop takes few connections at a time, while the system holds many."""
@@ -49,6 +51,7 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         for listener in sockets or ():
             listener.listen(BACKLOG)
+        self.ready()  # from here on signals stop it in good order
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop accepting connections, then end the streams, then close the connections."""
@@ -119,10 +122,14 @@ def listen(host: str, port: int) -> Listener:
 
 @dataclass(frozen=True)
 class Access:
-    """Who may connect: clients with the token, by TLS if there is a file with a certificate and its private key."""
+    """Who may connect: clients with the token, by TLS if there is a file with a certificate and its private key.
+
+    If there are names, clients must name the server by one of them (or by its address).
+    """
 
     token: str | None = None
     certificate: str | None = None
+    names: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Refuse a certificate that cannot be used before anything is served."""
@@ -138,11 +145,13 @@ class Access:
             ) from None
 
 
-def make_server(service: Service, host: str, access: Access | None = None) -> Server:
-    """Make a server that runs on a socket of ``listen``."""
+def make_server(
+    service: Service, host: str, access: Access | None = None, ready: Callable[[], None] = lambda: None
+) -> Server:
+    """Make a server that runs on a socket of ``listen``, and calls ``ready`` once it accepts connections."""
     access = access or Access()
     config = DoorConfig(
-        make_app(service, access.token, host in LOOPBACK),
+        make_app(service, access.token, host in LOOPBACK, access.names),
         http=HttpProtocol,
         ws=WebSocketProtocol,
         loop="asyncio",
@@ -158,7 +167,20 @@ def make_server(service: Service, host: str, access: Access | None = None) -> Se
         ssl_certfile=access.certificate,
     )
     config.door = service.door
-    return Server(config, service)
+    return Server(config, service, ready)
+
+
+def split_host(host: str) -> tuple[str, tuple[str, ...]]:
+    """Return the address to listen on, and the names after it: ``0.0.0.0,decisions.example``."""
+    address, *names = (part.strip() for part in host.lower().split(","))
+    wrong = [name for name in names if not NAME.fullmatch(name)]
+    if wrong or not address:
+        raise AxonnxError(
+            f"serve: host is {host!r}; expected an address, and after commas names of the server without scheme and "
+            f"port, as in 0.0.0.0,decisions.example",
+            options=("host",),
+        )
+    return address, tuple(name.removesuffix(".") for name in names)
 
 
 def read_token(path: Path | None) -> str | None:
@@ -198,9 +220,9 @@ def serve(
     listener.first_reserved = first_reserved
     name = f"[{host}]" if ":" in host else host
     limit_logs()
-    ready(f"http{'s' if access.certificate else ''}://{name}:{listener.getsockname()[1]}/")
+    address = f"http{'s' if access.certificate else ''}://{name}:{listener.getsockname()[1]}/"
     try:
-        make_server(service, host, access).run(sockets=[listener])
+        make_server(service, host, access, lambda: ready(address)).run(sockets=[listener])
     finally:
         listener.close()
         service.release()

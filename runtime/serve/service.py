@@ -37,6 +37,7 @@ Result = TypeVar("Result")
 log = logging.getLogger("axonnx.runtime.serve")
 
 HANDOVER_POLL_S = 0.01
+DISK_THREADS = 16  # a save waits for the disk twenty times as long as it computes
 PARAMETERS = ("every_bin", "session", "decisions", "token")  # parameters that an address may have
 
 
@@ -79,6 +80,7 @@ class Service:
         self.saved = SavedSessions(sessions, self.limits.saved)
         self.threads = threads or os.cpu_count() or 1
         self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="axonnx-serve")
+        self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="axonnx-serve-disk")
         self._tasks: dict[int, asyncio.Task[object] | None] = {}  # of each stream
         self._waiting: set[int] = set()  # streams that wait for a message and may be interrupted
         self._sending: set[int] = set()  # streams whose client has to read
@@ -99,6 +101,10 @@ class Service:
         """Run a function in a worker thread and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *words)
 
+    async def wait_for_disk(self, function: Callable[[*Arguments], Result], *words: *Arguments) -> Result:
+        """Run a function that mostly waits for the disk, so that no engine waits for it, and return its result."""
+        return await asyncio.get_running_loop().run_in_executor(self._disk, function, *words)
+
     async def open(self, asked: Mapping[str, str]) -> Stream:
         """Open a new stream, or resume one, as the address requests.
 
@@ -116,7 +122,7 @@ class Service:
         self._tasks[number] = asyncio.current_task()
         try:
             if resumed:
-                await self.work(self._restore, stream, has)
+                await self.wait_for_disk(self._restore, stream, has)
             elif has is not None:
                 stream.outbox.resume(has)
         except BaseException:
@@ -142,7 +148,7 @@ class Service:
 
     async def save(self, stream: Stream) -> None:
         """Write a stream's session to disk."""
-        await self.work(lambda: self.saved.write(stream.key, stream.save(), stream.generation))
+        await self.wait_for_disk(lambda: self.saved.write(stream.key, stream.save(), stream.generation))
         self.metrics.saved += 1
 
     async def keep(self, stream: Stream) -> None:
@@ -166,7 +172,8 @@ class Service:
 
     def release(self) -> None:
         """Stop the worker threads."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for pool in (self._pool, self._disk):
+            pool.shutdown(wait=True, cancel_futures=True)
 
     async def _handed_over(self, key: str) -> None:
         """Wait until no other connection uses the session, because a broken connection may be noticed late."""

@@ -13,13 +13,14 @@ from axonnx.runtime.serve.service import Service
 from axonnx.runtime.serve.view import View
 
 PAUSE = 0.1  # seconds between two pictures
+LONGEST = 19  # digits of a stream's number
 LISTED = 50  # newest streams that the page can choose from
 
 
 async def watch(socket: WebSocket, service: Service) -> None:
     """Send pictures of the stream that ``?stream=N`` names, or of the newest one, until the page is closed."""
     asked = socket.query_params.get("stream", "")
-    if asked and not asked.isdecimal():
+    if asked and not (asked.isdecimal() and len(asked) < LONGEST):
         return await refuse(socket, service, RefusedError(NOT_ALLOWED, "address", "stream is not a number"))
     if service.watchers >= service.limits.watchers:
         text = f"{service.limits.watchers} pages watch already, the most that are allowed; try again later"

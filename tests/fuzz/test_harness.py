@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -68,6 +69,19 @@ def test_work_tells_who_works_and_who_waits_below_a_process_too(code, seen):
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def test_a_process_that_somebody_stopped_is_not_asleep():
+    """A machine's supervisor may stop a case for a while; that is no hang."""
+    with subprocess.Popen(["sleep", "3600"]) as process:
+        try:
+            process.send_signal(signal.SIGSTOP)
+            end = time.monotonic() + STARTED
+            while (Path("/proc") / str(process.pid) / "stat").read_text().split()[2] != "T":
+                assert time.monotonic() < end
+            assert not work(process.pid).asleep
+        finally:
+            process.kill()
 
 
 def test_a_finding_says_what_and_how_to_see_it_again(seen):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PARENT, TIMES = 1, slice(11, 15)  # in /proc/PID/stat after the name; user and system time, own and of ended children
-ASLEEP = frozenset("STtZX")  # R runs or would if it were let; D is served by a disk
+ASLEEP = frozenset("StZX")  # R runs or would if it were let; D is served by a disk; T was stopped by somebody
 
 
 @dataclass(frozen=True)

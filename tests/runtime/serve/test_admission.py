@@ -9,6 +9,7 @@ import subprocess
 import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from urllib.error import HTTPError
 
 import pytest
 from starlette.requests import HTTPConnection
@@ -19,7 +20,7 @@ from axonnx.runtime.events.arrays import make_events, to_records
 from axonnx.runtime.serve.admission import LOG_LINES, RateLimited
 from axonnx.runtime.serve.app import is_known_host
 from axonnx.runtime.serve.limits import Limits, resident_bytes
-from axonnx.runtime.serve.server import Access, Listener, listen
+from axonnx.runtime.serve.server import Access, Listener, listen, split_host
 
 from .live import HOST, everything, follow, serving, told
 
@@ -188,6 +189,47 @@ def test_names_of_the_server(host, token, loopback, known):
     """Without a token, a page of another site could point its own name at the server."""
     connection = HTTPConnection({"type": "http", "headers": [(b"host", host.encode())]})
     assert is_known_host(connection, token, loopback) == known
+
+
+@pytest.mark.parametrize(
+    ("host", "token", "loopback", "known"),
+    [
+        ("Decisions.example:443", None, True, True),
+        ("decisions.example.", None, False, True),
+        ("other.example", None, False, True),
+        ("rebound.example", None, True, False),
+        ("rebound.example", "secret", True, False),  # a list holds with a token, too
+        ("decisions.example.rebound.example", "secret", False, False),
+        (sockets.gethostname(), None, False, False),
+        ("127.0.0.1", None, True, True),
+        ("192.168.0.7", None, False, True),
+        ("192.168.0.7", None, True, False),
+        ("", "secret", False, False),
+    ],
+)
+def test_names_of_the_server_can_be_listed(host, token, loopback, known):
+    _, names = split_host("0.0.0.0,Decisions.example, other.example.")
+    connection = HTTPConnection({"type": "http", "headers": [(b"host", host.encode())]})
+    assert is_known_host(connection, token, loopback, names) == known
+
+
+def test_a_listed_name_is_served_and_another_one_is_not(files):
+    address, names = split_host("127.0.0.1,decisions.example")
+    assert address == HOST
+    with serving(files["plain"], access=Access(names=names)) as live:
+        assert "ok" in live.get("/health", Host="decisions.example")
+        for path in ("/", "/health", "/metrics"):
+            with pytest.raises(HTTPError, match="400"):
+                live.get(path, Host="rebound.example")
+        for name, answer in ((b"decisions.example", b"101"), (b"rebound.example", b"400")):
+            with opened(live, 1, UPGRADE.replace(b"Host: " + HOST.encode(), b"Host: " + name)) as (connection,):
+                assert connection.recv(2**12).split()[1] == answer
+
+
+@pytest.mark.parametrize("host", ["", ",a", "0.0.0.0,", "::1,http://a", "::1,a:80", "::1,*", "::1,a b", "::1,a..b"])
+def test_names_that_no_host_has_are_refused(host):
+    with pytest.raises(AxonnxError, match="after commas names of the server"):
+        split_host(host)
 
 
 def test_lines_that_clients_can_cause_are_limited():

@@ -1,6 +1,7 @@
 """Every decision arrives exactly once: a model of the protocol, searched exhaustively, and servers under faults."""
 
 import errno
+import os
 import random
 from collections import deque
 from contextlib import ExitStack, suppress
@@ -18,7 +19,7 @@ from axonnx.runtime.serve.outbox import KEPT_BYTES, Outbox
 from axonnx.runtime.serve.saved import SavedSessions
 from axonnx.runtime.serve.service import Rules
 
-from .live import serving, told
+from .live import everything, serving, told
 from .test_streams import as_told, busy, expected
 
 EVENTS = 3  # of the model; each gives one decision
@@ -316,6 +317,23 @@ def test_a_reset_of_the_clock_amid_a_kill_and_a_cut_is_warned_of(files, tmp_path
     assert once == straight
 
 
+def test_a_session_that_has_ended_is_removed_also_if_its_client_leaves_at_once(files, tmp_path):
+    keys = []
+    with serving(files["plain"], sessions=tmp_path) as live:
+        for _ in range(3):
+            with live.client("/stream?decisions=0") as client:
+                keys.append(told(client)["session"])
+                followed(client, busy())
+                count = followed(client, busy()[:0], "summary")[-1]["number"] + 1
+                client.send(f'{{"type": "ack", "decisions": {count}}}')
+        live.stop()
+    with serving(files["plain"], sessions=tmp_path) as live:
+        for key, text in ((keys[-1], "has ended, and its client acknowledged all"), ("A" * 22, "is not saved here")):
+            with live.client(f"/stream?decisions={count}&session={key}") as client:
+                assert text in told(client)["text"]
+    assert list(tmp_path.glob("*.npz")) == []
+
+
 def _full_disk(*words):
     raise NotSavedError("No space left on device")
 
@@ -333,6 +351,44 @@ def test_a_full_disk_is_told_and_ends_nothing(files, tmp_path, monkeypatch):
         assert (refused["type"], refused["text"]) == ("not_saved", "No space left on device")
         client.send('{"type": "save"}')
         assert told(client)["type"] == "saved"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EIO])
+def test_a_disk_that_fails_at_a_resume_or_at_the_end_is_no_fault_of_the_server(files, tmp_path, monkeypatch, number):
+    def fail(*words):
+        raise OSError(number, os.strerror(number))
+
+    with serving(files["plain"], sessions=tmp_path, limits=Limits(handover_s=30)) as live:
+        with live.client("/stream?decisions=0") as client:
+            key = told(client)["session"]
+            count = len(followed(client, busy()))
+        with monkeypatch.context() as broken:
+            broken.setattr("axonnx.runtime.serve.saved._put", fail)
+            with live.client(f"/stream?session={key}&decisions={count}") as client:
+                messages, code, _ = everything(client)
+            assert (os.strerror(number) in messages[0]["text"], code) == (True, 1013)
+        with live.client(f"/stream?session={key}&decisions={count}") as client, monkeypatch.context() as broken:
+            told(client)
+            broken.setattr("pathlib.Path.unlink", fail)
+            client.send('{"type": "end"}')
+            while (message := told(client))["type"] != "summary":
+                count = message["number"] + 1
+            client.send(f'{{"type": "ack", "decisions": {count}}}')
+            assert everything(client)[1] == 1000
+        assert live.service.metrics.faults == 0
+
+
+def test_the_lock_of_a_session_is_kept_for_a_day_by_the_clock_of_the_folder(tmp_path, monkeypatch):
+    """A machine whose clock is ahead must not remove the fence of a session that ended, or that begins."""
+    saved, lock = SavedSessions(tmp_path, 5), tmp_path / f".{'A' * 22}.lock"
+    lock.touch()
+    monkeypatch.setattr("time.time", lambda: 2e10)
+    SavedSessions(tmp_path, 5)
+    assert lock.exists()
+    os.utime(lock, (0, 0))
+    SavedSessions(tmp_path, 5)
+    assert not lock.exists()
+    assert saved.count() == 0
 
 
 def test_a_session_that_moved_on_is_not_overwritten_by_its_first_server(files, tmp_path):

@@ -18,6 +18,7 @@ from axonnx.runtime.serve.server import listen
 from axonnx.runtime.serve.service import Service
 
 from .live import HOST, everything, follow, serving, told
+from .test_admission import ended, frame, raw
 
 RECORDS = to_records(make_events([100, 6_000], 1))
 
@@ -206,3 +207,56 @@ def test_orders_of_any_text_are_read_or_refused():
         with pytest.raises(RefusedError):
             read_order(text)
     assert read_order('{"type": "advance", "t_us": -5}').t_us == -5
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        frame(RECORDS, 0xC2),  # compressed, which was not agreed upon
+        frame(b"", 0x83),  # an opcode that nobody defined
+        frame(b"\xff\xfe", 0x81),
+        frame(b"\x03\xe8" + b"r" * 123, 0x88),
+        frame(b"\x03\xe8" + b"r" * 124, 0x88),  # longer than a control frame may be
+        frame(b"\x03\xe8" + b"\xff" * 9, 0x88),
+        frame(b"\x03", 0x88),
+        frame(b"\x00\x00", 0x88),
+        frame(b"x", 0x09),  # a ping in fragments
+        frame(RECORDS, 0x80),  # the rest of a message that never began
+        frame(RECORDS, 0x02) + frame(RECORDS, 0x82),  # another message amid one
+        frame(b"x" * 1000, 0x02) + frame(b"x" * 1000, 0x00) * 9,
+        b"\x82" + frame(RECORDS)[1:2].replace(b"\xa0", b"\x20") + RECORDS,  # not masked
+        b"\x82\xff\xff\xff\xff\xff\xff\xff\xff\xff" + bytes(9),
+        b"\x82\xff\x7f\xff\xff\xff\xff\xff\xff\xff" + bytes(9),
+    ],
+)
+def test_frames_against_the_protocol_end_their_connection_alone(live, frames):
+    faults = live.service.metrics.faults
+    with raw(live) as connection:
+        while b'"hello"' not in connection.recv(2**16):
+            pass
+        with suppress(OSError):
+            connection.sendall(frames)
+        assert ended(connection, 10)
+    assert still_serves(live)
+    assert live.service.metrics.faults == faults
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/stream?session=" + "%00" * 22,
+        "/stream?session=" + "A" * 22 + "%0A",
+        "/stream?session=%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+        "/stream?session=" + "A" * 22 + "&decisions=" + "9" * 5000,
+        "/stream?session=" + "A" * 22 + "&decisions=%D9%A3",
+        "/stream?every_bin=" + "%F0%9F%92%A9",
+        "/watch?stream=" + "9" * 5000,
+        "/watch?stream=%C2%B2",
+    ],
+)
+def test_addresses_of_any_kind_are_refused_with_a_reason(live, path):
+    with live.client(path) as client:
+        messages, code, _ = everything(client)
+    assert (messages[0]["type"], code) == ("error", 1008)
+    assert still_serves(live)
+    assert live.service.metrics.faults == 0

@@ -1,5 +1,6 @@
 """A server that stops saves its streams; a client goes on where it was, with the same bits."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from socket import SO_RCVBUF, SOL_SOCKET, socket
 
@@ -161,3 +162,24 @@ def test_names_are_secret_and_never_lead_out_of_the_folder(tmp_path):
     assert len(keys) == 100
     assert {saved._path(key).parent for key in keys} == {tmp_path / "sessions"}
     assert (tmp_path / "sessions").stat().st_mode & 0o077 == 0
+
+
+def test_a_slow_disk_keeps_no_other_stream_waiting(files, tmp_path, monkeypatch):
+    """Sessions are written beside the threads that compute: those must not wait for a disk."""
+    written, may = threading.Event(), threading.Event()
+
+    def slow(self, path):
+        written.set()
+        assert may.wait(30)
+
+    monkeypatch.setattr("axonnx.runtime.streams.session_state.SessionState.write", slow)
+    with serving(files["plain"], sessions=tmp_path, threads=1) as live, live.client() as saving:
+        try:
+            told(saving)
+            saving.send('{"type": "save"}')
+            assert written.wait(10)
+            _, decisions, _, code = follow(live, [busy()])
+            assert (len(decisions) > 0, code) == (True, 1000)
+        finally:
+            may.set()
+        assert told(saving)["type"] == "saved"
