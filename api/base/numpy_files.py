@@ -55,7 +55,7 @@ def checked_arrays(path: str | Path, names: Iterable[str] | None = None) -> dict
     except AxonnxError as fault:
         raise AxonnxError(f"{path}: {fault}") from None
     except UNREADABLE as fault:
-        reason = fault.strerror if isinstance(fault, OSError) and fault.strerror else fault
+        reason = fault.strerror if isinstance(fault, OSError) and fault.strerror else str(fault).partition("\n")[0]
         raise AxonnxError(
             f"{path}: is not a readable npz or npy file ({reason}); it was cut off, is damaged, or holds something "
             f"else. "

@@ -108,3 +108,12 @@ def test_more_events_than_the_file_can_account_for_are_refused(tmp_path):
 def test_headers_that_promise_something_else_are_refused(tmp_path, header, words):
     with pytest.raises(AxonnxError, match=words):
         checked_arrays(archive_with(tmp_path / "a.npz", "t", header, b"\0" * 8))
+
+
+def test_a_header_that_is_too_long_is_refused_without_the_advice_to_trust_it(tmp_path):
+    header = b"{'descr':" + b"(" * 20_000
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\x02\x00" + len(header).to_bytes(4, "little") + header)
+    with pytest.raises(AxonnxError) as refused:
+        checked_arrays(tmp_path / "a.npy")
+    assert "pickle" not in str(refused.value)
+    assert "\n" not in str(refused.value)

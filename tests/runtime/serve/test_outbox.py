@@ -355,7 +355,7 @@ def test_a_full_disk_is_told_and_ends_nothing(files, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EIO])
 def test_a_disk_that_fails_at_a_resume_or_at_the_end_is_no_fault_of_the_server(files, tmp_path, monkeypatch, number):
-    def fail(*words):
+    def fail(*words, **options):
         raise OSError(number, os.strerror(number))
 
     with serving(files["plain"], sessions=tmp_path, limits=Limits(handover_s=30)) as live:

@@ -85,7 +85,7 @@ def test_a_client_that_does_not_read_cannot_keep_the_server_from_stopping(engine
     """Its session is saved, as those of all others: with the decisions that it has not read."""
     events, small, slow = make_events(np.arange(800) * 5_000, 3), socket(), {"max_queue": 1, "close_timeout": 0.1}
     small.setsockopt(SOL_SOCKET, SO_RCVBUF, 2**14)
-    with serving(files["plain"], sessions=tmp_path, limits=Limits(grace_s=0.3)) as live:
+    with serving(files["plain"], sessions=tmp_path, limits=Limits(grace_s=3.0)) as live:
         small.connect((HOST, live.port))
         with live.client() as other, live.client("/stream?every_bin=1", **slow, sock=small) as lazy:
             key = told(other)["session"]
