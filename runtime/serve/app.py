@@ -30,7 +30,7 @@ from axonnx.runtime.serve.watching import watch
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 BEARER = "Bearer "
-UNKNOWN_HOST = "the server does not know this name of its own; use its address, or start it with --host ADDRESS,NAME"
+UNKNOWN_HOST = "the server does not know this name of its own; use its address, or list the name after its host"
 PAGE_RULES = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
