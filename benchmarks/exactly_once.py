@@ -23,8 +23,7 @@ import numpy as np
 import websockets
 from websockets.frames import CloseCode
 
-from axonnx.runtime.events.arrays import make_events
-from axonnx.runtime.events.records import RECORD, to_records
+from axonnx.runtime.events.arrays import RECORD, make_events, to_records
 from axonnx.runtime.model import load
 from benchmarks.networks import digits
 from benchmarks.serving import EVENTS, WINDOW_US
