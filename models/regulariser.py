@@ -44,11 +44,15 @@ class Regulariser:
         """Return the term of the loss before its weight λ."""
         return self.added(self.terms(network, output), output.logits)
 
-    def added(self, terms: Mapping[str, LayerTerm], like: Tensor, weights: Mapping[str, float] | None = None) -> Tensor:
+    def added(
+        self, terms: Mapping[str, LayerTerm], like: Tensor, weights: Mapping[str, float | Tensor] | None = None
+    ) -> Tensor:
         """Add up all layers, each with a λ of its own if ``weights`` are given."""
         if not terms:
             return like.new_zeros(())
-        values = [term.value if weights is None else weights[name] * term.value for name, term in terms.items()]
+        values = [
+            term.value if weights is None else _weighted(weights[name], term.value) for name, term in terms.items()
+        ]
         total = torch.stack(values).sum()
         return total / sum(term.ratios for term in terms.values()) if self.total == "mean" else total
 
@@ -65,6 +69,11 @@ class Regulariser:
         if self.of == "weight":
             return _of_weights(network, form)
         return _of_neurons(output, form) if self.of == "neuron" else _of_currents(output, form)
+
+
+def _weighted(weight: float | Tensor, value: Tensor) -> Tensor:
+    """λ · value, with the bits of a λ that is a number."""
+    return (weight.to(value.dtype) if isinstance(weight, Tensor) else weight) * value
 
 
 def _of_neurons(output: Output, form: Form) -> dict[str, LayerTerm]:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from types import FrameType
 from typing import Any
 
@@ -27,6 +28,9 @@ GONE = (
     "NCCL",
     "recvValue failed",
 )
+
+
+PATIENCE = timedelta(minutes=30)
 
 
 @dataclass(frozen=True)
@@ -70,17 +74,21 @@ class World:
             dist.all_reduce(values)
         return values
 
-    def mean(self, values: Mapping[str, Tensor], share: float) -> dict[str, float]:
-        """Means over all samples, from each process's own and its ``balance``."""
+    def mean(self, values: Mapping[str, Tensor], share: float | Tensor) -> dict[str, float | Tensor]:
+        """Means over all samples, from each process's own and its ``balance``; numbers on a CPU, else tensors."""
         together = self.sum(torch.stack(list(values.values())).double() * share) / self.size
-        return dict(zip(values, together.tolist(), strict=True))
+        found = together.tolist() if together.device.type == "cpu" else together.unbind()
+        return dict(zip(values, found, strict=True))
 
-    def balance(self, samples: int, device: torch.device) -> float:
-        """Return what makes a mean over processes one over samples: the share of the batch times the processes."""
+    def balance(self, samples: int, device: torch.device) -> float | Tensor:
+        """Return what makes a mean over processes one over samples: the share of the batch times the processes.
+
+        It is a number on a CPU, and a tensor on a device that would have to be waited for.
+        """
         if self.size == 1:
             return 1.0
-        everywhere = self.sum(torch.tensor(float(samples), device=device))
-        return samples * self.size / float(everywhere)
+        everywhere = self.sum(torch.full((), float(samples), device=device))
+        return samples * self.size / (float(everywhere) if device.type == "cpu" else everywhere.double())
 
     def device(self, wanted: str) -> torch.device:
         """``auto`` takes this process's GPU, or the CPU where there is none."""
@@ -93,6 +101,16 @@ class World:
             raise AxonnxError(f"device {wanted!r} cannot be used here: {reason}. Try auto or cpu") from None
 
 
+def group_options(local_rank: int, gpus: bool) -> dict[str, Any]:
+    """Return how processes join: NCCL on GPUs, bound to this process's own, and gloo on CPUs.
+
+    A process that waits longer than ``PATIENCE`` for the others gives up. It must outlast the slowest of them: the
+    first process writes checkpoints while the others wait.
+    """
+    chosen = {"backend": "nccl", "device_id": torch.device("cuda", local_rank)} if gpus else {"backend": "gloo"}
+    return {**chosen, "timeout": PATIENCE}
+
+
 @contextmanager
 def world() -> Iterator[World]:
     """Join the process group that ``torchrun`` describes in the environment, or make a world of one."""
@@ -102,7 +120,7 @@ def world() -> Iterator[World]:
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     if torch.cuda.is_available():
         torch.cuda.set_device(local_rank)
-    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    dist.init_process_group(**group_options(local_rank, torch.cuda.is_available()))
     with _ending_with_the_others():
         yield World(dist.get_rank(), dist.get_world_size(), local_rank)
     # Only where all went well, and all together: a process that fails must not wait for others, and one that leaves

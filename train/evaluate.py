@@ -86,15 +86,25 @@ def _together(pieces: Iterable[_Piece], targets: Targets) -> Predictions:
 
 
 @torch.no_grad()
-def _pieces(network: Network, batches: Iterable[Batch], fire: Fire, passes: int, targets: Targets) -> Iterator[_Piece]:
+def _pieces(network: Network, batches: Iterable[Batch], fire: Fire, passes: int, targets: Targets) -> list[_Piece]:
+    """Run all batches; what they give is copied from the device after the last one, so that no batch waits."""
     training = network.training
     network.eval()
+    there = []
     for batch in batches:
         mean, rates = torch.zeros((), device=batch.labels.device), []
         for _ in range(passes):
             output = network(batch.x, fire)
             mean = mean + (torch.softmax(output.logits, -1) if targets is None else output.logits) / passes
-            found = output.firing_rates().items()
-            rates.append({name: (rate * len(batch.labels) / passes).cpu() for name, rate in found})
-        yield _Piece(mean.cpu().numpy(), batch.labels.cpu().numpy(), rates)
+            found = output.firing_rates()
+            rates.append(torch.stack([mean.new_zeros(()), *found.values()])[1:] * len(batch.labels) / passes)
+        there.append((mean, batch.labels, list(found), rates))
     network.train(training)
+    return [
+        _Piece(
+            mean.cpu().numpy(),
+            labels.cpu().numpy(),
+            [dict(zip(names, each.cpu().unbind(), strict=True)) for each in rates],
+        )
+        for mean, labels, names, rates in there
+    ]

@@ -17,6 +17,7 @@ from axonnx.runtime.format.network_input import scale_counts
 from axonnx.train.data.batches import Batches
 from axonnx.train.distributed import World
 
+_COMPACT = (np.uint8, np.int8, np.int16, np.int32)  # types that a device makes float32 of, exactly
 Arrays = tuple[NDArray[np.generic], NDArray[np.int64]]
 
 
@@ -74,7 +75,17 @@ class Feed:
     def _tensors(self, x: NDArray[np.generic], labels: NDArray[np.int64]) -> Batch:
         if self.scale_to is not None:
             x = scale_counts(x if x.ndim == 5 else x[np.newaxis], self.scale_to).reshape(x.shape)
-        values = np.ascontiguousarray(x, np.float32)
-        if self.shift:
-            values *= np.float32(unit_of(self.shift))  # of this batch alone: Batches made it
-        return Batch(torch.from_numpy(values).to(self.device), torch.from_numpy(labels).to(self.device))
+        unit = np.float32(unit_of(self.shift))
+        if self.device.type == "cpu":
+            values = np.ascontiguousarray(x, np.float32)
+            if self.shift:
+                values *= unit  # of this batch alone: Batches made it
+            return Batch(torch.from_numpy(values), torch.from_numpy(labels))
+        compact = x if x.dtype in _COMPACT else x.astype(np.float32)
+        there = self._sent(torch.from_numpy(np.ascontiguousarray(compact))).float()
+        return Batch(there * float(unit) if self.shift else there, self._sent(torch.from_numpy(labels)))
+
+    def _sent(self, tensor: Tensor) -> Tensor:
+        """Copy to the device from pinned memory, where nobody has to wait for it: counts travel as bytes."""
+        pinned = tensor.pin_memory() if torch.cuda.is_available() else tensor
+        return pinned.to(self.device, non_blocking=True)

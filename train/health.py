@@ -62,6 +62,48 @@ class NonFiniteError(AxonnxError):
     """Training met a value that is not a number; says where."""
 
 
+class Watch:
+    """Whether loss and gradients stay finite.
+
+    On a CPU every step is asked. Asking another device would be waiting for it: there the first fault is noted on the
+    device, Adam leaves out that step and all that follow, and the end of the epoch asks.
+    """
+
+    def __init__(self, optimiser: torch.optim.Optimizer, device: torch.device) -> None:
+        self.device = device
+        self.noted: Tensor | None = None  # the number of the first bad batch, then what was not finite in it
+        self.names: list[str] = []
+        self.optimiser: Any = optimiser
+
+    def step(self, output: Output, loss: Loss, total: Tensor, norms: dict[str, Tensor], epoch: int, batch: int) -> None:
+        """Look at a step before the optimiser takes it."""
+        if self.device.type == "cpu":
+            refuse_non_finite(output, loss, total, norms, f"epoch {epoch}, batch {batch}")
+            return
+        values = torch.stack([loss.total, total, *norms.values()])
+        bad = torch.isfinite(values).logical_not_().float()
+        found = bad[:2].amax()
+        seen = torch.cat([found[None] * batch, bad])
+        self.noted = seen if self.noted is None else torch.where(self.noted[0] > 0, self.noted, seen)
+        self.names = list(norms)
+        # The fused Adam skips a step where this is not zero, as it does for scaled gradients.
+        self.optimiser.grad_scale, self.optimiser.found_inf = None, self.noted[0].clamp(max=1.0)
+
+    def close(self, epoch: int) -> None:
+        """Ask once an epoch; a fault says in which batch and where it began."""
+        if self.noted is None:
+            return
+        batch, _, _, *gradients = self.noted.tolist()
+        if batch < 1.0:
+            return
+        named = [name for name, bad in zip(self.names, gradients, strict=True) if bad]
+        where = f"the gradient of {named[-1]!r} is" if named else "the loss is"
+        raise NonFiniteError(
+            f"epoch {epoch}, batch {batch:.0f}: {where} not finite (gradients of "
+            f"{len(named)} of {len(gradients)} parameters not finite). Later batches changed no weight. {LOWER_RATES}"
+        )
+
+
 def refuse_non_finite(output: Output, loss: Loss, total: Tensor, norms: dict[str, Tensor], when: str) -> None:
     """Name the layer where it began: the first in the forward pass, or else the last, where the backward begins."""
     if torch.isfinite(loss.total) and torch.isfinite(total):
@@ -83,6 +125,8 @@ def refuse_non_finite(output: Output, loss: Loss, total: Tensor, norms: dict[str
 def refuse_non_finite_weights(network: Network, when: str) -> None:
     """Check the last step of an epoch, which has no loss after it that would tell."""
     values = {name: value for name, value in network.state_dict().items() if value.is_floating_point()}
-    bad = [name for name, value in values.items() if not torch.isfinite(value).all()]
+    # One copy from the device.
+    finite = torch.stack([torch.isfinite(value).all() for value in values.values()]).tolist()
+    bad = [name for name, good in zip(values, finite, strict=True) if not good]
     if bad:
         raise NonFiniteError(f"{when}: {bad[0]!r} is not finite after the last step. {LOWER_RATES}")

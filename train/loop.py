@@ -29,9 +29,9 @@ from axonnx.train.data.splits import Data
 from axonnx.train.distributed import World
 from axonnx.train.evaluate import Predictions, Targets, predict_bayesian, predict_mean_field
 from axonnx.train.feed import Batch, Feed
-from axonnx.train.health import median_sizes, refuse_non_finite, refuse_non_finite_weights
+from axonnx.train.health import Watch, median_sizes, refuse_non_finite_weights
 from axonnx.train.noise import fire_of_batch, looked_at, temper
-from axonnx.train.objective import Objective, ascend, cosine_rate
+from axonnx.train.objective import Objective, ascend, cosine_rate, numbers
 from axonnx.train.output_files import Epochs
 from axonnx.train.pieces import EpochMeans, Piece, Row, mean_squares, pieces_of, refuse_statistics_of_pieces
 
@@ -45,7 +45,7 @@ class Training:
     network: Network
     optimiser: torch.optim.Optimizer
     noise: torch.Generator
-    multipliers: dict[str, float] = field(default_factory=dict)  # λ of each layer, where it is found by itself
+    multipliers: dict[str, float | Tensor] = field(default_factory=dict)  # λ of each layer, where it is found by itself
     epochs_done: int = 0
     rows: list[Row] = field(default_factory=list)
     looked_at: dict[str, NDArray[np.int64]] = field(default_factory=dict)  # fingerprints of samples, by what used them
@@ -56,8 +56,8 @@ def new_training(network: Network, config: Config, device: torch.device) -> Trai
     groups = network.to(device).parameter_groups()
     rates = {"weights": config.optimiser.weight_rate, "scales": config.optimiser.scale_rate}
     parameters = [{"params": groups[name], "lr": rate, "full_rate": rate} for name, rate in rates.items()]
-    # On a CPU, PyTorch's default is a dozen passes over each parameter. On a GPU it is one launch for all of them.
-    fused = True if device.type == "cpu" else None
+    # PyTorch's default is a dozen passes over each parameter. Fused it is one, on a GPU one launch for all of them.
+    fused = True if device.type in ("cpu", "cuda") else None
     optimiser = torch.optim.Adam([group for group in parameters if group["params"]], fused=fused)
     return Training(network, optimiser, torch.Generator())
 
@@ -136,6 +136,7 @@ def fit(
     with ExitStack() as stack:
         stack.callback(shown.finish)
         stack.enter_context(computed_by(config.backend))
+        stack.enter_context(reproducible(config.optimiser.tf32))
         for epoch in range(training.epochs_done, total):
             began = time.perf_counter()
             with (
@@ -191,6 +192,21 @@ def final_predictions(
 
 
 @contextmanager
+def reproducible(tf32: bool) -> Iterator[None]:
+    """Let a GPU give the same bits for the same run, and products of float32 keep 24 bits unless ``tf32`` is asked for.
+
+    Torch's own default is TF32 in convolutions: weights of 10 bits, which change spikes.
+    """
+    products, before = torch.backends.cuda.matmul, torch.backends.cuda.matmul.allow_tf32
+    with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=tf32):
+        products.allow_tf32 = tf32
+        try:
+            yield
+        finally:
+            products.allow_tf32 = before
+
+
+@contextmanager
 def _seeded(noise: torch.Generator, seed: int, epoch: int, rank: int, device: torch.device) -> Iterator[None]:
     """Random numbers that follow from (seed, epoch, process) alone, so that an epoch is the same in a resumed run.
 
@@ -220,17 +236,19 @@ def _epoch(
     chosen = config.regulariser
     training.network.keeps_currents = variant.kl and chosen.of == "current"
     sums, batches, began = EpochMeans(), feed.epoch(epoch), time.perf_counter()
+    watch = Watch(training.optimiser, feed.device)
+    values = None if targets is None else torch.from_numpy(targets).to(feed.device)
     for number, batch in enumerate(batches):
         _set_rates(training.optimiser, config, epoch + number / len(feed))
         share = world.balance(len(batch.labels), batch.labels.device)
         fire = fire_of_batch(config, variant, training.noise, epoch * len(feed) + number, len(feed))
         passes = config.optimiser.samples if isinstance(fire, Sample) else 1
-        objective = _objective(config, variant, training.multipliers, targets)
+        objective = _objective(config, variant, training.multipliers, values)
         parts = _step(wrapped, training, batch, fire, objective, passes, share / passes, config.optimiser.accumulate)
         norms = _gradient_norms(training.network)
         total = _total_norm(norms)
         output = parts[-1].output
-        refuse_non_finite(output, parts[-1].loss, total, norms, f"epoch {epoch + 1}, batch {number + 1}")
+        watch.step(output, parts[-1].loss, total, norms, epoch + 1, number + 1)
         _clip(training.network, total, config.optimiser.clip_norm)
         training.optimiser.step()
         if squared := mean_squares(parts):
@@ -238,25 +256,28 @@ def _epoch(
             training.multipliers = ascend(training.multipliers, squares, chosen.target, chosen.rate)
         for part in parts:
             sums.add(part, norms, total)
-        shown.batch(*sums.shown())
+        shown.batch(*(sums.shown() if feed.device.type == "cpu" else ()))
+    watch.close(epoch + 1)
+    training.multipliers = {**numbers(training.multipliers)}
     refuse_non_finite_weights(training.network, f"epoch {epoch + 1}")
     return {
         "epoch": epoch + 1,
         "phase": "finetune" if finetuning else "train",
         **sums.means(world),
-        **{f"z/{name}": size.item() for name, size in median_sizes(output).items()},
+        **{f"z/{name}": size for name, size in numbers(median_sizes(output)).items()},
         **{f"lambda/{name}": weight for name, weight in training.multipliers.items()},
         "weight_rate": training.optimiser.param_groups[0]["lr"],
         "waiting": batches.seconds / (time.perf_counter() - began),
     }
 
 
-def _objective(config: Config, variant: Variant, multipliers: dict[str, float], targets: Targets) -> Objective:
+def _objective(
+    config: Config, variant: Variant, multipliers: dict[str, float | Tensor], values: Tensor | None
+) -> Objective:
     """Return what the next step minimises."""
     chosen = config.regulariser
-    weight: float | dict[str, float] = multipliers if chosen.weight == "auto" else chosen.weight
+    weight: float | dict[str, float | Tensor] = multipliers if chosen.weight == "auto" else chosen.weight
     regulariser = Regulariser(chosen.form, chosen.of, chosen.total)
-    values = None if targets is None else torch.from_numpy(targets)
     return Objective(weight if variant.kl else 0.0, regulariser, config.optimiser.label_smoothing, values)
 
 
@@ -267,7 +288,7 @@ def _step(
     fire: Fire,
     objective: Objective,
     passes: int,
-    share: float,
+    share: float | Tensor,
     pieces: int = 1,
 ) -> list[Piece]:
     """Forward and backward; with several noisy passes their mean gradient. ``share``: what one pass counts.
@@ -283,7 +304,9 @@ def _step(
             with _only_the_last_is_shared(wrapped, backward):
                 part.output = wrapped(part.batch.x, fire)
                 part.loss = objective(training.network, part.output, part.batch.labels)
-                (part.loss.total * (part.share * share)).backward()
+                counted = part.share * share
+                counted = counted.to(part.loss.total.dtype) if isinstance(counted, Tensor) else counted
+                (part.loss.total * counted).backward()
         part.close(keep=part is parts[-1])
     return parts
 
@@ -324,6 +347,7 @@ def _total_norm(norms: dict[str, Tensor]) -> Tensor:
 
 
 def _clip(network: Network, total: Tensor, limit: float | None) -> None:
-    if limit is not None and total > limit:
-        gradients = [p.grad for p in network.parameters() if p.grad is not None]
-        torch._foreach_mul_(gradients, float(limit / total))
+    if limit is None or (total.device.type == "cpu" and not total > limit):
+        return
+    gradients = [p.grad for p in network.parameters() if p.grad is not None]
+    torch._foreach_mul_(gradients, (limit / total).clamp(max=1.0))

@@ -17,7 +17,7 @@ from axonnx.models import Network, Output, Regulariser
 class Objective:
     """One λ, or one for each layer; λ = 0 leaves the regulariser out of the loss and out of the computation."""
 
-    weight: float | Mapping[str, float]
+    weight: float | Mapping[str, float | Tensor]
     regulariser: Regulariser = field(default_factory=Regulariser)
     label_smoothing: float = 0.0
     targets: Tensor | None = None  # of a regression: the values [classes, values] that each label stands for
@@ -28,7 +28,7 @@ class Objective:
             fit = nnf.cross_entropy(output.logits, labels, label_smoothing=self.label_smoothing)
         else:
             fit = nnf.mse_loss(output.logits, self.targets.to(labels.device)[labels])
-        if self.weight == 0.0:
+        if not isinstance(self.weight, Mapping) and self.weight == 0.0:
             return Loss(fit, fit.detach(), torch.zeros_like(fit))
         terms = self.regulariser.terms(network, output)
         kl = self.regulariser.added(terms, fit)
@@ -61,13 +61,28 @@ START = 0.01
 SMALLEST, LARGEST = 1e-6, 10.0  # of no effect beside the cross-entropy; far above it
 
 
-def ascend(weights: Mapping[str, float], squares: Mapping[str, float], target: float, rate: float) -> dict[str, float]:
-    """Return the multipliers after a step with these layer means of r²; a layer without noise keeps its own."""
+def ascend(
+    weights: Mapping[str, float | Tensor], squares: Mapping[str, float | Tensor], target: float, rate: float
+) -> dict[str, float | Tensor]:
+    """Return the multipliers after a step with these layer means of r²; a layer without noise keeps its own.
+
+    Means that are tensors give multipliers that are tensors: nobody waits for a device.
+    """
     return {name: _next(weights.get(name, START), square / target, rate) for name, square in squares.items()}
 
 
-def _next(weight: float, missed: float, rate: float) -> float:
+def _next(weight: float | Tensor, missed: float | Tensor, rate: float) -> float | Tensor:
+    if isinstance(missed, Tensor):
+        moved = weight * torch.exp(rate * torch.log(missed).clamp(-1.0, 1.0))
+        return torch.where(missed > 0.0, moved.clamp(SMALLEST, LARGEST), weight)
     if missed <= 0.0:
         return weight
     step = rate * min(1.0, max(-1.0, log(missed)))
     return min(LARGEST, max(SMALLEST, weight * exp(step)))
+
+
+def numbers(multipliers: Mapping[str, float | Tensor]) -> dict[str, float]:
+    """Return multipliers as numbers, in one copy from the device that they are on."""
+    there = [weight for weight in multipliers.values() if isinstance(weight, Tensor)]
+    found = iter(torch.stack(there).tolist() if there else ())
+    return {name: next(found) if isinstance(x, Tensor) else x for name, x in multipliers.items()}

@@ -26,12 +26,12 @@ class Epochs:
         self.epochs, self.batches, self.done, self.first = epochs, batches, done, done
         self.began = time.monotonic()
 
-    def batch(self, loss: float, accuracy: float, rate: float) -> None:
-        """Count one more step of the epoch."""
+    def batch(self, loss: float | None = None, accuracy: float = 0.0, rate: float = 0.0) -> None:
+        """Count one more step of the epoch; a device that would have to be waited for gives no figures."""
         if not self.under_way:
             self.under_way = True
             self.progress.begin(f"epoch {self.done + 1}/{self.epochs}", self.batches)
-        self.progress.step(f"loss {loss:.3f}, accuracy {100 * accuracy:.1f} %")
+        self.progress.step("" if loss is None else f"loss {loss:.3f}, accuracy {100 * accuracy:.1f} %")
 
     def epoch(self, row: Mapping[str, Any]) -> None:
         """End the epoch and tell its figures."""

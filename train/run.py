@@ -28,6 +28,7 @@ from axonnx.train.distributed import World, world
 from axonnx.train.evaluate import Predictions
 from axonnx.train.health import NonFiniteError, new_warnings
 from axonnx.train.loop import Training, final_predictions, fit, new_training
+from axonnx.train.objective import numbers
 from axonnx.train.output_files import draw_curves
 from axonnx.train.own import reference
 from axonnx.train.run_folder import RunFolder
@@ -250,7 +251,7 @@ def _go_on(
         folder.write_results(current.rows)
         random_state = {"seed": config.seed, "epoch": current.epochs_done}
         position = Position(
-            current.epochs_done, random_state, to_toml(config), prepared.splits.digest, current.multipliers
+            current.epochs_done, random_state, to_toml(config), prepared.splits.digest, numbers(current.multipliers)
         )
         save_checkpoint(folder.checkpoint, current.network, current.optimiser, position)
         for text in new_warnings(current.rows):
@@ -375,7 +376,7 @@ def _restore(folder: RunFolder, training: Training, prepared: Prepared, config: 
         return ""  # no checkpoint yet: start from epoch 0
     position = load_checkpoint(folder.checkpoint, training.network, training.optimiser)
     _refuse_other_data(folder, position, prepared, config)
-    training.epochs_done, training.multipliers = position.epochs_done, position.multipliers
+    training.epochs_done, training.multipliers = position.epochs_done, {**position.multipliers}
     training.rows = folder.read_results(position.epochs_done)
     before = to_toml(parse_config(position.config, f"{folder.checkpoint}")).splitlines()
     changed = [line for line in to_toml(config).splitlines() if line not in before]

@@ -29,7 +29,7 @@ from axonnx.models.described import INPUT, DescribedBinaryNetwork, DescribedNetw
 from axonnx.models.synapses import Synapse
 from axonnx.models.variant import BAYESIAN
 from axonnx.models.variant import variant as named
-from axonnx.train.objective import START, ascend
+from axonnx.train.objective import START, ascend, numbers
 
 LIKELY_SIDES = (32, 28, 34, 16, 64, 8, 128, 48, 24, 40, 56, 96)  # of images, tried before all others
 LARGEST_SIDE = 256
@@ -195,7 +195,7 @@ def regulariser(
     value = kind.added(terms, output.logits, {name: inner.multipliers.get(name, START) for name in terms})
     if inner.training:
         squares = {name: float(each) for name, each in kind.mean_squares(inner.network, output).items()}
-        inner.multipliers = ascend(inner.multipliers, squares, target, rate)
+        inner.multipliers = numbers(ascend(inner.multipliers, squares, target, rate))
     return value
 
 

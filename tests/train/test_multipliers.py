@@ -12,7 +12,7 @@ from axonnx.models import BinaryMLP, Regulariser, Sample
 from axonnx.train import loop
 from axonnx.train.checkpoint import read_index
 from axonnx.train.config.read import check_config
-from axonnx.train.objective import LARGEST, SMALLEST, START, Objective, ascend
+from axonnx.train.objective import LARGEST, SMALLEST, START, Objective, ascend, numbers
 from axonnx.train.run import train_run
 from axonnx.train.run_folder import RunFolder
 
@@ -123,3 +123,17 @@ def test_settings_of_two_versions_are_refused(frames):
         check_config(tree, "old.toml")
     with pytest.raises(AxonnxError, match=r"optimiser.kl is 'neurons'; expected one of 'neuron', 'weight'"):
         check_config(tiny_tree(frames, optimiser={"kl": "neurons"}), "old.toml")
+
+
+def test_multipliers_on_a_device_are_those_of_numbers():
+    """Tensors in, tensors out: the same steps, both ends and the silent layer among them."""
+    weights = {"usual": 0.3, "low": SMALLEST, "high": LARGEST, "silent": 0.5}
+    squares = {"usual": 6.0, "low": 1e-9, "high": 1e9, "silent": 0.0}
+    expected = ascend(weights, squares, 3.0, 0.1)
+    there = {name: torch.tensor(square, dtype=torch.float64) for name, square in squares.items()}
+    found = ascend(
+        {name: torch.tensor(weight, dtype=torch.float64) for name, weight in weights.items()}, there, 3.0, 0.1
+    )
+    assert all(isinstance(weight, torch.Tensor) for weight in found.values())
+    assert numbers(found) == pytest.approx(expected, rel=1e-12)
+    assert expected["usual"] != weights["usual"]

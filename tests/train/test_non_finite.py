@@ -11,8 +11,9 @@ from axonnx.cli import main as axonnx
 from axonnx.cli.command import run_verb
 from axonnx.train import loop
 from axonnx.train.checkpoint import load_checkpoint, read_index
-from axonnx.train.health import NonFiniteError
+from axonnx.train.health import NonFiniteError, Watch
 from axonnx.train.loop import fit
+from axonnx.train.objective import Loss
 from axonnx.train.run_folder import RunFolder
 
 from .tiny_runs import rows_of, same_bits, tiny_config, tiny_network, weights_of
@@ -137,3 +138,40 @@ def test_in_the_first_epoch_there_is_nothing_to_go_back_to(config_file, poison):
     poison(LAYERS[1])
     with pytest.raises(NonFiniteError, match="No epoch was finished: begin again and overwrite"):
         main([config_file(), "--out", "run", "--quiet"])
+
+
+class _Graph:
+    """A network of one weight whose gradient is given, and the watch of a device that is never asked."""
+
+    def __init__(self):
+        self.weight = torch.nn.Parameter(torch.ones(3))
+        self.optimiser = torch.optim.Adam([self.weight], lr=0.1, fused=True)
+        self.watch = Watch(self.optimiser, torch.device("cuda"))
+
+    def step(self, batch: int, gradient: float, loss: float = 1.0) -> torch.Tensor:
+        self.weight.grad = torch.full((3,), gradient)
+        norms = {"layer.weight": self.weight.grad.norm()}
+        made = Loss(torch.tensor(loss), torch.tensor(loss), torch.tensor(0.0))
+        self.watch.step(None, made, norms["layer.weight"], norms, 2, batch)
+        self.optimiser.step()
+        return self.weight.detach().clone()
+
+
+def test_a_device_notes_the_first_fault_and_leaves_out_what_follows():
+    """Nobody asks until the epoch ends; until then no later step changes a weight."""
+    graph = _Graph()
+    first, bad, later = graph.step(1, 0.5), graph.step(2, float("nan")), graph.step(3, 0.5)
+    assert not torch.equal(first, torch.ones(3))
+    assert torch.equal(first, bad)
+    assert torch.equal(first, later)
+    with pytest.raises(NonFiniteError, match=r"epoch 2, batch 2: the gradient of 'layer.weight' is not finite"):
+        graph.watch.close(2)
+
+
+def test_a_device_where_all_is_finite_goes_on():
+    graph = _Graph()
+    assert not torch.equal(graph.step(1, 0.5), graph.step(2, 0.5))
+    graph.watch.close(2)
+    graph.step(3, 0.5, loss=float("inf"))
+    with pytest.raises(NonFiniteError, match="batch 3: the loss is not finite"):
+        graph.watch.close(2)

@@ -263,6 +263,10 @@ class OptimiserConfig(Section):
         "about a thousandth; recomputed has the gradients of float32, keeps nothing where a current comes straight "
         "from its synapses, and repeats the forward pass",
     )
+    tf32: bool = Field(
+        default=False,
+        description="let a GPU round weights to 10 bits in convolutions and products: faster, other spikes",
+    )
     label_smoothing: float = Field(
         default=0.0, ge=0, lt=1, description="share of the target that is spread evenly over all classes"
     )
