@@ -168,7 +168,7 @@ class _LIF(torch.autograd.Function):
         shape = _Shape(len(mean), mean.shape[1], mean.shape[2], mean.shape[3:].numel())
         noisy, relaxed = activity is not None, _relaxed(kind, noise)
         recurrent = weight is not None
-        programs = _programs(shape, forwards=True) if recurrent else math.prod(shape.grid)
+        programs = _programs(shape) if recurrent else math.prod(shape.grid)
         spikes, gap = torch.empty_like(mean), torch.empty_like(mean, dtype=core.memory.gaps if learning else None)
         total = torch.empty_like(mean) if noisy else None
         after = torch.empty_like(mean[0]), torch.empty_like(mean[0]) if noisy else None
@@ -214,7 +214,7 @@ class _LIF(torch.autograd.Function):
                 *where,
                 *numbers,
                 **flags,
-                **_recurrent_flags(shared, shape.channels, forwards=True),
+                **_recurrent_flags(shared, shape.channels),
                 RELAXED=relaxed,
                 warps=_warps(shape.channels),
             )
@@ -242,7 +242,7 @@ class _LIF(torch.autograd.Function):
         by_spikes, by_gap, _, by_membrane, by_variance, by_log, by_quadratic, _ = incoming
         shared, each = _recurrent_variances(weight_variance)
         first_wanted = noisy and (need[5] or need[6])
-        programs = _programs(shape, forwards=False) if recurrent else shape.grid[0] * shape.grid[1]
+        programs = _programs(shape) if recurrent else shape.grid[0] * shape.grid[1]
         groups = 1 if recurrent else shape.grid[2]
         like: Tensor = gap
 
@@ -295,7 +295,7 @@ class _LIF(torch.autograd.Function):
                 by_own,
                 *numbers,
                 **flags,
-                **_recurrent_flags(shared, shape.channels, forwards=False),
+                **_recurrent_flags(shared, shape.channels),
                 warps=_warps(shape.channels),
             )
         first = _first(ctx, h_grads, v_grads, saved)
@@ -383,9 +383,9 @@ def _flags(
     }
 
 
-def _recurrent_flags(shared: Tensor | None, neurons: int, forwards: bool) -> dict[str, int]:
+def _recurrent_flags(shared: Tensor | None, neurons: int) -> dict[str, int]:
     wide, own = _wide(neurons), 0 if shared is None else int(shared.numel() > 1)
-    return {"OWN_VARIANCE": own, "N": neurons, "BB": _samples(neurons, forwards), "BN": wide, "BK": 16}
+    return {"OWN_VARIANCE": own, "N": neurons, "BB": _samples(neurons), "BN": wide, "BK": 16}
 
 
 def _wide(neurons: int) -> int:
@@ -393,13 +393,14 @@ def _wide(neurons: int) -> int:
     return max(16, _power(neurons))
 
 
-def _samples(neurons: int, forwards: bool) -> int:
-    """Return how many samples of a recurrent layer one program takes: what registers hold, and at most 16."""
-    return min(16, (4096 if forwards and neurons <= 256 else 2048) // _wide(neurons))
+def _samples(neurons: int) -> int:
+    """Return how many samples of a recurrent layer one program takes: what registers of all GPUs hold, at most 16."""
+    wide = _wide(neurons)
+    return min(16, (2048 if wide < 256 else 1024) // wide)
 
 
-def _programs(shape: _Shape, forwards: bool) -> int:
-    return -(-shape.batch // _samples(shape.channels, forwards))
+def _programs(shape: _Shape) -> int:
+    return -(-shape.batch // _samples(shape.channels))
 
 
 def _warps(neurons: int) -> int:

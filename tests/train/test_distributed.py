@@ -1,5 +1,6 @@
 """Two processes on loopback: the gradient, the shards, the rows and the run folder of one."""
 
+import inspect
 import json
 import os
 import subprocess
@@ -172,7 +173,7 @@ def group(monkeypatch):
     """What a process group is asked to do, in order."""
     asked = []
     monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.setattr(distributed.dist, "init_process_group", lambda backend: asked.append("init"))
+    monkeypatch.setattr(distributed.dist, "init_process_group", lambda **options: asked.append("init"))
     monkeypatch.setattr(distributed.dist, "barrier", lambda: asked.append("barrier"))
     monkeypatch.setattr(distributed.dist, "destroy_process_group", lambda: asked.append("destroy"))
     monkeypatch.setattr(distributed.dist, "get_rank", lambda: 1)
@@ -202,3 +203,11 @@ def test_a_device_that_is_not_there_is_refused():
     for wanted in ("gpu", "cuda:99"):
         with pytest.raises(AxonnxError, match=f"device '{wanted}' cannot be used here: .* Try auto or cpu"):
             World().device(wanted)
+
+
+def test_processes_join_with_patience_and_their_own_gpu():
+    """Options that NCCL takes are checked by name alone: it never ran here."""
+    on_cpus, on_gpus = (distributed.group_options(1, gpus) for gpus in (False, True))
+    assert on_cpus == {"backend": "gloo", "timeout": distributed.PATIENCE}
+    assert on_gpus == {"backend": "nccl", "timeout": distributed.PATIENCE, "device_id": torch.device("cuda", 1)}
+    assert set(on_gpus) <= set(inspect.signature(torch.distributed.init_process_group).parameters)
