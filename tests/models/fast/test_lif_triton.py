@@ -5,9 +5,6 @@ order. What a GPU's compiler makes of them is not run here; ``test_triton_compil
 """
 
 import functools
-import os
-
-os.environ["TRITON_INTERPRET"] = "1"  # read where the kernels are defined
 
 import pytest
 import torch
