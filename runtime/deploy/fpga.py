@@ -13,7 +13,7 @@ from axonnx.runtime.format.contract import results_of
 from axonnx.runtime.program.instructions import Neurons, Program
 
 LANES = 16
-UP5K_LANES = 8  # of which the rows of weights fill two of the part's four large memories
+UP5K_LANES = 4  # more do not fit beside a leak that is no shift
 README = """\
 # {name} in Verilog
 

@@ -457,11 +457,11 @@ module core (
       SUM: begin // one class after the other, first its total and its membrane, then their sum
         drain <= drain + 1;
         if (drain == 0) sum_lane <= lane_v;
+        else if (drain == 1) begin total_we <= 1; total_to <= class_n; total_new <= total; end
         else begin
           drain <= 0;
-          total_we <= 1; total_to <= class_n; total_new <= total;
-          sum_valid <= 1; sum_class <= class_n; sum_total <= total;
-          if (class_n == 0 || total > best) begin best <= total; decision <= class_n; end
+          sum_valid <= 1; sum_class <= class_n; sum_total <= total_new;
+          if (class_n == 0 || total_new > best) begin best <= total_new; decision <= class_n; end
           class_n <= class_n + 1; lane_n <= lane_n + 1;
           if (class_n == CLASSES - 1) begin v_row <= layer_first; r <= 0; state <= FIRE; end
           else if (lane_n == P - 1) begin lane_n <= 0; v_row <= v_row + 1; state <= SUMS; end

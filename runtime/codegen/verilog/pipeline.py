@@ -157,7 +157,8 @@ class Pipeline:
         low, high = _RANGES[operation](a, b)
         free = operation in ("Div", "Mod") or (operation == "Mul" and _power(a, b) is not None)
         before = a
-        stage, spent, (a, b) = self.together(a, b, cost=0 if free else 1)
+        cost = 0 if free else ADDERS if operation == "Mul" else 1  # a product is several additions
+        stage, spent, (a, b) = self.together(a, b, cost=cost)
         if operation == "GreaterOrEqual":
             return self.truth(name, f"{a.number} >= {b.number}", stage, spent)
         if operation == "Mul" and (power := _power(a, b)) is not None:
