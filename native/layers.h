@@ -3,7 +3,7 @@
 /* ---------------------------------------------------------------- linear */
 
 INLINE void linear_part(const int stored, const int vectors, const synapse *s, const part *b, const int32_t *list,
-                        int32_t count, float *sums)
+                        int32_t count, scalar *sums)
 {
     add_events(stored, vectors, sums + b->done, s, b->at, b->width, list, count, list);
 }
@@ -27,7 +27,7 @@ static void linear_dense(const program *steps, int32_t count, int32_t number)
 static void add_linear(const program *p, int32_t number)
 {
     const int32_t *r = row_of(p, number);
-    float *sums = p->memory + r[LINEAR_out];
+    scalar *sums = p->memory + r[LINEAR_out];
 #if HAS_PAIRS
     if (is_dense(p, r, r[LINEAR_inputs], 1)) {
         linear_dense(p, 1, number);
@@ -130,7 +130,7 @@ INLINE int32_t list_in_band(const band *b, int32_t x, int32_t *rows)
 
 /* Computes one row of output pixels for a part of the outputs; returns the number of (event, pixel) pairs. */
 INLINE int64_t conv_part(const int stored, const int vectors, const program *p, const int32_t *r, const synapse *s,
-                         const part *b, int32_t y, float *sums)
+                         const part *b, int32_t y, scalar *sums)
 {
     const int32_t *list = p->events + r[CONV_listed], *starts = p->events + r[CONV_starts];
     int32_t *rows = p->events + r[CONV_rows], *inputs = p->events + r[CONV_sources];
@@ -153,7 +153,7 @@ INLINE int64_t conv_part(const int stored, const int vectors, const program *p, 
 
 #define CONV_PART(stored, vectors, ...) seen = conv_part(stored, vectors, __VA_ARGS__)
 
-static int64_t conv_row_sparse(const program *p, const int32_t *r, const synapse *s, int32_t y, float *sums)
+static int64_t conv_row_sparse(const program *p, const int32_t *r, const synapse *s, int32_t y, scalar *sums)
 {
     int64_t seen = 0;
     for (int32_t done = 0; done < s->size;) {
@@ -207,7 +207,7 @@ static int64_t pack_image(const program *p, const int32_t *r)
     return seen;
 }
 
-static void conv_row_dense(const program *p, const int32_t *r, int32_t y, float *sums)
+static void conv_row_dense(const program *p, const int32_t *r, int32_t y, scalar *sums)
 {
     const int32_t across = r[CONV_dense_width], channels = r[CONV_dense_channels];
     const tile t = {

@@ -28,17 +28,17 @@ INLINE layer layer_of(const program *p, const int32_t *r)
 /* Elements begin … end − 1, in whole pixels, with their currents at `current`; the list continues at `count`. There
    is one version for spikes as bits and one for numbers: a loop with a check would run out of registers. */
 #define TAKE_NEURONS(NAME, READS, FIRES)                                                                               \
-    INLINE int32_t pixels_of_##NAME(const layer *l, const int lean, int32_t begin, int32_t end, const float *current,  \
+    INLINE int32_t pixels_of_##NAME(const layer *l, const int lean, int32_t begin, int32_t end, const scalar *current,  \
                                     int32_t count)                                                                     \
     {                                                                                                                  \
         const int32_t pitch = l->pitch, ahead = l->same ? 0 : LANES;                                                   \
         int32_t *starts = l->starts + begin / pitch;                                                                   \
         uint16_t *bits = l->bits + begin / LANES;                                                                      \
         for (int32_t pixel = begin; pixel < end; pixel += pitch) {                                                     \
-            const float *k = l->constants + (l->each ? pixel : 0);                                                     \
+            const scalar *k = l->constants + (l->each ? pixel : 0);                                                     \
             if (FIRES) *starts++ = count;                                                                              \
             for (int32_t i = pixel; i < pixel + pitch; i += LANES, k += ahead, current += LANES, bits++) {             \
-                vec spikes = splat(0.0f);                                                                              \
+                vec spikes = splat(0);                                                                              \
                 if (READS) spikes = lean ? numbers_of(*bits) : load(l->spikes + i);                                    \
                 const mask fires = step_##NAME(l, i, k, load(current), spikes);                                        \
                 if (FIRES && lean) *bits = (uint16_t)fires;                                                            \
@@ -49,7 +49,7 @@ INLINE layer layer_of(const program *p, const int32_t *r)
         return count;                                                                                                  \
     }                                                                                                                  \
     NOINLINE int32_t take_##NAME(const program *p, const int32_t *r, int lean, int32_t begin, int32_t end,             \
-                                 const float *current, int32_t count)                                                  \
+                                 const scalar *current, int32_t count)                                                  \
     {                                                                                                                  \
         const layer own = layer_of(p, r), *l = &own; /* a local copy stays in registers */                             \
         if (BITS_OF_SPIKES && lean) return pixels_of_##NAME(l, 1, begin, end, current, count);                         \
@@ -58,7 +58,7 @@ INLINE layer layer_of(const program *p, const int32_t *r)
 EACH_NEURON(TAKE_NEURONS)
 
 INLINE int32_t take_neurons(const program *p, const int32_t *r, int lean, int32_t begin, int32_t end,
-                            const float *current, int32_t count)
+                            const scalar *current, int32_t count)
 {
     (void)p, (void)lean, (void)begin, (void)end, (void)current; /* not used if a network has no neurons */
 #define CASE(NAME, READS, FIRES)                                                                                       \

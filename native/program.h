@@ -31,9 +31,9 @@ typedef struct {
     const int32_t *order;  /* TURN numbers for each turn */
     const int32_t *groups; /* the turns at which groups begin, then the end of the last */
     const int32_t *tables; /* addresses for moves */
-    const float *constants;
+    const scalar *constants;
     const int8_t *weights; /* all widths; each synapse begins at a multiple of 64 bytes */
-    float *memory;
+    scalar *memory;
     int32_t *events; /* lists of active elements */
     uint16_t *bits;  /* spikes that are not read as numbers, at 1/16 of their position in memory */
     int16_t *packed; /* inputs of a dense layer */

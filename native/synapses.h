@@ -22,7 +22,8 @@ typedef struct {
     int64_t rows; /* of a block */
     int32_t size; /* outputs, with padding */
     int32_t stored, unit;
-    const float *x; /* values of graded inputs; NULL if every event is a spike */
+    const scalar *x; /* values of graded inputs; NULL if every event is a spike */
+    int few;         /* whether these are counts of at most MOST_BYTES in all */
 } synapse;
 
 /* Whether events have values; all values of an input may be 1 in this step. */
@@ -31,19 +32,38 @@ INLINE int is_graded(const program *p, const int32_t *r)
     return r[LINEAR_graded] && !p->events[r[LINEAR_plain]];
 }
 
+/* Whether an input holds counts of at most MOST_BYTES in all; only a core without floats asks. */
+INLINE int is_few(const program *p, const int32_t *r)
+{
+    int32_t total = 0;
+#ifdef CORE_WHOLE
+    const int32_t *list = p->events + r[LINEAR_listed], count = p->events[r[LINEAR_counted]];
+    for (int32_t k = 0; k < count; k++) {
+        const scalar value = p->memory[r[LINEAR_source] + list[k]];
+        if (value < 0 || value > MOST_BYTES) return 0;
+        total += value;
+        if (total > MOST_BYTES) return 0;
+    }
+    return 1;
+#else
+    (void)p, (void)r;
+    return total;
+#endif
+}
+
 INLINE synapse synapse_of(const program *p, const int32_t *r, int64_t rows, int32_t size)
 {
     const int graded = is_graded(p, r);
     return (synapse){.weights = p->weights + 64 * (int64_t)r[LINEAR_weights], .rows = rows, .size = size,
                      .stored = r[LINEAR_stored], .unit = r[LINEAR_unit],
-                     .x = graded ? p->memory + r[LINEAR_source] : NULL};
+                     .x = graded ? p->memory + r[LINEAR_source] : NULL, .few = graded && is_few(p, r)};
 }
 
 /* Number of parallel sums of one output: enough to hide the latency of an addition. */
 #define BESIDE(vectors) (LANES == 1 ? 1 : (vectors) <= 2 ? 4 : (vectors) == 4 ? 2 : 1)
 
 /* Computes sums + Σ_k w[list_k] for a block of vectors · LANES outputs; the list is followed by rows of zeros. */
-INLINE void add_floats(const int vectors, float *sums, const float *weights, int64_t stride, const int32_t *list,
+INLINE void add_floats(const int vectors, scalar *sums, const scalar *weights, int64_t stride, const int32_t *list,
                        int32_t count)
 {
     const int beside = BESIDE(vectors);
@@ -51,11 +71,11 @@ INLINE void add_floats(const int vectors, float *sums, const float *weights, int
     UNROLL(4)
     for (int p = 0; p < beside; p++)
         UNROLL(16)
-        for (int v = 0; v < vectors; v++) parts[p][v] = p == 0 ? load(sums + LANES * v) : splat(0.0f);
+        for (int v = 0; v < vectors; v++) parts[p][v] = p == 0 ? load(sums + LANES * v) : splat(0);
     for (int32_t k = 0; k < count; k += beside)
         UNROLL(4)
         for (int p = 0; p < beside; p++) {
-            const float *row = weights + list[k + p] * stride;
+            const scalar *row = weights + list[k + p] * stride;
             AS_IT_IS(row);
             UNROLL(16)
             for (int v = 0; v < vectors; v++) parts[p][v] += load(row + LANES * v);
@@ -70,7 +90,7 @@ INLINE void add_floats(const int vectors, float *sums, const float *weights, int
 
 #if HAS_PLACES
 /* Two vectors at a time. */
-INLINE void add_pairs_of_shorts(const int vectors, float *sums, const int16_t *weights, int64_t stride, float unit,
+INLINE void add_pairs_of_shorts(const int vectors, scalar *sums, const int16_t *weights, int64_t stride, scalar unit,
                                 const int32_t *list, int32_t count)
 {
     const int pairs = vectors / 2, beside = BESIDE(vectors);
@@ -96,14 +116,14 @@ INLINE void add_pairs_of_shorts(const int vectors, float *sums, const int16_t *w
         }
         UNROLL(2)
         for (int n = 0; n < 2; n++) {
-            float *out = sums + LANES * (2 * v + n);
+            scalar *out = sums + LANES * (2 * v + n);
             store(out, load(out) + floats(half_of_places(even[0][v], odd[0][v], n)) * splat(unit));
         }
     }
 }
 #endif
 
-INLINE void add_shorts(const int vectors, float *sums, const int16_t *weights, int64_t stride, float unit,
+INLINE void add_shorts(const int vectors, scalar *sums, const int16_t *weights, int64_t stride, scalar unit,
                        const int32_t *list, int32_t count)
 {
 #if HAS_PLACES
@@ -137,7 +157,7 @@ INLINE void add_shorts(const int vectors, float *sums, const int16_t *weights, i
 #if LANES == 16
 /* Adds at most MOST_BYTES bytes in 16-bit sums, two vectors at a time; the second half of a single vector is
    ignored. */
-INLINE void add_bytes(const int vectors, float *sums, const int8_t *weights, int64_t stride, float unit,
+INLINE void add_bytes(const int vectors, scalar *sums, const int8_t *weights, int64_t stride, scalar unit,
                       const int32_t *list, int32_t count)
 {
     const int pairs = (vectors + 1) / 2, beside = BESIDE(pairs);
@@ -163,33 +183,76 @@ INLINE void add_bytes(const int vectors, float *sums, const int8_t *weights, int
         store(sums + LANES * v, load(sums + LANES * v) + floats(half(parts[0][v / 2], v % 2)) * splat(unit));
 }
 #else
-INLINE void add_bytes(const int vectors, float *sums, const int8_t *weights, int64_t stride, float unit,
+/* Whether a word's lowest byte comes first in memory. */
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define IN_WORDS 1
+#else
+#define IN_WORDS 0
+#endif
+
+/* Computes sums + Σ_k x_k w[list_k] for eight outputs as two words. A byte holds w + 128, which is never negative, so
+   bytes 0 and 2 of a word add up in one register and bytes 1 and 3 in another, in 16 bits each: Σ x is at most
+   MOST_BYTES. Without `x` every event counts once. */
+INLINE void add_words(scalar *sums, const int8_t *weights, int32_t stride, scalar unit, const int32_t *list,
+                      int32_t count, const scalar *x, const int32_t *inputs)
+{
+    const uint32_t apart = 0x00ff00ffu;
+    uint32_t even[2] = {0, 0}, odd[2] = {0, 0}, total = 0;
+    for (int32_t k = 0; k < count; k++) {
+        const uint32_t times = x ? (uint32_t)x[inputs[k]] : 1;
+        const int8_t *row = weights + list[k] * stride;
+        total += times;
+        UNROLL(2)
+        for (int v = 0; v < 2; v++) {
+            uint32_t word;
+            memcpy(&word, row + 4 * v, sizeof word);
+            const uint32_t raised = word ^ 0x80808080u;
+            even[v] += (raised & apart) * times;
+            odd[v] += (raised >> 8 & apart) * times;
+        }
+    }
+    UNROLL(2)
+    for (int v = 0; v < 2; v++) {
+        const int32_t less = (int32_t)total * 128;
+        scalar *out = sums + 4 * v;
+        out[0] += (scalar)((int32_t)(even[v] & 0xffff) - less) * unit;
+        out[1] += (scalar)((int32_t)(odd[v] & 0xffff) - less) * unit;
+        out[2] += (scalar)((int32_t)(even[v] >> 16) - less) * unit;
+        out[3] += (scalar)((int32_t)(odd[v] >> 16) - less) * unit;
+    }
+}
+
+INLINE void add_bytes(const int vectors, scalar *sums, const int8_t *weights, int64_t stride, scalar unit,
                       const int32_t *list, int32_t count)
 {
+    if (IN_WORDS && vectors == 8) {
+        add_words(sums, weights, (int32_t)stride, unit, list, count, NULL, NULL);
+        return;
+    }
     int32_t parts[MOST_VECTORS] = {0};
     for (int32_t k = 0; k < count; k++)
         for (int v = 0; v < vectors; v++) parts[v] += weights[list[k] * stride + v];
-    for (int v = 0; v < vectors; v++) sums[v] += (float)parts[v] * unit;
+    for (int v = 0; v < vectors; v++) sums[v] += (scalar)parts[v] * unit;
 }
 #endif
 
 /* Computes sums + Σ_k x_k w[list_k] for graded inputs, with x_k at inputs[k]. Products and sums are exact in float32
    for every storage of weights, so all are computed as floats. */
-INLINE void add_graded(const int stored, const int vectors, float *sums, const synapse *s, int64_t at, int64_t stride,
+INLINE void add_graded(const int stored, const int vectors, scalar *sums, const synapse *s, int64_t at, int64_t stride,
                        const int32_t *list, int32_t count, const int32_t *inputs)
 {
-    const float unit = unit_of(s->unit);
+    const scalar unit = unit_of(s->unit);
     vec parts[MOST_VECTORS];
     UNROLL(16)
     for (int v = 0; v < vectors; v++) parts[v] = load(sums + LANES * v);
     for (int32_t k = 0; k < count; k++) {
         const int64_t row = at + list[k] * stride;
-        const float value = stored == FLOATS ? s->x[inputs[k]] : s->x[inputs[k]] * unit;
+        const scalar value = stored == FLOATS ? s->x[inputs[k]] : s->x[inputs[k]] * unit;
         UNROLL(16)
         for (int v = 0; v < vectors; v++) {
             const int64_t w = row + LANES * v;
             vec weights;
-            if (stored == FLOATS) weights = load((const float *)(const void *)s->weights + w);
+            if (stored == FLOATS) weights = load((const scalar *)(const void *)s->weights + w);
             else if (stored == SHORTS) weights = floats(load_shorts((const int16_t *)(const void *)s->weights + w));
             else weights = floats(load_small(s->weights + w));
             parts[v] = add_product(parts[v], value, weights);
@@ -200,10 +263,16 @@ INLINE void add_graded(const int stored, const int vectors, float *sums, const s
 }
 
 /* Adds events through the weights of some outputs, which begin at `at` in the first row of their block. */
-INLINE void add_events(const int stored, const int vectors, float *sums, const synapse *s, int64_t at, int64_t stride,
+INLINE void add_events(const int stored, const int vectors, scalar *sums, const synapse *s, int64_t at, int64_t stride,
                        const int32_t *list, int32_t count, const int32_t *inputs)
 {
-    const float unit = unit_of(s->unit);
+    const scalar unit = unit_of(s->unit);
+#ifdef CORE_WHOLE
+    if (IN_WORDS && s->few && stored == BYTES && vectors == 8) {
+        add_words(sums, s->weights + at, (int32_t)stride, unit, list, count, s->x, inputs);
+        return;
+    }
+#endif
     if (RARE(s->x)) add_graded(stored, vectors, sums, s, at, stride, list, count, inputs);
     else if (stored == SHORTS)
         add_shorts(vectors, sums, (const int16_t *)(const void *)s->weights + at, stride, unit, list, count);
@@ -211,7 +280,7 @@ INLINE void add_events(const int stored, const int vectors, float *sums, const s
         for (int32_t k = 0; k < count; k += MOST_BYTES) /* a sum of this many cannot overflow 16 bits */
             add_bytes(vectors, sums, s->weights + at, stride, unit, list + k,
                       count - k < MOST_BYTES ? count - k : MOST_BYTES);
-    else add_floats(vectors, sums, (const float *)(const void *)s->weights + at, stride, list, count);
+    else add_floats(vectors, sums, (const scalar *)(const void *)s->weights + at, stride, list, count);
 }
 
 /* Returns the widest block of outputs that fits into the remaining ones. */
@@ -267,11 +336,11 @@ INLINE part part_at(const synapse *s, int32_t done)
 #endif
 
 /* Initialises sums with a bias, which repeats for every pixel, or with zero, or leaves them as they are. */
-INLINE void begin_sums(const program *p, int32_t bias, float *sums, int32_t pitch, int32_t size)
+INLINE void begin_sums(const program *p, int32_t bias, scalar *sums, int32_t pitch, int32_t size)
 {
     if (bias == NO_BIAS) memset(sums, 0, (size_t)size * sizeof *sums);
     if (bias < 0) return;
-    const float *from = p->constants + bias;
-    for (float *end = sums + size; sums < end; sums += pitch)
+    const scalar *from = p->constants + bias;
+    for (scalar *end = sums + size; sums < end; sums += pitch)
         for (int32_t i = 0; i < pitch; i += LANES) store(sums + i, load(from + i));
 }

@@ -47,6 +47,16 @@
 
 typedef uint32_t mask; /* one bit for each lane */
 
+/* What memory holds. In a network of integers all of it is whole: CORE_WHOLE computes without floats, on one lane, with
+   the same numbers. */
+#ifdef CORE_WHOLE
+typedef int32_t scalar;
+#define MEAN_OF(count) 0 /* a mean is no whole number; such networks are compiled with floats */
+INLINE scalar unit_of(int32_t s) { return (int32_t)1 << -s; }
+#else
+typedef float scalar;
+#define MEAN_OF(count) ((float)(1.0 / (double)(count)))
+
 /* 2^−s */
 INLINE float unit_of(int32_t s)
 {
@@ -55,38 +65,41 @@ INLINE float unit_of(int32_t s)
     memcpy(&unit, &bits, sizeof unit);
     return unit;
 }
+#endif
 
 #ifdef CORE_PLAIN
 /* ---------------------------------------------------------------- one lane */
 #define LANES 1
 #define MOST_VECTORS 8 /* sums that stay in registers */
+#undef PREFETCH /* what has one lane has no such cache */
+#define PREFETCH(address)
 #define IN_REGISTER(vector)
 #define AS_IT_IS(pointer)
 
-typedef float vec;
+typedef scalar vec;
 typedef int32_t ivec;
 
-INLINE vec load(const float *at) { return *at; }
-INLINE void store(float *at, vec value) { *at = value; }
-INLINE vec splat(float value) { return value; }
+INLINE vec load(const scalar *at) { return *at; }
+INLINE void store(scalar *at, vec value) { *at = value; }
+INLINE vec splat(scalar value) { return value; }
 INLINE ivec isplat(int32_t value) { return value; }
 INLINE ivec load_shorts(const int16_t *at) { return *at; }
 INLINE ivec load_small(const int8_t *at) { return *at; }
-INLINE vec floats(ivec number) { return (float)number; }
+INLINE vec floats(ivec number) { return (scalar)number; }
 INLINE ivec whole_of(vec x) { return (int32_t)x; }
 INLINE ivec smaller_whole(ivec a, ivec b) { return a < b ? a : b; }
 INLINE ivec larger_whole(ivec a, ivec b) { return a < b ? b : a; }
 INLINE mask at_least_whole(ivec a, ivec b) { return a >= b; }
 INLINE ivec shifted(ivec multiple, ivec power) { return multiple / power; } /* of two */
-INLINE vec magnitude(vec x) { return x <= 0.0f ? 0.0f - x : x; }
+INLINE vec magnitude(vec x) { return x <= 0 ? 0 - x : x; }
 INLINE vec larger(vec a, vec b) { return b > a ? b : a; }
 INLINE mask at_least(vec a, vec b) { return a >= b; }
-INLINE mask not_zero(vec x) { return x != 0.0f; }
-INLINE ivec not_plain(vec x) { return x != 0.0f && x != 1.0f; }
+INLINE mask not_zero(vec x) { return x != 0; }
+INLINE ivec not_plain(vec x) { return x != 0 && x != 1; }
 INLINE int any(ivec number) { return number != 0; }
-INLINE mask not_whole(vec x, float most) { return !(x >= -most && x <= most) || (float)(int32_t)x != x; }
-INLINE vec numbers_of(mask bits) { return (float)bits; }
-INLINE vec add_product(vec sum, float x, vec w) { return sum + x * w; }
+INLINE mask not_whole(vec x, scalar most) { return !(x >= -most && x <= most) || (scalar)(int32_t)x != x; }
+INLINE vec numbers_of(mask bits) { return (scalar)bits; }
+INLINE vec add_product(vec sum, scalar x, vec w) { return sum + x * w; }
 INLINE int32_t append(int32_t *list, int32_t count, mask bits, int32_t base)
 {
     if (bits) list[count] = base;

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from axonnx.base.errors import AxonnxError
 from axonnx.runtime.codegen import rows as kinds
-from axonnx.runtime.codegen.weights import FINEST_UNIT
+from axonnx.runtime.codegen.weights import COARSEST_UNIT, FINEST_UNIT
 
 ADDRESSES = 2**31  # tables and event lists hold 32-bit integers
 CACHE_LINE = 64
@@ -101,7 +101,7 @@ def _scan(row: kinds.Scan | kinds.ScanInput, pools: Pools) -> Iterator[Reach]:
 def _synapse(row: kinds.Linear | kinds.Conv, rows: int, outputs: int, dense: int, pools: Pools) -> Iterator[Reach]:
     """Yield the ranges of ``rows`` of weights for event lists (plus one of zeros), and of ``dense`` rows."""
     valid = row.stored in BYTES_OF and row.dense_stored in BYTES_OF
-    if not valid or not 0 <= row.unit <= FINEST_UNIT or not 0 <= row.bits < 24:
+    if not valid or not COARSEST_UNIT <= row.unit <= FINEST_UNIT or not 0 <= row.bits < 24:
         yield Reach("weights", 0, ADDRESSES)
         return
     yield Reach("weights", row.weights, -(-(rows + 1) * outputs * BYTES_OF[row.stored] // CACHE_LINE))

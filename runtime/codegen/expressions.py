@@ -63,7 +63,7 @@ class Language(NamedTuple):
 C = Language(
     {
         "Add": "{0} + {1}", "Sub": "{0} - {1}", "Mul": "{0} * {1}", "GreaterOrEqual": "at_least({0}, {1})",
-        "Abs": "magnitude({0})", "Neg": "-{0}", "Constant": "splat({0}f)",
+        "Abs": "magnitude({0})", "Neg": "-{0}", "Constant": "splat((scalar){0}f)",
     },
     {
         "GreaterOrEqual": "at_least_whole({0}, {1})", "Mod": "{0} & ({1} - 1)", "Div": "{0} / {1}",
@@ -113,12 +113,14 @@ def assignments(op: SpikeOp) -> tuple[Assignment, ...]:
     return tuple(found)
 
 
-def c_step(op: SpikeOp) -> str:
+def c_step(op: SpikeOp, known: Mapping[str, int] | None = None) -> str:
     """Return C code for one step of LANES neurons: it reads operands, stores results and returns spikes as bits.
 
-    The current and the previous spikes are arguments, because they may already be in registers.
+    The current and the previous spikes are arguments, because they may already be in registers. Parameters that are
+    ``known`` are written as numbers, so that the compiler leaves out what a zero or a power of two makes trivial.
     """
-    lines = [f"/* {op.formula} */", f"INLINE mask step_{op.function}(const layer *l, int32_t i, const float *k, "]
+    known = known or {}
+    lines = [f"/* {op.formula} */", f"INLINE mask step_{op.function}(const layer *l, int32_t i, const scalar *k, "]
     lines[-1] += "vec current, vec spikes)\n{"
     lines.append("    (void)l, (void)i, (void)k, (void)current, (void)spikes;")
     lines += [
@@ -126,7 +128,10 @@ def c_step(op: SpikeOp) -> str:
         for number, name in enumerate(op.operands)
         if name not in ("current", "spikes")
     ]
-    lines += [f"    const vec {name} = load(k + {number} * l->period);" for number, name in enumerate(op.parameters)]
+    lines += [
+        f"    const vec {name} = " + (f"splat({known[name]});" if name in known else f"load(k + {number} * l->period);")
+        for number, name in enumerate(op.parameters)
+    ]
     fires = "0"
     for step in assignments(op):
         if step.operation == "Cast" and step.output == op.spikes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from axonnx.runtime.codegen.expressions import c_step
@@ -273,21 +273,24 @@ def _constants() -> dict[str, int]:
 LAYER = """\
 /* The positions of a layer's operands, results and constants, and the storage of its spikes. */
 typedef struct {
-    const float *in[MOST_OPERANDS], *constants, *spikes;
-    float *out[MOST_RESULTS], *next_spikes;
+    const scalar *in[MOST_OPERANDS], *constants, *spikes;
+    scalar *out[MOST_RESULTS], *next_spikes;
     uint16_t *bits;
     int32_t *list, *starts, period, pitch, same, each;
 } layer;
 """
 
 
-def header(neurons: Sequence[SpikeOp] = NEURONS) -> str:
-    """Return ``generated.h``: shared numbers, and one step of every neuron operator from its definition."""
+def header(neurons: Sequence[SpikeOp] = NEURONS, known: Mapping[str, Mapping[str, int]] | None = None) -> str:
+    """Return ``generated.h``: shared numbers, and one step of every neuron operator from its definition.
+
+    ``known`` are parameters, for each operator, that have one value in all layers of a network.
+    """
     numbers = "".join(f"    {name} = {value},\n" for name, value in _constants().items())
     each = "".join(
         f" \\\n    X({op.function}, {int('spikes' in op.inputs)}, {int(op.spikes is not None)})" for op in neurons
     )
-    steps = "\n".join(c_step(op) for op in neurons)
+    steps = "\n".join(c_step(op, (known or {}).get(op.name)) for op in neurons)
     text = f"enum {{\n{numbers}}};\n\n{LAYER}\n#define EACH_NEURON(X){each}\n\n{steps}"
     layout = hashlib.sha256(text.encode()).hexdigest()[:16]
     return (

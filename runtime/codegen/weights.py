@@ -18,6 +18,7 @@ from axonnx.runtime.format.values import UNITS, Values
 from axonnx.runtime.program.instructions import Conv, Linear
 
 FINEST_UNIT = 100  # 2^−s and 2^−(s + bits of graded inputs) are normal float32
+COARSEST_UNIT = -24  # integers times a power of two, as networks in integers have them
 GROUP = {SHORTS: 2, BYTES: 4}  # inputs of one dot product
 TILES = (64, 32, 16)  # outputs of a tile
 TYPES = {FLOATS: np.float32, SHORTS: np.int16, BYTES: np.int8}
@@ -113,5 +114,5 @@ def finest_unit(values: NDArray[np.float32]) -> int | None:
     mantissas, exponents = np.frexp(values[values != 0.0])
     whole = np.ldexp(mantissas, 24).astype(np.int64)  # a float32 has 24 bits
     lowest = np.log2((whole & -whole).astype(np.float64)).astype(np.int64)  # trailing zeros, exact for powers of two
-    unit = int(np.max(24 - exponents - lowest, initial=0))
+    unit = int(np.max(24 - exponents - lowest, initial=COARSEST_UNIT))
     return unit if unit <= FINEST_UNIT else None

@@ -1,5 +1,5 @@
 /* Selects the build of the core: the best one that this processor supports, if the Makefile has made several. */
-typedef int64_t run_function(const program *, const float *, float *, int64_t *, float *, int64_t, int64_t, int64_t,
+typedef int64_t run_function(const program *, const scalar *, scalar *, int64_t *, scalar *, int64_t, int64_t, int64_t,
                              int64_t, int64_t, int64_t);
 typedef struct {
     const char *name;
@@ -57,7 +57,7 @@ void network_init(network_state *n, uint64_t seed, uint32_t sample)
 }
 
 /* The input, and behind it the noise where there is any. */
-static int take_step(network_state *n, const float *outside)
+static int take_step(network_state *n, const network_value *outside)
 {
     const program p = {TABLE, ORDER, GROUPS, TABLES, CONSTANTS, (const int8_t *)&WEIGHTS, n->memory, n->events, n->bits,
                        n->packed, NETWORK_ROWS, TURNS, 1, AT_START, KEPT, NETWORK_OUTSIDE, NETWORK_TRACE, SCALE,
@@ -83,13 +83,13 @@ static float scaled_count(float count, int64_t sum)
 
 /* Values that are the input as they stand go to the core where they are: it refuses what the contract does not admit.
    Others are checked before they are changed, and become the input in `outside`. */
-static int take_values(network_state *n, const float *values)
+static int take_values(network_state *n, const network_value *values)
 {
-    if (NETWORK_CENTRE == 0.0f && NETWORK_UNIT == 1.0f && !NETWORK_SCALED_TO && NETWORK_OUTSIDE == NETWORK_INPUTS)
+    if (NETWORK_CENTRE == 0 && NETWORK_UNIT == 1 && !NETWORK_SCALED_TO && NETWORK_OUTSIDE == NETWORK_INPUTS)
         return take_step(n, values);
     for (int i = 0; i < NETWORK_INPUTS; i++) {
-        const float value = values[i] - NETWORK_CENTRE;
-        if (!(value >= -NETWORK_LARGEST && value <= NETWORK_LARGEST) || (float)(int32_t)value != value)
+        const network_value value = values[i] - NETWORK_CENTRE;
+        if (!(value >= -NETWORK_LARGEST && value <= NETWORK_LARGEST) || (network_value)(int32_t)value != value)
             return NETWORK_BAD_VALUE;
     }
     int64_t sum = 0;
@@ -98,13 +98,14 @@ static int take_values(network_state *n, const float *values)
         sum += (int64_t)values[i];
     }
     for (int i = 0; i < NETWORK_INPUTS; i++) {
-        const float value = NETWORK_SCALED_TO ? scaled_count(values[i], sum) : values[i] - NETWORK_CENTRE;
+        const network_value value =
+            NETWORK_SCALED_TO ? (network_value)scaled_count((float)values[i], sum) : values[i] - NETWORK_CENTRE;
         n->outside[i] = value * NETWORK_UNIT;
     }
     return take_step(n, n->outside);
 }
 
-int network_step(network_state *n, const float frame[NETWORK_INPUTS])
+int network_step(network_state *n, const network_value frame[NETWORK_INPUTS])
 {
     return take_values(n, frame);
 }
@@ -131,14 +132,14 @@ int network_cell(int x, int y, int p)
 
 int network_step_events(network_state *n, const network_event *events, size_t count)
 {
-    float *const input = n->outside;
+    network_value *const input = n->outside;
     int left_out = 0;
     if (!NETWORK_TAKES_EVENTS) return NETWORK_NO_EVENTS;
-    for (int i = 0; i < NETWORK_INPUTS; i++) input[i] = 0.0f;
+    for (int i = 0; i < NETWORK_INPUTS; i++) input[i] = 0;
     for (size_t i = 0; i < count; i++) {
         const int cell = network_cell(events[i].x, events[i].y, events[i].p);
         if (cell == NETWORK_OFF_SENSOR || cell == NETWORK_BAD_POLARITY) left_out++;
-        else if (cell >= 0 && input[cell] < NETWORK_CLIP) input[cell] += 1.0f;
+        else if (cell >= 0 && input[cell] < NETWORK_CLIP) input[cell] += 1;
     }
     const int refused = take_values(n, input);
     return refused ? refused : left_out;
@@ -148,7 +149,7 @@ void network_logits(const network_state *n, float logits[NETWORK_MEMBERS][NETWOR
 {
     for (int m = 0; m < NETWORK_MEMBERS; m++)
         for (int c = 0; c < NETWORK_CLASSES; c++) {
-            const float value = n->memory[RESULTS[m] + c];
+            const float value = LOGIT(n->memory[RESULTS[m] + c], m);
             logits[m][c] = NETWORK_MEAN ? value / (float)n->steps : value;
         }
 }

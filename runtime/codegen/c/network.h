@@ -1,10 +1,10 @@
 typedef struct {
-    float memory[NETWORK_MEMORY];   /* states, then the values of a step */
-    float outside[NETWORK_OUTSIDE]; /* input and noise of one step */
+    network_value memory[NETWORK_MEMORY];   /* states, then the values of a step */
+    network_value outside[NETWORK_OUTSIDE]; /* input and noise of one step */
     int32_t events[NETWORK_EVENTS]; /* lists of active inputs */
     uint16_t bits[NETWORK_BITS];    /* spikes of layers that are only read as events */
     int16_t packed[NETWORK_PACKED]; /* inputs of a layer for a dense product */
-    float trace[NETWORK_TRACE];     /* spikes and membranes of all layers, if they are kept */
+    network_value trace[NETWORK_TRACE]; /* spikes and membranes of all layers, if they are kept */
     int64_t counts[NETWORK_ROWS];   /* spikes and synaptic operations of each instruction so far */
     uint64_t seed;                  /* seed of a stochastic network's noise */
     uint32_t sample;                /* number of the sample, which selects its noise */
@@ -40,7 +40,7 @@ void network_init(network_state *n, uint64_t seed, uint32_t sample);
 /* Return the network to rest. */
 void network_reset(network_state *n);
 /* Run one time step (or one image) on counts or pixel values, channel by channel. Returns 0 or an error above. */
-int network_step(network_state *n, const float frame[NETWORK_INPUTS]);
+int network_step(network_state *n, const network_value frame[NETWORK_INPUTS]);
 /* Run one time step on the events of one bin. Returns how many are off the sensor or of an unknown polarity, which shows
    that they are of another sensor, or an error above. */
 int network_step_events(network_state *n, const network_event *events, size_t count);

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import resources
 
 import numpy as np
@@ -94,15 +95,40 @@ def c_source(
         raise AxonnxError(
             f"{name!r} cannot be a prefix; expected lower-case letters, digits and _, beginning with a letter"
         )
+    units = None if vectors else whole_units(program)
+    if units is not None:  # then the sum of a read-out counts in its unit, and logits are multiplied with it
+        ones = {name: np.ones_like(program.constants[name]) for name in _units_in(program)}
+        program = replace(program, constants={**program.constants, **ones})
     plan = Plan(program, LANES if vectors else 1, dense=vectors)
     order = Order(plan, slots=1)
     files = {
-        "network.h": _header(plan, order),
-        "network.c": _source(plan, expected),
-        "network_core.c": _core(program, plan, vectors),
-        "network_weights.h": _constants(plan, order),
+        "network.h": _header(plan, order, units is not None),
+        "network.c": _source(plan, expected, units),
+        "network_core.c": _core(program, plan, vectors, units is not None),
+        "network_weights.h": _constants(plan, order, units is not None),
     }
     return {_named(file, name): _named(text, name) for file, text in files.items()}
+
+
+def whole_units(program: Program) -> list[float] | None:
+    """Return the units of the read-outs of a network without fractions, which C computes in integers alone.
+
+    None for others: networks in floats, and those in integers whose inputs, pools or last layer have fractions.
+    """
+    if program.contract.dynamics != "integer" or not program.totals:
+        return None
+    sums = {*program.totals, *(program.after[name] for name in program.totals)}
+    buffers = [buffer.values for name, buffer in program.buffers.items() if name not in sums]
+    if not all(values.dyadic and values.bits == 0 for values in buffers):
+        return None
+    return [float(program.constants[name].ravel()[0]) for name in _units_in(program)]
+
+
+def _units_in(program: Program) -> list[str]:
+    """Return the constants that are units of read-outs, in the order of the members."""
+    nodes = [i for i in program.instructions if isinstance(i, Neurons) and "unit" in i.parameters]
+    places = {node.operands["total"]: node.parameters["unit"] for node in nodes}
+    return [places[name] for name in program.totals]
 
 
 def state_bytes(text: str) -> int:
@@ -130,9 +156,10 @@ def _native(name: str) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if not line.startswith('#include "'))
 
 
-def _core(program: Program, plan: Plan, vectors: bool) -> str:
+def _core(program: Program, plan: Plan, vectors: bool, whole: bool) -> str:
     """Return the native core with the parts that the network needs."""
     used = {i.spike_op for i in program.instructions if isinstance(i, Neurons)}
+    known = {op: _shared_constants(program, op) for op in used} if whole else {}
     stored = {row.stored for row in plan.rows if isinstance(row, kinds.Linear | kinds.Conv)}
     uses = {
         "CONVOLUTIONS": any(isinstance(i, Conv) for i in program.instructions),
@@ -142,12 +169,23 @@ def _core(program: Program, plan: Plan, vectors: bool) -> str:
     }
     lines = [f"#define USES_{what} {int(needed)}\n" for what, needed in uses.items()]
     lines += [] if vectors else ["#define CORE_PLAIN\n"]
-    made = [_native("vectors.h"), header([op for op in OPS.values() if op.name in used])]
+    lines += ["#define CORE_WHOLE\n"] if whole else []
+    made = [_native("vectors.h"), header([op for op in OPS.values() if op.name in used], known)]
     about = f"/* {comment(program.name)}: the native core of axonnx; see network.h */\n"
     return "\n".join([about + NAMES + "".join(lines), *made, *map(_native, PARTS)])
 
 
-def _source(plan: Plan, expected: int | None) -> str:
+def _shared_constants(program: Program, op: str) -> dict[str, int]:
+    """Return the parameters of an operator that have one value in all layers."""
+    layers = [i for i in program.instructions if isinstance(i, Neurons) and i.spike_op == op]
+    held = {
+        name: np.concatenate([program.constants[layer.parameters[name]].ravel() for layer in layers])
+        for name in OPS[op].parameters
+    }
+    return {name: int(values[0]) for name, values in held.items() if (values == values[0]).all()}
+
+
+def _source(plan: Plan, expected: int | None, units: list[float] | None) -> str:
     program = plan.program
     places = ", ".join(str(plan.storage.place(name)) for name in program.logits or program.totals)
     parts = [
@@ -157,6 +195,7 @@ def _source(plan: Plan, expected: int | None) -> str:
         _noise(plan),
         "#ifdef AXONNX_KEEP_LAYERS\n#define KEEP_TRACE(n) (n)->trace\n#else\n#define KEEP_TRACE(n) NULL\n#endif\n",
         f"static const int RESULTS[] = {{{places}}};\n",
+        _logit(units),
         library("network.c"),
         _decision(program),
         *([library("stream.c")] if program.contract.input.binning else []),
@@ -165,6 +204,16 @@ def _source(plan: Plan, expected: int | None) -> str:
         *([] if expected is None else [f"#define SELFTEST_SUM {expected}u\n{library('selftest.c')}"]),
     ]
     return "\n".join(parts)
+
+
+def _logit(units: list[float] | None) -> str:
+    """Return what makes a logit of a number in memory."""
+    if units is None:
+        return "#define LOGIT(value, member) (value)\n"
+    listed = ", ".join(map(number, units))
+    return (
+        f"static const float UNITS[] = {{{listed}}};\n#define LOGIT(value, member) ((float)(value) * UNITS[member])\n"
+    )
 
 
 def _noise(plan: Plan) -> str:
@@ -180,7 +229,7 @@ def _noise(plan: Plan) -> str:
     return "\n".join([*table, f"#define DRAW_NOISE(n){''.join(calls)}\n"])
 
 
-def _constants(plan: Plan, order: Order) -> str:
+def _constants(plan: Plan, order: Order, whole: bool) -> str:
     """Return the network's constants for the core."""
     program, entering = plan.program, plan.program.contract.input
     struct = _native("program.h").split("typedef struct {")[1].split("} program;")[0]
@@ -200,14 +249,14 @@ def _constants(plan: Plan, order: Order) -> str:
         [
             f"/* {comment(program.name)}: constants */\n#include <stdint.h>\n",
             ALIGNED,
-            f"typedef struct {{{struct}}} program;\n",
+            f"typedef network_value scalar;\ntypedef struct {{{struct}}} program;\n",
             f"enum {{ {', '.join(f'{key} = {value}' for key, value in numbers.items())} }};",
             f"#ifndef DENSE_FROM\n#define DENSE_FROM {', '.join(map(str, DENSE_FROM))}\n#endif\n",
             array("TABLE", order.table),
             array("ORDER", order.turns),
             array("GROUPS", order.groups),
             array("TABLES", plan.tables),
-            array("CONSTANTS", plan.constants),
+            array("CONSTANTS", plan.constants.astype(np.int32) if whole else plan.constants),
             f"static const struct {{\n{members}{behind}}} WEIGHTS ALIGNED = {{\n{values}}};\n",
         ]
     )
@@ -247,7 +296,7 @@ def _layers(plan: Plan) -> str:
     return f"#ifdef AXONNX_KEEP_LAYERS\n{table}#endif\n"
 
 
-def _header(plan: Plan, order: Order) -> str:
+def _header(plan: Plan, order: Order, whole: bool) -> str:
     program, contract = plan.program, plan.program.contract
     about = ABOUT.format(
         name=comment(program.name),
@@ -259,7 +308,7 @@ def _header(plan: Plan, order: Order) -> str:
         flags=" ".join(FLAGS),
     )
     sizes: list[tuple[str, object, str]] = [
-        ("MEMORY", order.memory, "floats"),
+        ("MEMORY", order.memory, "numbers"),
         ("OUTSIDE", plan.outside_size, ""),
         ("EVENTS", order.events, ""),
         ("BITS", order.memory // LANES + 1 if plan.padding == LANES else 1, ""),
@@ -270,8 +319,16 @@ def _header(plan: Plan, order: Order) -> str:
         f"#define NETWORK_{key} {value}{f' /* {why} */' if why else ''}"
         for key, value, why in [*sizes, *_numbers(program)]
     )
+    if whole:
+        defined = re.sub(r"(?m)^(#define \S+ -?\d+)\.0f", r"\1", defined)
+    value = "int32_t" if whole else "float"
     parts = [about, "#ifndef NETWORK_H\n#define NETWORK_H\n", "#include <stddef.h>\n#include <stdint.h>\n"]
-    parts += [f"{defined}\n", _trace(plan), library("network.h")]
+    parts += [
+        f"{defined}\n",
+        f"typedef {value} network_value; /* of inputs and states */\n",
+        _trace(plan),
+        library("network.h"),
+    ]
     parts += [*([library("stream.h")] if contract.input.binning else []), LAYERS]
     return "\n".join([*parts, "#endif\n"])
 

@@ -53,7 +53,7 @@ int network_selftest(network_state *n)
     uint32_t r = 1, sum = selftest_contract(2166136261u, &r);
     network_init(n, 0, 0);
     for (int step = 0; step < SELFTEST_STEPS; step++) {
-        for (int i = 0; i < NETWORK_INPUTS; i++) n->outside[i] = NETWORK_CENTRE + (float)selftest_value(&r, step);
+        for (int i = 0; i < NETWORK_INPUTS; i++) n->outside[i] = NETWORK_CENTRE + (network_value)selftest_value(&r, step);
         const int refused = take_values(n, n->outside);
         if (refused) return refused;
         network_logits(n, logits);

@@ -16,9 +16,9 @@ static int is_full(const network_stream *s)
 static int complete_bin(network_stream *s)
 {
     const int full = is_full(s);
-    float *const input = s->network.outside;
+    network_value *const input = s->network.outside;
     if (s->bin % NETWORK_STEPS == 0) network_init(&s->network, s->network.seed, (uint32_t)(s->bin / NETWORK_STEPS));
-    for (int i = 0; i < NETWORK_INPUTS; i++) input[i] = (float)s->counts[i];
+    for (int i = 0; i < NETWORK_INPUTS; i++) input[i] = (network_value)s->counts[i];
     const int refused = take_values(&s->network, input);
     if (refused) return refused;
     memset(s->counts, 0, sizeof s->counts);

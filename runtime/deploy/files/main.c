@@ -64,7 +64,7 @@ static uint32_t sum_membranes(const network_state *n, const network_layer *layer
 {
     uint32_t sum = 0, word;
     for (int i = 0; layer->membrane >= 0 && i < layer->places; i++) {
-        const float value = n->trace[layer->membrane + i] + 0.0f; /* one zero */
+        const float value = (float)n->trace[layer->membrane + i] + 0.0f; /* one zero */
         memcpy(&word, &value, sizeof word);
         sum += word * (2u * (uint32_t)i + 1u);
     }
@@ -78,8 +78,8 @@ static void print_spikes(const network_state *n)
     for (const network_layer *layer = network_layers; layer->name; layer++) {
         printf("spikes %lu", (unsigned long)sum_membranes(n, layer));
         for (int i = 0; i < layer->places; i++)
-            if (n->trace[layer->spikes + i] == 1.0f) printf(" %d", i);
-            else if (n->trace[layer->spikes + i] != 0.0f) printf(" %d:%.9g", i, (double)n->trace[layer->spikes + i]);
+            if (n->trace[layer->spikes + i] == 1) printf(" %d", i);
+            else if (n->trace[layer->spikes + i] != 0) printf(" %d:%.9g", i, (double)n->trace[layer->spikes + i]);
         printf("\n");
     }
 #else
@@ -225,16 +225,20 @@ static int run_file(FILE *file, const char *path)
 #else
 
 static network_state network;
-static float frame[NETWORK_INPUTS];
+static network_value frame[NETWORK_INPUTS];
 
 static int run_file(FILE *file, const char *path)
 {
     uint64_t spent = 0;
     network_init(&network, 0, 0);
     for (int step = 0; step < NETWORK_STEPS; step++) {
-        for (int i = 0; i < NETWORK_INPUTS; i++)
-            if (fscanf(file, " %f ,", &frame[i]) != 1)
+        for (int i = 0; i < NETWORK_INPUTS; i++) {
+            float value;
+            if (fscanf(file, " %f ,", &value) != 1)
                 return fail(path, step + 1, "expected whole numbers, one frame in each line");
+            frame[i] = (network_value)value;
+            if ((float)frame[i] != value) return fail(path, step + 1, "found a value that the contract does not allow");
+        }
         const uint64_t before = board_count();
         if (network_step(&network, frame)) return fail(path, step + 1, "found a value that the contract does not allow");
         spent += board_count() - before;

@@ -15,9 +15,9 @@ needs_board = pytest.mark.skipif(
 )
 
 
-def run_firmware(folder: Path, *recordings: str) -> str:
+def run_firmware(folder: Path, *recordings: str, cpu: str = "cortex-m4") -> str:
     """What firmware prints on recordings, which are files of its folder."""
-    command = ["make", "--silent", "-C", str(folder), "run", f"RECORDINGS={' '.join(recordings)}"]
+    command = ["make", "--silent", "-C", str(folder), "run", f"CPU={cpu}", f"RECORDINGS={' '.join(recordings)}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
