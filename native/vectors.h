@@ -72,7 +72,7 @@ INLINE float unit_of(int32_t s)
 #define LANES 1
 #define MOST_VECTORS 8 /* sums that stay in registers */
 #undef PREFETCH /* what has one lane has no such cache */
-#define PREFETCH(address)
+#define PREFETCH(address) ((void)(address))
 #define IN_REGISTER(vector)
 #define AS_IT_IS(pointer)
 

@@ -34,6 +34,10 @@ every_file = pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.par
 every_golden_file = pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 
 
+# Operators that no release has had: a golden file comes with the release that freezes them.
+UNRELEASED = {"LeakyLast", "LeakyMaximum", "IntegerLIF", "IntegerBurst", "IntegerCurrent", "IntegerSum"}
+
+
 def test_files_of_every_kind_are_there():
     assert len(FILES) - len(GOLDEN) >= 7
     assert len(GOLDEN) >= 50
@@ -134,11 +138,11 @@ def test_generated_javascript_gives_what_was_kept(path, programs):
 
 def test_golden_files_have_every_operator_and_instruction(programs):
     found = {instruction.op for program in programs.values() for instruction in program.instructions}
-    assert found == {*OPS, *INSTRUCTIONS}
+    assert found == {*OPS, *INSTRUCTIONS} - UNRELEASED
 
 
 def test_every_layer_of_every_firing_operator_fires_and_rests(programs):
-    firing = dict.fromkeys((name for name, op in OPS.items() if op.spikes and op.neurons), 0)
+    firing = dict.fromkeys((name for name, op in OPS.items() if op.spikes and op.neurons and name not in UNRELEASED), 0)
     for path, program in programs.items():
         kept = read_record(path.with_suffix(".npz"))
         moments = len(kept.x) * kept.x.shape[1] if program.contract.kind == "spiking" else len(kept.x)
