@@ -111,7 +111,6 @@ READOUTS: dict[str, Literal["mean", "last", "maximum"]] = {
     "IntegerSum": "mean",
     "LeakyLast": "last",
     "LeakyMaximum": "maximum",
-    "IntegerSum": "mean",
 }
 
 VERSION = 1
