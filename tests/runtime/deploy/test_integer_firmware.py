@@ -11,7 +11,7 @@ from axonnx.runtime.codegen.c.network_source import c_source, whole_units
 from axonnx.runtime.model import load
 from axonnx.runtime.program.compilation import compile_program
 
-from ...export.grid.test_integers import exported, inputs
+from ...export.graph.test_integers import exported, inputs
 from ...export.small_networks import Recipe
 from .firmware import decisions, needs_board, run_firmware
 
