@@ -15,7 +15,7 @@ PEERS  := norse spikingjelly loguru nirtorch onnxsim
 CORE_SOURCES := setup.py $(wildcard native/*.[ch]) runtime/format/opset.py \
 	runtime/codegen/rows.py runtime/codegen/expressions.py
 
-.PHONY: help setup core test pytest lint format types bench faults firmware fuzz demo docs clean
+.PHONY: help setup core test pytest lint format types bench faults firmware hardware fuzz demo docs clean
 
 help:            ## this list
 	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /  make \1\t/' | expand -t 16
@@ -73,6 +73,12 @@ firmware: $(CORE)  ## digits as firmware for a Cortex-M4, in qemu; installs the 
 	@command -v arm-none-eabi-gcc >/dev/null && command -v qemu-system-arm >/dev/null || \
 		$$(test $$(id -u) = 0 || echo sudo) apt-get install -y gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm
 	$(BIN)/python -m benchmarks.firmware
+
+HARDWARE := verilator g++ yosys nextpnr-ice40 fpga-icestorm
+hardware: $(CORE)  ## digits as a design for an FPGA, simulated and placed; installs the tools with apt-get
+	@command -v verilator >/dev/null && command -v yosys >/dev/null && command -v nextpnr-ice40 >/dev/null && \
+		command -v icepack >/dev/null || $$(test $$(id -u) = 0 || echo sudo) apt-get install -y $(HARDWARE)
+	$(BIN)/python -m benchmarks.hardware
 
 MINUTES ?= 10
 fuzz: $(CORE)    ## damaged files of every kind, for MINUTES=10 in all
