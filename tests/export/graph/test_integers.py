@@ -7,7 +7,7 @@ import torch
 from axonnx.base.errors import AxonnxError
 from axonnx.export.exporting import export_network
 from axonnx.export.graph.integers import leak
-from axonnx.models import LIFSettings, SpikingMLP
+from axonnx.models import LIF, AveragePool2d, Conv2d, LeakyReadout, LIFSettings, Linear, SpikingMLP, SpikingNetwork
 from axonnx.runtime.engines.choose import native_engines
 from axonnx.runtime.engines.numpy_engine import NumpyEngine
 from axonnx.runtime.engines.ort_engine import OrtEngine, stock_reference, stock_session
@@ -105,6 +105,38 @@ def test_inputs_in_fractions_become_whole_sums(shift, tmp_path):
     assert compared > 500
     assert file.contract.synapses[0].grid == -shift
     assert file.contract.synapses[0].lift >= shift
+
+
+class Averaging(SpikingNetwork):
+    """Maps whose spikes, or currents, are averaged over squares."""
+
+    def __init__(self, currents):
+        super().__init__()
+        self.currents = currents
+        self.maps, self.first, self.pool = Conv2d(1, 3, 3), LIF(), AveragePool2d(2)
+        self.dense, self.second, self.readout = Linear(27, 7), LIF(), LeakyReadout(7, 3)
+
+    def compute(self, x, run):
+        arriving = self.maps(x, run)
+        spikes = self.first(self.pool.current(arriving) if self.currents else arriving, run)
+        averaged = spikes if self.currents else self.pool(spikes)
+        return self.readout(self.second(self.dense(averaged.flatten(-3), run), run), run)
+
+
+def test_averages_of_spikes_are_lifted_and_those_of_currents_refused(tmp_path):
+    torch.manual_seed(0)
+    networks = [Averaging(currents) for currents in (False, True)]
+    for network in networks:
+        for parameter in network.parameters():
+            parameter.data += 0.3 * torch.randn_like(parameter)
+    how = {"steps": STEPS, "largest": 3, "weights": "integer8"}
+    path = export_network(networks[0], (1, 8, 8), output=tmp_path / "net.onnx", **how).path
+    file = read_model_file(path)
+    compared, _ = compare(file, inputs(file.contract))
+    assert compared > 10_000
+    assert (file.contract.synapses[1].input_bits, file.contract.synapses[1].grid) == (2, -2)
+    with pytest.raises(AxonnxError, match="PoolPairs has no form in integers"):
+        export_network(networks[1], (1, 8, 8), output=tmp_path / "refused.onnx", **how)
 
 
 def test_an_ensemble(tmp_path):
