@@ -123,10 +123,11 @@ def c_step(op: SpikeOp, known: Mapping[str, int] | None = None) -> str:
     lines = [f"/* {op.formula} */", f"INLINE mask step_{op.function}(const layer *l, int32_t i, const scalar *k, "]
     lines[-1] += "vec current, vec spikes)\n{"
     lines.append("    (void)l, (void)i, (void)k, (void)current, (void)spikes;")
+    read = {name for step in assignments(op) for name in step.inputs}  # a state may only be written
     lines += [
         f"    const vec {name} = load(l->in[{number}] + i);"
         for number, name in enumerate(op.operands)
-        if name not in ("current", "spikes")
+        if name in read - {"current", "spikes"}
     ]
     lines += [
         f"    const vec {name} = " + (f"splat({known[name]});" if name in known else f"load(k + {number} * l->period);")

@@ -73,33 +73,26 @@ static int take_step(network_state *n, const network_value *outside)
     return 0;
 }
 
-/* A count of a frame, scaled so that the frame's sum becomes about NETWORK_SCALED_TO. */
-static float scaled_count(float count, int64_t sum)
-{
-    if (count == 0.0f) return 0.0f;
-    const int64_t found = (2 * (int64_t)count * NETWORK_SCALED_TO + sum) / (2 * sum);
-    return found < 255 ? (float)found : 255.0f;
-}
-
 /* Values that are the input as they stand go to the core where they are: it refuses what the contract does not admit.
    Others are checked before they are changed, and become the input in `outside`. */
 static int take_values(network_state *n, const network_value *values)
 {
     if (NETWORK_CENTRE == 0 && NETWORK_UNIT == 1 && !NETWORK_SCALED_TO && NETWORK_OUTSIDE == NETWORK_INPUTS)
         return take_step(n, values);
+    int64_t sum = 0;
     for (int i = 0; i < NETWORK_INPUTS; i++) {
         const network_value value = values[i] - NETWORK_CENTRE;
-        if (!(value >= -NETWORK_LARGEST && value <= NETWORK_LARGEST) || (network_value)(int32_t)value != value)
+        if (!(value >= (NETWORK_SCALED_TO ? 0 : -NETWORK_LARGEST) && value <= NETWORK_LARGEST)
+            || (network_value)(int32_t)value != value)
             return NETWORK_BAD_VALUE;
-    }
-    int64_t sum = 0;
-    for (int i = 0; i < NETWORK_INPUTS && NETWORK_SCALED_TO; i++) {
-        if (values[i] < 0.0f) return NETWORK_BAD_VALUE;
-        sum += (int64_t)values[i];
+        if (NETWORK_SCALED_TO) sum += (int64_t)value;
     }
     for (int i = 0; i < NETWORK_INPUTS; i++) {
-        const network_value value =
-            NETWORK_SCALED_TO ? (network_value)scaled_count((float)values[i], sum) : values[i] - NETWORK_CENTRE;
+        network_value value = values[i] - NETWORK_CENTRE;
+        if (NETWORK_SCALED_TO && value != 0) { /* the sum of the counts becomes about NETWORK_SCALED_TO */
+            const int64_t scaled = (2 * (int64_t)value * NETWORK_SCALED_TO + sum) / (2 * sum);
+            value = (network_value)(scaled < 255 ? scaled : 255);
+        }
         n->outside[i] = value * NETWORK_UNIT;
     }
     return take_step(n, n->outside);
