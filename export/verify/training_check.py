@@ -269,7 +269,7 @@ class _Replay:
             batches = [
                 batches[int(at)] for at in np.unique(np.linspace(0, len(batches) - 1, -(-limit // size)).round())
             ]
-        done = right = other = 0
+        done = right = stated = other = 0
         real = self.trained.units is not None
         what = "values" if real else "probabilities"
         decided, labels = self.held[f"decided/{PART}"].numpy(), self.held[f"truth/{PART}"].numpy()
@@ -288,18 +288,18 @@ class _Replay:
                 apart = (again != before).any(1) if real else again.argmax(1) != before.argmax(1)
                 other += int(apart.sum())
                 right += int((again.argmax(1) == labels[samples]).sum())
+                stated += int((before.argmax(1) == labels[samples]).sum())  # of the same samples: parts may be sorted
                 done += len(samples)
         self.equal.append(
             f"{done:,} decisions of {PART!r} made again: {other} differ from those behind the run's figures"
         )
         if real:
             return
-        was = float((decided.argmax(1) == labels).mean())
         low, high = wilson_interval(right, done)
-        if not low <= was <= high:
+        if not low <= stated / done <= high:
             yield (
-                f"the run's figures state {100 * was:.2f} % on {PART!r}; made again {100 * right / done:.2f} % "
-                f"of {done:,} samples are right"
+                f"{100 * stated / done:.2f} % of {done:,} decisions behind the run's figures on {PART!r} are right; "
+                f"made again {100 * right / done:.2f} %"
             )
 
     def _made(self, part: str, samples: NDArray[np.int64]) -> Tensor:

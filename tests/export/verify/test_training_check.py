@@ -4,10 +4,12 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from axonnx.base.errors import AxonnxError
+from axonnx.export.verify import training_check
 from axonnx.export.verify.structure import Findings
 from axonnx.export.verify.training_check import NONE, check_training
 from axonnx.train.checkpoint import Position, add_witness, load_witness, save_checkpoint
@@ -86,6 +88,20 @@ def test_one_step_of_a_layer_that_differs_is_told_with_its_place(run, what):
     assert f"layer {name.split('/')[-1]!r}, time step 3, sample {int(held['samples'][5])} of 'test': its {what}" in str(
         found.lines
     )
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_a_part_sorted_by_people_may_begin_with_hard_or_easy_ones(run, right, monkeypatch):
+    """Decisions made again are compared with those of the same samples, not with the share of the whole part."""
+    held, _ = load_witness(run / "checkpoint")
+    decided, labels = held["decided/test"].numpy(), held["truth/test"].numpy()
+    chosen = np.flatnonzero((decided.argmax(1) == labels) == right)
+    assert 0 < len(chosen) < len(labels)
+    size = len(labels) // 2
+    first = np.concatenate([chosen, np.setdiff1d(np.arange(len(labels)), chosen)])
+    batches = [first[: min(len(chosen), size)], first[min(len(chosen), size) :]]
+    monkeypatch.setattr(training_check, "batches_of", lambda *_: batches)
+    assert not any("made again" in line and "are right" in line for line in told(run, 1).lines)
 
 
 def test_on_another_processor_doubles_decide(run):
