@@ -226,9 +226,8 @@ class Run:
         from axonnx.export.exporting import check_output, export_run
 
         place = Path(output)
+        check_output(place)
         file = place.with_suffix(".onnx")
-        if place.suffix == ".nir":
-            check_output(file)
         # A network that NIR cannot express leaves no file behind: both are written once the graph is known to exist.
         with tempfile.TemporaryDirectory() as folder:
             done = export_run(

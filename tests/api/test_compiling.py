@@ -65,7 +65,14 @@ def test_node_says_what_is_wrong(files, tmp_path):
         assert text in done.stderr
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", ["verilog", "up5k"])
+def test_a_network_in_floats_has_no_design_and_leaves_no_folder(files, tmp_path, target):
+    with pytest.raises(AxonnxError, match=r"plain\.onnx: float dynamics has no form in Verilog: export the network"):
+        compile_to(files["plain"], tmp_path / "out", target)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("target", sorted({*TARGETS} - {"verilog", "up5k"}))
 def test_a_folder_says_what_it_was_made_of(files, tmp_path, target):
     found = compile_to(files["plain"], tmp_path / "out", target)
     record, readme = (

@@ -6,6 +6,7 @@ case, what a GPU would have seen: launches, bytes, waits for the device with fil
 
 import ctypes
 import json
+import os
 import sys
 import traceback
 from collections import Counter
@@ -255,4 +256,5 @@ if __name__ == "__main__":
         except Exception as fault:
             frames = [f for f in traceback.extract_tb(fault.__traceback__) if str(ROOT) in f.filename]
             found[name] = {"fault": f"{type(fault).__name__}: {fault} at {frames[-1].filename}:{frames[-1].lineno}"}
-    print(json.dumps(found))
+    print(json.dumps(found), flush=True)
+    os._exit(0)  # threads that feed batches may outlive a device that does not exist, and end the process with an abort

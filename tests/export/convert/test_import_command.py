@@ -88,8 +88,6 @@ REFUSED = {
     "inhibition": (lambda: snntorch.Leaky(beta=0.5, inhibition=True), spikes, "one neuron of a layer fire alone"),
     "graded": (snntorch.Leaky(beta=0.5, graded_spikes_factor=2.0), spikes, "graded_spikes_factor"),
     "membrane": (snntorch.Leaky(beta=0.5), lambda kept: torch.stack([mem for _, mem in kept]), "spikes reset it"),
-    "last step": (snntorch.Leaky(beta=0.5), lambda kept: kept[-1][0], "of its last time step alone"),
-    "largest": (snntorch.Leaky(beta=0.5), lambda kept: spikes(kept).max(0).values, "goes through 'max'"),
     "another kind": (snntorch.Lapicque(beta=0.5), spikes, "Lapicque of snnTorch has no exact form"),
 }
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from axonnx.runtime.codegen.rows import BYTES, FLOATS, SHORTS
-from axonnx.runtime.codegen.weights import FINEST_UNIT, finest_unit, narrowed
+from axonnx.runtime.codegen.weights import COARSEST_UNIT, FINEST_UNIT, finest_unit, narrowed
 
 UNITS = st.integers(0, FINEST_UNIT)
 
@@ -22,7 +22,7 @@ def test_the_unit_is_the_coarsest_that_all_weights_are_multiples_of(whole, unit)
     found = finest_unit(values)
     multiples = np.ldexp(values.astype(np.float64), found)
     assert np.array_equal(multiples, np.rint(multiples))
-    assert found == 0 or (np.rint(multiples / 2) != multiples / 2).any()
+    assert found == COARSEST_UNIT or (np.rint(multiples / 2) != multiples / 2).any()
 
 
 @given(numbers(40_000), UNITS)
