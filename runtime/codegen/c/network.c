@@ -87,14 +87,8 @@ static int take_values(network_state *n, const network_value *values)
             return NETWORK_BAD_VALUE;
         if (NETWORK_SCALED_TO) sum += (int64_t)value;
     }
-    for (int i = 0; i < NETWORK_INPUTS; i++) {
-        network_value value = values[i] - NETWORK_CENTRE;
-        if (NETWORK_SCALED_TO && value != 0) { /* the sum of the counts becomes about NETWORK_SCALED_TO */
-            const int64_t scaled = (2 * (int64_t)value * NETWORK_SCALED_TO + sum) / (2 * sum);
-            value = (network_value)(scaled < 255 ? scaled : 255);
-        }
-        n->outside[i] = value * NETWORK_UNIT;
-    }
+    for (int i = 0; i < NETWORK_INPUTS; i++)
+        n->outside[i] = scaled_count(values[i] - NETWORK_CENTRE, sum) * NETWORK_UNIT;
     return take_step(n, n->outside);
 }
 

@@ -196,6 +196,7 @@ def _source(plan: Plan, expected: int | None, units: list[float] | None) -> str:
         "#ifdef AXONNX_KEEP_LAYERS\n#define KEEP_TRACE(n) (n)->trace\n#else\n#define KEEP_TRACE(n) NULL\n#endif\n",
         f"static const int RESULTS[] = {{{places}}};\n",
         _logit(units),
+        _scaling(program),
         library("network.c"),
         _decision(program),
         *([library("stream.c")] if program.contract.input.binning else []),
@@ -204,6 +205,12 @@ def _source(plan: Plan, expected: int | None, units: list[float] | None) -> str:
         *([] if expected is None else [f"#define SELFTEST_SUM {expected}u\n{library('selftest.c')}"]),
     ]
     return "\n".join(parts)
+
+
+def _scaling(program: Program) -> str:
+    """Return what makes the input of a count; only some networks scale the counts of a frame."""
+    plain = "#define scaled_count(count, sum) ((void)(sum), (count))\n"
+    return plain if program.contract.input.scaled_to is None else library("scaling.c")
 
 
 def _logit(units: list[float] | None) -> str:
